@@ -1,0 +1,186 @@
+/// Appends CBOR items (RFC 8949) to a growing buffer, each in its shortest form ("preferred
+/// serialization", 4.1). Ordering map keys is the caller's business.
+@frozen
+public struct CBOREncoder: Sendable {
+  /// What has been encoded so far. A caller may take it, truncate it, or splice into it.
+  public var bytes: [UInt8]
+
+  @inlinable
+  public init(reservingCapacity capacity: Int = 0) {
+    bytes = []
+    if capacity > 0 { bytes.reserveCapacity(capacity) }
+  }
+
+  /// Append an item's head: the major type and its argument in the fewest bytes. O(1).
+  @inlinable
+  public mutating func head(_ major: MajorType, _ argument: UInt64) {
+    let top = major.rawValue << 5
+    if argument < 24 {
+      bytes.append(top | UInt8(truncatingIfNeeded: argument))
+    } else {
+      longHead(top, argument)
+    }
+  }
+
+  @usableFromInline
+  mutating func longHead(_ top: UInt8, _ argument: UInt64) {
+    if argument <= 0xff {
+      bytes.append(top | 24)
+      bytes.append(UInt8(truncatingIfNeeded: argument))
+    } else if argument <= 0xffff {
+      bytes.append(top | 25)
+      bigEndian(UInt16(truncatingIfNeeded: argument))
+    } else if argument <= 0xffff_ffff {
+      bytes.append(top | 26)
+      bigEndian(UInt32(truncatingIfNeeded: argument))
+    } else {
+      bytes.append(top | 27)
+      bigEndian(argument)
+    }
+  }
+
+  @usableFromInline
+  mutating func bigEndian<T: FixedWidthInteger>(_ value: T) {
+    // Byte by byte: appending a buffer of a few bytes costs more than these.
+    var shift = T.bitWidth - 8
+    while shift >= 0 {
+      bytes.append(UInt8(truncatingIfNeeded: value >> T(truncatingIfNeeded: shift)))
+      shift -= 8
+    }
+  }
+
+  @inlinable
+  public mutating func encode(_ value: UInt64) { head(.unsigned, value) }
+
+  @inlinable
+  public mutating func encode(_ value: Int64) {
+    if value >= 0 {
+      head(.unsigned, UInt64(bitPattern: value))
+    } else {
+      head(.negative, UInt64(bitPattern: ~value))
+    }
+  }
+
+  @inlinable
+  public mutating func encode(_ value: Int) { encode(Int64(value)) }
+
+  @inlinable
+  public mutating func encode(_ value: Bool) { bytes.append(value ? 0xf5 : 0xf4) }
+
+  @inlinable
+  public mutating func encodeNull() { bytes.append(0xf6) }
+
+  @inlinable
+  public mutating func encodeUndefined() { bytes.append(0xf7) }
+
+  /// Append a floating-point number in the shortest of the three widths that keeps its value;
+  /// every NaN becomes the one quiet NaN, `f9 7e00`.
+  public mutating func encode(_ value: Double) {
+    if value.isNaN {
+      bytes.append(0xf9)
+      bigEndian(UInt16(0x7e00))
+      return
+    }
+    let single = Float(value)
+    guard Double(single).bitPattern == value.bitPattern else {
+      bytes.append(0xfb)
+      bigEndian(value.bitPattern)
+      return
+    }
+    if let half = HalfFloat.bits(exactly: single) {
+      bytes.append(0xf9)
+      bigEndian(half)
+    } else {
+      bytes.append(0xfa)
+      bigEndian(single.bitPattern)
+    }
+  }
+
+  /// Append a text string. O(n) in its UTF-8 length.
+  @inlinable
+  public mutating func encode(_ text: String) {
+    var text = text
+    text.withUTF8 { utf8 in
+      head(.text, UInt64(utf8.count))
+      bytes.append(contentsOf: utf8)
+    }
+  }
+
+  /// Append a byte string.
+  @inlinable
+  public mutating func encode(bytes value: [UInt8]) {
+    head(.bytes, UInt64(value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  /// Append the head of an array; `count` items must follow.
+  @inlinable
+  public mutating func array(_ count: Int) { head(.array, UInt64(count)) }
+
+  /// Append the head of a map; `count` keys, each with its value behind it, must follow.
+  @inlinable
+  public mutating func map(_ count: Int) { head(.map, UInt64(count)) }
+
+  /// Append items that are encoded already.
+  @inlinable
+  public mutating func raw(_ encoded: some Collection<UInt8>) { bytes.append(contentsOf: encoded) }
+
+  /// Put a head in front of what was encoded since `start`. O(bytes since `start`).
+  @inlinable
+  public mutating func insertHead(_ major: MajorType, _ argument: UInt64, at start: Int) {
+    let top = major.rawValue << 5
+    if argument < 24 {
+      bytes.insert(top | UInt8(truncatingIfNeeded: argument), at: start)
+    } else {
+      insertLongHead(top, argument, at: start)
+    }
+  }
+
+  @usableFromInline
+  mutating func insertLongHead(_ top: UInt8, _ argument: UInt64, at start: Int) {
+    let width = CBORDecoder.headLength(argument) - 1
+    bytes.insert(contentsOf: repeatElement(0, count: 1 + width), at: start)
+    // Invariant: the width is 1, 2, 4 or 8, and its logarithm tells which.
+    bytes[start] = top | UInt8(truncatingIfNeeded: 24 + width.trailingZeroBitCount)
+    for place in 0..<width {
+      bytes[start + width - place] = UInt8(truncatingIfNeeded: argument >> (8 * place))
+    }
+  }
+}
+
+/// IEEE 754 binary16, which RFC 8949 has and x86-64 Swift does not.
+package enum HalfFloat {
+  /// The half-precision bits of a number, or nil when it is not exactly one.
+  package static func bits(exactly value: Float) -> UInt16? {
+    let bits = value.bitPattern
+    let sign = UInt16(truncatingIfNeeded: bits >> 16) & 0x8000
+    let exponent = Int((bits >> 23) & 0xff)
+    let fraction = bits & 0x7f_ffff
+    if exponent == 0xff { return fraction == 0 ? sign | 0x7c00 : nil }
+    if exponent == 0 { return fraction == 0 ? sign : nil }
+    let unbiased = exponent - 127
+    if unbiased >= -14 && unbiased <= 15 {
+      guard fraction & 0x1fff == 0 else { return nil }
+      return sign | UInt16(unbiased + 15) << 10 | UInt16(fraction >> 13)
+    }
+    // Subnormal halves: 2^-24 to 2^-15.
+    guard unbiased >= -24 && unbiased < -14 else { return nil }
+    let significand = fraction | 0x80_0000
+    let shift = UInt32(-unbiased - 1)
+    guard significand & ((1 << shift) - 1) == 0 else { return nil }
+    return sign | UInt16(significand >> shift)
+  }
+
+  package static func value(_ bits: UInt16) -> Double {
+    let negative = bits & 0x8000 != 0
+    let exponent = UInt64(bits >> 10) & 0x1f
+    let fraction = UInt64(bits) & 0x3ff
+    let magnitude: Double
+    switch exponent {
+    case 0: magnitude = Double(fraction) * 0x1p-24
+    case 31: magnitude = fraction == 0 ? .infinity : .nan
+    default: magnitude = Double(bitPattern: (exponent + 1023 - 15) << 52 | fraction << 42)
+    }
+    return negative ? -magnitude : magnitude
+  }
+}

@@ -1,0 +1,69 @@
+import CBOR
+import Testing
+
+struct RFC8949Tests {
+  @Test(arguments: appendixA)
+  func `every example of appendix A decodes to its meaning`(vector: Vector) throws {
+    let item = try CBORItem(bytes(vector.hex))
+    #expect(item.description == vector.meaning)
+  }
+
+  @Test(arguments: appendixA)
+  func `preferred examples encode to their own bytes and others to equal items`(
+    vector: Vector
+  ) throws {
+    let item = try CBORItem(bytes(vector.hex))
+    #expect((hex(item.encoded) == vector.hex) == vector.isPreferred)
+    #expect(try CBORItem(item.encoded) == item)
+  }
+
+  @Test(arguments: appendixA)
+  func `skip and rawItem take exactly the bytes of an example`(vector: Vector) throws {
+    let input = bytes(vector.hex)
+    let followed = input + [0x00]
+    try CBORDecoder.read(followed) { decoder throws(CBORError) in
+      try decoder.skip()
+      #expect(decoder.offset == input.count)
+      let next = try decoder.unsigned()
+      #expect(next == 0)
+    }
+    let raw = try CBORDecoder.read(input) { decoder throws(CBORError) in
+      [UInt8](try decoder.rawItem())
+    }
+    #expect(raw == input)
+  }
+
+  @Test(arguments: appendixA)
+  func `every strict prefix of an example is too short`(vector: Vector) {
+    let whole = bytes(vector.hex)
+    for length in 0..<whole.count {
+      let prefix = Array(whole.prefix(length))
+      let error = #expect(throws: CBORError.self) { try CBORItem(prefix) }
+      switch error?.kind {
+      case .truncated, .lengthBeyondInput: break
+      default: Issue.record("\(hex(prefix)): \(String(describing: error))")
+      }
+      #expect((error?.offset ?? .max) <= length)
+      #expect(skipError(prefix) == error)
+    }
+  }
+
+  @Test(arguments: appendixF1)
+  func `what appendix F1 calls not well-formed is refused where it goes wrong`(
+    example: NotWellFormed
+  ) {
+    let input = bytes(example.hex)
+    #expect(throws: example.error) { try CBORItem(input) }
+    #expect(skipError(input) == example.error)
+  }
+}
+
+/// What `skip` says about the input, which must be what decoding a `CBORItem` says.
+func skipError(_ input: [UInt8]) -> CBORError? {
+  do throws(CBORError) {
+    try CBORDecoder.read(input) { decoder throws(CBORError) in try decoder.skip() }
+    return nil
+  } catch {
+    return error
+  }
+}
