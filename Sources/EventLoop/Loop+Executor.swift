@@ -1,0 +1,77 @@
+internal import CLibuv
+internal import Glibc
+internal import Synchronization
+
+/// One thing to run on the loop.
+///
+/// Sendable because it is made by one thread and run by the loop, which a lock lies between.
+enum Work: @unchecked Sendable {
+  case job(UnownedJob)
+  case body(() -> Void)
+}
+
+/// What other threads gave to the loop.
+struct Inbox {
+  /// False before the wake-up handle exists, and from the end of `run`.
+  var isOpen = false
+  var work: [Work] = []
+}
+
+extension Loop {
+  /// Runs `body` on the loop, after everything this thread has given to it before.
+  ///
+  /// Any thread may call it. It never runs `body` inside the call, not even on the loop. It costs
+  /// one lock, and a wake-up when nothing else was waiting; on the loop it costs neither. After
+  /// the end of `run` the body is dropped.
+  public func execute(_ body: @escaping @Sendable () -> Void) {
+    put(.body(body))
+  }
+
+  /// Runs `body` later on, for callers that are on the loop.
+  func afterwards(_ body: @escaping () -> Void) {
+    assert(isOnLoop)
+    put(.body(body))
+  }
+
+  private func put(_ work: Work) {
+    if runner.load(ordering: .relaxed) == pthread_self() {
+      local.append(work)
+      return
+    }
+    inbox.withLock { inbox in
+      guard inbox.isOpen else { return }
+      inbox.work.append(work)
+      // Inside the lock, or the loop could end between the two and the handle be gone.
+      if inbox.work.count == 1 { uv_async_send(async) }
+    }
+  }
+}
+
+extension Loop: SerialExecutor, TaskExecutor {
+  /// Queues a job of an actor or a task; see `execute`. A job given to a loop that has ended
+  /// never runs.
+  public func enqueue(_ job: consuming ExecutorJob) {
+    put(.job(UnownedJob(job)))
+  }
+
+  /// The loop as the executor of an actor: return it from `unownedExecutor`.
+  public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    UnownedSerialExecutor(ordinary: self)
+  }
+
+  /// The loop as the executor that a task prefers.
+  public func asUnownedTaskExecutor() -> UnownedTaskExecutor {
+    UnownedTaskExecutor(ordinary: self)
+  }
+
+  /// Stops the program unless the caller is on the loop, which makes `assumeIsolated` work in
+  /// callbacks.
+  public func checkIsolated() {
+    preconditionOnLoop()
+  }
+
+  /// Whether the caller is isolated to this loop: being on its thread is enough.
+  public func isIsolatingCurrentContext() -> Bool? {
+    isOnLoop
+  }
+}

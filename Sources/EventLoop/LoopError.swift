@@ -1,0 +1,40 @@
+internal import CLibuv
+
+/// What the system refused to do, and what was being done.
+public struct LoopError: Error, Equatable, CustomStringConvertible {
+  /// The negative `errno` value, as libuv has it.
+  public let code: Int32
+  /// What was being attempted, with its object: `bind /run/lockstep.sock`.
+  public let operation: String
+
+  /// An error for `code`, a negative `errno` value, met during `operation`.
+  public init(code: Int32, operation: String) {
+    self.code = code
+    self.operation = operation
+  }
+
+  /// The symbolic name: `EADDRINUSE`.
+  public var name: String {
+    Self.text { uv_err_name_r(code, $0, $1) }
+  }
+
+  /// A sentence for people: `bind /run/a.sock: address already in use (EADDRINUSE)`.
+  public var description: String {
+    "\(operation): \(Self.text { uv_strerror_r(code, $0, $1) }) (\(name))"
+  }
+
+  private static func text(
+    _ fill: (UnsafeMutablePointer<CChar>, Int) -> UnsafeMutablePointer<CChar>?
+  ) -> String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+      buffer.initialize(repeating: 0)
+      _ = fill(buffer.baseAddress!, buffer.count)
+      return String(cString: buffer.baseAddress!)
+    }
+  }
+}
+
+/// Throws what a libuv call answered, unless it succeeded.
+func check(_ status: Int32, _ operation: @autoclosure () -> String) throws(LoopError) {
+  if status < 0 { throw LoopError(code: status, operation: operation()) }
+}

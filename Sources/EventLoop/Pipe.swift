@@ -1,0 +1,245 @@
+internal import CLibuv
+internal import Glibc
+
+/// A connected stream socket.
+///
+/// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even
+/// if nobody refers to it; closing lets go of all its callbacks. Every callback may close this
+/// pipe or any other.
+public final class Pipe {
+  /// The loop that the pipe is on.
+  public let loop: Loop
+  /// Called when everything that was pending has left.
+  public var onDrained: (() -> Void)?
+  /// Called when bytes that were pending could not be written, as when the peer has gone.
+  ///
+  /// The pending bytes are dropped and every later write fails. The pipe stays open, unless
+  /// `closeAfterWriting` was called.
+  public var onWriteError: ((LoopError) -> Void)?
+
+  let handle = UnsafeMutablePointer<uv_pipe_t>.allocate(capacity: 1)
+  var isClosing = false
+  private var isClosed = false
+
+  private var onBytes: ((UnsafeRawBufferPointer) -> Void)?
+  private var onEnd: ((LoopError?) -> Void)?
+  private var isReading = false
+  private var hasEnded = false
+
+  /// At most one write is with libuv at a time, so one request is enough; made when first needed.
+  var request: UnsafeMutablePointer<uv_write_t>?
+  /// The arrays that libuv is writing from.
+  var inFlight: [[UInt8]] = []
+  var isWriting = false
+  /// What comes after `inFlight`.
+  var waiting: [[UInt8]] = []
+  var waitingBytes = 0
+  var writeError: LoopError?
+  var closesWhenDrained = false
+
+  private var knownPeer: PeerIdentity?
+  private var closeCompletions: [() -> Void] = []
+  private var connecting: Connecting?
+
+  private struct Connecting {
+    let request: UnsafeMutablePointer<uv_connect_t>
+    let path: String
+    let completion: (Result<Pipe, LoopError>) -> Void
+  }
+
+  private init(on loop: Loop) {
+    precondition(!loop.isClosed, "The loop of this pipe has ended.")
+    assert(loop.isOnLoop)
+    self.loop = loop
+    uv_pipe_init(loop.raw, handle, 0)
+    handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
+  }
+
+  var stream: UnsafeMutablePointer<uv_stream_t> {
+    UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_stream_t.self)
+  }
+
+  // MARK: - Opening
+
+  /// Connects to the socket at `path` and gives `completion` the pipe, which does not read yet.
+  ///
+  /// `completion` is called once, on the loop, never inside this call. It fails with
+  /// `ENAMETOOLONG` when the path is longer than a socket's may be (107 bytes), with `EAGAIN`
+  /// when the listener's backlog is full, with `ECANCELED` when the loop ends.
+  public static func connect(
+    path: String, on loop: Loop, completion: @escaping (Result<Pipe, LoopError>) -> Void
+  ) {
+    do throws(LoopError) {
+      _ = try SocketAddress(path: path, operation: "connect to \(path)")
+    } catch {
+      return loop.afterwards { completion(.failure(error)) }
+    }
+    let pipe = Pipe(on: loop)
+    let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
+    pipe.connecting = Connecting(request: request, path: path, completion: completion)
+    request.pointee.data = pipe.handle.pointee.data
+    uv_pipe_connect(request, pipe.handle, path) { request, status in
+      Unmanaged<Pipe>.fromOpaque(request!.pointee.data)
+        ._withUnsafeGuaranteedRef { $0.connected(status) }
+    }
+  }
+
+  /// A pipe over a stream socket that is connected already; it does not read yet.
+  ///
+  /// From now on the descriptor is the pipe's, and non-blocking; if this throws, it is still the
+  /// caller's.
+  public static func adopt(descriptor: Int32, on loop: Loop) throws(LoopError) -> Pipe {
+    let pipe = Pipe(on: loop)
+    let status = uv_pipe_open(pipe.handle, descriptor)
+    if status < 0 {
+      pipe.close()
+      throw LoopError(code: status, operation: "adopt the descriptor \(descriptor)")
+    }
+    return pipe
+  }
+
+  private func connected(_ status: Int32) {
+    loop.worked = true
+    guard let connecting else { return }
+    self.connecting = nil
+    connecting.request.deallocate()
+    if status == 0 { return connecting.completion(.success(self)) }
+    close()
+    let error = LoopError(code: status, operation: "connect to \(connecting.path)")
+    connecting.completion(.failure(error))
+  }
+
+  /// Who is at the other end; nil if the kernel does not know.
+  ///
+  /// The first use asks the kernel, the others remember. Once the pipe is closed it only
+  /// remembers.
+  public var peer: PeerIdentity? {
+    if let knownPeer { return knownPeer }
+    if isClosing { return nil }
+    assert(loop.isOnLoop)
+    var descriptor: uv_os_fd_t = -1
+    let raw = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
+    guard uv_fileno(raw, &descriptor) == 0 else { return nil }
+    knownPeer = PeerIdentity(descriptor: descriptor)
+    return knownPeer
+  }
+
+  // MARK: - Reading
+
+  /// Begins to read; `onBytes` gets what arrives, in order, and `onEnd` is then called once.
+  ///
+  /// The pointer is into a buffer that all pipes of the loop share: it is valid during the call
+  /// only. `onEnd` gets nil when the peer has ended its side, or the error that ended it. Neither
+  /// closes the pipe, and neither is called after `close`. Calling this again replaces both.
+  public func startReading(
+    onBytes: @escaping (UnsafeRawBufferPointer) -> Void,
+    onEnd: @escaping (LoopError?) -> Void
+  ) {
+    if isClosing { return }
+    self.onBytes = onBytes
+    self.onEnd = onEnd
+    resumeReading()
+  }
+
+  /// Stops the calls of `onBytes` at once, also between two reads of one turn.
+  ///
+  /// The peer soon cannot write any more, which is the point. Its end is not noticed either.
+  public func stopReading() {
+    if isClosing || !isReading { return }
+    assert(loop.isOnLoop)
+    isReading = false
+    uv_read_stop(stream)
+  }
+
+  /// Reads on after `stopReading`. Does nothing if it reads already, or never started, or has
+  /// come to the end.
+  public func resumeReading() {
+    if isClosing || isReading || hasEnded || onBytes == nil { return }
+    assert(loop.isOnLoop)
+    isReading = true
+    let status = uv_read_start(
+      stream,
+      { handle, _, buffer in
+        Unmanaged<Pipe>.fromOpaque(handle!.pointee.data)._withUnsafeGuaranteedRef { pipe in
+          let memory = pipe.loop.readBuffer
+          buffer!.pointee.base = memory.baseAddress!.assumingMemoryBound(to: CChar.self)
+          buffer!.pointee.len = memory.count
+        }
+      },
+      { stream, count, _ in
+        Unmanaged<Pipe>.fromOpaque(stream!.pointee.data)
+          ._withUnsafeGuaranteedRef { $0.received(count) }
+      })
+    if status < 0 { loop.afterwards { self.ended(status) } }
+  }
+
+  private func received(_ count: Int) {
+    loop.worked = true
+    if count > 0 {
+      onBytes?(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
+    } else if count < 0 {
+      ended(Int32(count))
+    }
+  }
+
+  private func ended(_ status: Int32) {
+    if isClosing || hasEnded { return }
+    uv_read_stop(stream)
+    isReading = false
+    hasEnded = true
+    onEnd?(status == UV_EOF.rawValue ? nil : LoopError(code: status, operation: "read"))
+  }
+
+  // MARK: - Closing
+
+  /// Closes the socket now, dropping what is pending, and calls `completion` once all is let go.
+  ///
+  /// No other callback of this pipe is called after this. Calling it again only adds its
+  /// completion, which runs at once if the pipe is closed already.
+  public func close(_ completion: (() -> Void)? = nil) {
+    if isClosed {
+      completion?()
+      return
+    }
+    assert(loop.isOnLoop)
+    if let completion { closeCompletions.append(completion) }
+    if isClosing { return }
+    isClosing = true
+    uv_close(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)) {
+      let pipe = Unmanaged<Pipe>.fromOpaque($0!.pointee.data).takeRetainedValue()
+      pipe.closed()
+    }
+  }
+
+  /// Closes once everything that is pending has left, or cannot be written.
+  ///
+  /// Nothing more can be written. Reading goes on meanwhile. A peer that never reads delays the
+  /// close for ever, so keep a timer.
+  public func closeAfterWriting() {
+    if isClosing { return }
+    assert(loop.isOnLoop)
+    closesWhenDrained = true
+    if !isWriting { close() }
+  }
+
+  private func closed() {
+    loop.worked = true
+    isClosed = true
+    onBytes = nil
+    onEnd = nil
+    onDrained = nil
+    onWriteError = nil
+    inFlight = []
+    waiting = []
+    waitingBytes = 0
+    request?.deallocate()
+    handle.deallocate()
+    let completions = closeCompletions
+    closeCompletions = []
+    for completion in completions { completion() }
+  }
+}
+
+extension Pipe: HandleOwner {
+  func closeForLoop() { close() }
+}

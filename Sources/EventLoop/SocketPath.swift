@@ -1,0 +1,32 @@
+internal import Glibc
+
+/// Where the daemon's socket is.
+public enum SocketPath {
+  /// The most bytes a path may have: `sun_path` without its end.
+  public static let limit = 107
+
+  /// The path that daemon and clients use when none is given: `$LOCKSTEP_SOCKET`, else
+  /// `lockstep.sock` in `$XDG_RUNTIME_DIR`, else `/run/lockstep/lockstep.sock`.
+  public static var standard: String {
+    func variable(_ name: String) -> String? {
+      guard let value = getenv(name), value.pointee != 0 else { return nil }
+      return String(cString: value)
+    }
+    if let path = variable("LOCKSTEP_SOCKET") { return path }
+    if let directory = variable("XDG_RUNTIME_DIR") { return directory + "/lockstep.sock" }
+    return "/run/lockstep/lockstep.sock"
+  }
+
+  /// A path that does not fit a socket address.
+  public struct TooLong: Error, CustomStringConvertible {
+    public let path: String
+    public var description: String {
+      "the socket path has \(path.utf8.count) bytes, and the system allows \(SocketPath.limit): "
+        + path
+    }
+  }
+
+  public static func check(_ path: String) throws(TooLong) {
+    if path.utf8.count > limit { throw TooLong(path: path) }
+  }
+}

@@ -1,0 +1,345 @@
+import EventLoop
+import Glibc
+import Testing
+
+@Suite struct PipeTests {
+  // MARK: - Bytes
+
+  @Test(arguments: [1, 7, 64, 65_536])
+  func `frames come back whole, however small the reads are`(readBufferSize: Int) throws {
+    let frames = (0..<300).map { pattern($0 * 7 % 1000 + 1, seed: $0) }
+    let sent = frames.flatMap { $0 }
+    #expect(try echoed(frames.map { [$0] }, readBufferSize: readBufferSize) == sent)
+    #expect(try echoed([frames], readBufferSize: readBufferSize) == sent)
+  }
+
+  @Test func `bytes come back when every write is one byte`() throws {
+    let sent = pattern(5000)
+    #expect(try echoed(sent.map { [[$0]] }) == sent)
+  }
+
+  @Test func `more buffers than the kernel takes at once are all written`() throws {
+    let buffers = (0..<5000).map { pattern($0 % 200, seed: $0) }
+    #expect(try echoed([buffers]) == buffers.flatMap { $0 })
+  }
+
+  @Test func `empty writes are written`() throws {
+    try withLoop { loop in
+      let (one, _) = try pair(on: loop)
+      #expect(one.write([] as [UInt8]) == .written)
+      #expect(one.write([] as [[UInt8]]) == .written)
+      #expect(one.write([[], [], []]) == .written)
+      #expect(one.write([[], [1], [], [2], []]) == .written)
+      loop.stop()
+    }
+  }
+
+  /// What an echoing listener sends back when each element of `writes` is one write.
+  private func echoed(
+    _ writes: [[[UInt8]]], readBufferSize: Int = 65_536
+  ) throws -> [UInt8] {
+    let expected = writes.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
+    var received: [UInt8] = []
+    try withSocketPath { path in
+      try withLoop(readBufferSize: readBufferSize) { loop in
+        _ = try Listener.bind(path: path, mode: 0o600, on: loop) { pipe in
+          pipe.startReading(
+            onBytes: { pipe.write(Array($0)) },
+            onEnd: {
+              #expect($0 == nil)
+              pipe.closeAfterWriting()
+            })
+        }
+        Pipe.connect(path: path, on: loop) { result in
+          guard case .success(let pipe) = result else {
+            Issue.record("no connection")
+            return
+          }
+          pipe.startReading(
+            onBytes: {
+              received += $0
+              if received.count == expected { loop.stop() }
+            }, onEnd: { _ in Issue.record("an early end") })
+          for buffers in writes { pipe.write(buffers) }
+        }
+      }
+    }
+    return received
+  }
+
+  // MARK: - Pending writes
+
+  @Test func `ten megabytes wait for a peer that does not read, then drain`() throws {
+    let bytes = pattern(10_000_000)
+    var received: [UInt8] = []
+    var drained = 0
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      guard case .pending(let rest) = one.write(bytes) else {
+        Issue.record("ten megabytes do not fit into a socket")
+        return
+      }
+      #expect(rest > 0 && rest < bytes.count)
+      #expect(one.unsentBytes == rest)
+      one.onDrained = {
+        drained += 1
+        #expect(one.unsentBytes == 0)
+        one.closeAfterWriting()
+      }
+      Timer(on: loop) {
+        #expect(drained == 0)
+        other.startReading(
+          onBytes: { received += $0 },
+          onEnd: {
+            #expect($0 == nil)
+            loop.stop()
+          })
+      }.start(after: .milliseconds(5))
+    }
+    #expect(drained == 1)
+    #expect(received == bytes)
+  }
+
+  @Test func `writes behind a pending one keep their order`() throws {
+    var sent: [UInt8] = []
+    var received: [UInt8] = []
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      var unsent = 0
+      for number in 0..<200 {
+        let buffers = [pattern(number * 50, seed: number), pattern(3, seed: number), []]
+        let count = buffers[0].count + 3
+        sent += buffers.flatMap { $0 }
+        switch number.isMultiple(of: 3) ? one.write(buffers.flatMap { $0 }) : one.write(buffers) {
+        case .written: #expect(unsent == 0)
+        case .pending(let rest):
+          #expect(unsent == 0 ? rest <= count : rest == count)
+          unsent += rest
+        case .failed(let error): Issue.record(error)
+        }
+        #expect(one.unsentBytes == unsent)
+      }
+      #expect(unsent > 0)
+      var laterWrites = 3
+      one.onDrained = {
+        // Writing from the callback goes on in order, too.
+        if laterWrites == 0 { return one.closeAfterWriting() }
+        laterWrites -= 1
+        let more = pattern(600_000, seed: laterWrites)
+        sent += more
+        guard case .pending = one.write([more, [1, 2, 3]]) else { return one.closeAfterWriting() }
+        sent += [1, 2, 3]
+      }
+      other.startReading(onBytes: { received += $0 }, onEnd: { _ in loop.stop() })
+    }
+    #expect(received.count > 1_000_000)
+    #expect(received == sent)
+  }
+
+  @Test func `closing after writing loses nothing and takes no more`() throws {
+    let bytes = pattern(3_000_000)
+    var received = 0
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      one.write(bytes)
+      one.closeAfterWriting()
+      guard case .failed(let error) = one.write([1]) else {
+        Issue.record("a write after the last one")
+        return
+      }
+      #expect(error.name == "ENOTCONN")
+      other.startReading(onBytes: { received += $0.count }, onEnd: { _ in loop.stop() })
+    }
+    #expect(received == bytes.count)
+  }
+
+  @Test func `a peer that has gone fails a write at once`() throws {
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      other.close {
+        guard case .failed(let error) = one.write([1]) else {
+          Issue.record("wrote to nobody")
+          return
+        }
+        #expect(error.name == "EPIPE")
+        #expect(one.write([[2], [3]]) == .failed(error))
+        loop.stop()
+      }
+    }
+  }
+
+  @Test func `a peer that goes fails what is pending`() throws {
+    var errors: [LoopError] = []
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      guard case .pending = one.write(pattern(3_000_000)) else { return }
+      one.write([1, 2, 3])
+      one.onDrained = { Issue.record("drained into nothing") }
+      one.onWriteError = { error in
+        errors.append(error)
+        #expect(one.unsentBytes == 0)
+        #expect(one.write([1]) == .failed(error))
+        loop.stop()
+      }
+      other.close()
+    }
+    #expect(errors.count == 1)
+    #expect(["EPIPE", "ECONNRESET"].contains(errors.first?.name))
+  }
+
+  // MARK: - Reading
+
+  @Test func `a stopped pipe gets nothing until it is resumed`() throws {
+    let bytes = pattern(500_000)
+    var received: [UInt8] = []
+    try withLoop(readBufferSize: 1000) { loop in
+      let (one, other) = try pair(on: loop)
+      var isStopped = false
+      let resume = Timer(on: loop) {
+        isStopped = false
+        other.resumeReading()
+        other.resumeReading()
+      }
+      other.startReading(
+        onBytes: {
+          #expect(!isStopped)
+          received += $0
+          if received.count.isMultiple(of: 50_000) {
+            isStopped = true
+            other.stopReading()
+            resume.start(after: .milliseconds(1))
+          }
+        }, onEnd: { _ in loop.stop() })
+      one.write(bytes)
+      one.closeAfterWriting()
+    }
+    #expect(received == bytes)
+  }
+
+  @Test func `the end comes once, after all bytes, and the other way stays open`() throws {
+    var ends = 0
+    var received: [UInt8] = []
+    try withLoop { loop in
+      var descriptors: [Int32] = [-1, -1]
+      try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &descriptors) == 0)
+      let far = descriptors[1]
+      let pipe = try Pipe.adopt(descriptor: descriptors[0], on: loop)
+      let bytes: [UInt8] = [1, 2, 3]
+      #expect(Glibc.write(far, bytes, 3) == 3)
+      shutdown(far, Int32(SHUT_WR))
+      pipe.startReading(
+        onBytes: { received += $0 },
+        onEnd: {
+          #expect($0 == nil)
+          ends += 1
+          pipe.resumeReading()
+          #expect(pipe.write([9]) == .written)
+          var byte: UInt8 = 0
+          #expect(Glibc.read(far, &byte, 1) == 1 && byte == 9)
+          close(far)
+          Timer(on: loop) { loop.stop() }.start(after: .milliseconds(5))
+        })
+    }
+    #expect(received == [1, 2, 3])
+    #expect(ends == 1)
+  }
+
+  @Test func `a descriptor that is not a socket cannot be adopted`() throws {
+    try withLoop { loop in
+      let error = #expect(throws: LoopError.self) { _ = try Pipe.adopt(descriptor: -1, on: loop) }
+      #expect(error?.name == "EBADF")
+      loop.stop()
+    }
+  }
+
+  // MARK: - Closing
+
+  private enum Moment: CaseIterable {
+    case bytes, end, drained, writeError, turnEnd, completion, timer, connected
+  }
+
+  @Test(arguments: Moment.allCases)
+  private func `a pipe may close itself and its peer at any moment`(moment: Moment) throws {
+    var closed = 0
+    weak var first: Pipe?
+    weak var second: Pipe?
+    try withSocketPath { path in
+      try withLoop { loop in
+        let (one, other) = try pair(on: loop)
+        (first, second) = (one, other)
+        func closeBoth() {
+          for pipe in [one, other, one] {
+            pipe.close {
+              closed += 1
+              if closed == 3 { loop.stop() }
+            }
+          }
+          #expect(one.write([1]) != .written)
+          #expect(one.unsentBytes == 0)
+          one.stopReading()
+          one.resumeReading()
+          one.closeAfterWriting()
+        }
+        one.onDrained = { Issue.record("drained") }
+        other.startReading(
+          onBytes: { _ in Issue.record("bytes") }, onEnd: { _ in Issue.record("end") })
+        switch moment {
+        case .bytes:
+          one.write(pattern(200_000))
+          one.onDrained = nil
+          other.startReading(
+            onBytes: { _ in closeBoth() }, onEnd: { _ in Issue.record("end") })
+        case .end:
+          one.closeAfterWriting()
+          other.startReading(onBytes: { _ in }, onEnd: { _ in closeBoth() })
+        case .drained:
+          other.startReading(onBytes: { _ in }, onEnd: { _ in Issue.record("end") })
+          one.onDrained = { closeBoth() }
+          one.write(pattern(2_000_000))
+        case .writeError:
+          one.write(pattern(2_000_000))
+          one.onWriteError = { _ in closeBoth() }
+          other.close()
+        case .turnEnd:
+          other.stopReading()
+          one.write(pattern(2_000_000))
+          loop.onTurnEnd = {
+            loop.onTurnEnd = nil
+            closeBoth()
+          }
+          Timer(on: loop) {}.start(after: .milliseconds(1))
+        case .completion:
+          other.stopReading()
+          one.write(pattern(2_000_000))
+          other.close { closeBoth() }
+        case .timer:
+          other.stopReading()
+          one.write(pattern(2_000_000))
+          Timer(on: loop) { closeBoth() }.start(after: .milliseconds(1))
+        case .connected:
+          other.stopReading()
+          _ = try Listener.bind(path: path, mode: 0o600, on: loop) { $0.close() }
+          Pipe.connect(path: path, on: loop) { result in
+            if case .success(let pipe) = result { pipe.close() }
+            closeBoth()
+          }
+        }
+      }
+    }
+    #expect(closed == 3)
+    #expect(first == nil)
+    #expect(second == nil)
+  }
+
+  @Test func `a connection that the end of the loop interrupts is cancelled`() throws {
+    try withSocketPath { path in
+      var outcomes = 0
+      try withLoop { loop in
+        _ = try Listener.bind(path: path, mode: 0o600, on: loop) { _ in }
+        loop.execute { loop.stop() }
+        for _ in 0..<3 { Pipe.connect(path: path, on: loop) { _ in outcomes += 1 } }
+      }
+      #expect(outcomes == 3)
+    }
+  }
+}

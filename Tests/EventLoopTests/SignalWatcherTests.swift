@@ -1,0 +1,44 @@
+import EventLoop
+import Glibc
+import Testing
+
+@Suite struct SignalWatcherTests {
+  @Test func `a signal becomes a call on the loop`() throws {
+    var arrived: Set<Int32> = []
+    try withLoop { loop in
+      _ = try SignalWatcher([SIGUSR1, SIGUSR2], on: loop) { signal in
+        #expect(loop.isOnLoop)
+        arrived.insert(signal)
+        if arrived.count == 2 { loop.stop() }
+      }
+      kill(getpid(), SIGUSR1)
+      kill(getpid(), SIGUSR2)
+    }
+    #expect(arrived == [SIGUSR1, SIGUSR2])
+  }
+
+  @Test func `a watcher may be closed by its own signal, and is let go`() throws {
+    weak var forgotten: SignalWatcher?
+    try withLoop { loop in
+      var watcher: SignalWatcher?
+      watcher = try SignalWatcher([SIGWINCH], on: loop) { _ in
+        watcher?.close()
+        watcher = nil
+        loop.stop()
+      }
+      forgotten = watcher
+      kill(getpid(), SIGWINCH)
+    }
+    #expect(forgotten == nil)
+  }
+
+  @Test func `the kill signal cannot be watched`() throws {
+    try withLoop { loop in
+      let error = #expect(throws: LoopError.self) {
+        _ = try SignalWatcher([SIGTTIN, SIGKILL], on: loop) { _ in }
+      }
+      #expect(error?.name == "EINVAL")
+      loop.stop()
+    }
+  }
+}
