@@ -13,6 +13,10 @@ let package = Package(
   targets: [
     // Pure: no system library, no lock, no clock. Scripts/check keeps it so.
     .target(name: "CBOR", swiftSettings: settings),
+    .target(name: "Values", dependencies: ["CBOR"], swiftSettings: settings),
+    .target(name: "Lockstep", dependencies: ["Values", "CBOR"], swiftSettings: settings),
+    .target(
+      name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"], swiftSettings: settings),
 
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
@@ -20,6 +24,10 @@ let package = Package(
 
     .testTarget(
       name: "CBORTests", dependencies: ["CBOR"], exclude: ["cross_check.py"],
+      swiftSettings: settings),
+    .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"], swiftSettings: settings),
+    .testTarget(
+      name: "DocumentsTests", dependencies: ["Documents", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
   ]

@@ -4,10 +4,14 @@
 public struct CBOREncoder: Sendable {
   /// What has been encoded so far. A caller may take it, truncate it, or splice into it.
   public var bytes: [UInt8]
+  /// A stack for whoever builds an item whose parts it must find again: where they begin. Here, so
+  /// that one piece of memory serves them all.
+  @usableFromInline package var marks: [Int]
 
   @inlinable
   public init(reservingCapacity capacity: Int = 0) {
     bytes = []
+    marks = []
     if capacity > 0 { bytes.reserveCapacity(capacity) }
   }
 

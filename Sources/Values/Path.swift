@@ -1,0 +1,80 @@
+public import CBOR
+
+/// Where a value stands in a state: an array of keys on the wire, a JSON Pointer for people.
+@frozen
+public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
+  public var keys: [PathKey]
+
+  public init(_ keys: [PathKey] = []) { self.keys = keys }
+  public init(arrayLiteral elements: PathKey...) { keys = elements }
+
+  /// The whole state.
+  public static let root = Path()
+
+  /// The path of a JSON Pointer (RFC 6901): every token becomes a text key. Nil when the pointer
+  /// neither is empty nor starts with `/`, or has a `~` that is not `~0` or `~1`.
+  public init?(pointer: String) {
+    keys = []
+    if pointer.isEmpty { return }
+    guard pointer.utf8.first == UInt8(ascii: "/") else { return nil }
+    let tokens = pointer.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    for token in tokens.dropFirst() {
+      guard let key = Self.unescape(token) else { return nil }
+      keys.append(.text(key))
+    }
+  }
+
+  private static func unescape(_ token: Substring.UTF8View) -> String? {
+    guard token.contains(UInt8(ascii: "~")) else { return String(Substring(token)) }
+    var result: [UInt8] = []
+    var escaped = false
+    for byte in token {
+      switch (escaped, byte) {
+      case (false, UInt8(ascii: "~")): escaped = true
+      case (false, _): result.append(byte)
+      case (true, UInt8(ascii: "0")):
+        result.append(UInt8(ascii: "~"))
+        escaped = false
+      case (true, UInt8(ascii: "1")):
+        result.append(UInt8(ascii: "/"))
+        escaped = false
+      case (true, _): return nil
+      }
+    }
+    return escaped ? nil : String(decoding: result, as: UTF8.self)
+  }
+
+  /// The path as a JSON Pointer (RFC 6901).
+  public var pointer: String {
+    var result: [UInt8] = []
+    for key in keys {
+      result.append(UInt8(ascii: "/"))
+      for byte in key.description.utf8 {
+        switch byte {
+        case UInt8(ascii: "~"): result.append(contentsOf: "~0".utf8)
+        case UInt8(ascii: "/"): result.append(contentsOf: "~1".utf8)
+        default: result.append(byte)
+        }
+      }
+    }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  public var description: String { keys.isEmpty ? "the whole" : pointer }
+
+  public func encode(into encoder: inout CBOREncoder) {
+    encoder.array(keys.count)
+    for key in keys { key.encode(into: &encoder) }
+  }
+
+  public init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let count = try decoder.array()
+    keys = []
+    keys.reserveCapacity(Swift.min(count, 64))
+    for _ in 0..<count { keys.append(try PathKey(from: &decoder)) }
+    decoder.close()
+  }
+
+  /// Whether this path is `other` or leads to it.
+  public func leads(to other: Path) -> Bool { other.keys.starts(with: keys) }
+}

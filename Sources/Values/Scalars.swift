@@ -1,0 +1,76 @@
+public import CBOR
+
+extension Bool: SynchronizableScalar {
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) { encoder.encode(self) }
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    self = try decoder.bool()
+  }
+}
+
+extension SynchronizableScalar where Self: FixedWidthInteger {
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) {
+    if self < 0 {
+      encoder.encode(Int64(truncatingIfNeeded: self))
+    } else {
+      encoder.encode(UInt64(truncatingIfNeeded: self))
+    }
+  }
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    let start = decoder.offset
+    if try decoder.peekMajor() == .negative {
+      guard let value = Self(exactly: try decoder.integer()) else {
+        throw CBORError(.numberOutOfRange, at: start)
+      }
+      self = value
+    } else {
+      self = try decoder.unsigned(as: Self.self)
+    }
+  }
+}
+
+extension Int: SynchronizableScalar {}
+extension Int8: SynchronizableScalar {}
+extension Int16: SynchronizableScalar {}
+extension Int32: SynchronizableScalar {}
+extension Int64: SynchronizableScalar {}
+extension UInt: SynchronizableScalar {}
+extension UInt8: SynchronizableScalar {}
+extension UInt16: SynchronizableScalar {}
+extension UInt32: SynchronizableScalar {}
+extension UInt64: SynchronizableScalar {}
+
+extension Double: SynchronizableScalar {
+  /// Floats are the same by their bits, except that every NaN is the one NaN.
+  @inlinable
+  public func isSame(as other: Double) -> Bool {
+    bitPattern == other.bitPattern || isNaN && other.isNaN
+  }
+
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) { encoder.encode(self) }
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    self = try decoder.double()
+  }
+}
+
+extension String: SynchronizableScalar {
+  /// Text is the same by its UTF-8.
+  @inlinable
+  public func isSame(as other: String) -> Bool { String.isSame(self, other) }
+
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) { encoder.encode(self) }
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    self = try decoder.text()
+  }
+}

@@ -1,0 +1,256 @@
+public import CBOR
+
+/// What a feature's state and actions are made of, so that a peer that has never seen the types
+/// can show them by name, write them as JSON, and send actions.
+///
+/// Fields and cases have numbers that are never given to another name; peers match by name.
+public struct Schema: Hashable, Sendable {
+  /// The type of a value.
+  public indirect enum Kind: Hashable, Sendable {
+    case bool
+    case integer
+    case unsigned
+    case double
+    case text
+    case bytes
+    /// Anything a document can hold (`Value`).
+    case value
+    /// A path: an array of keys on the wire, a JSON Pointer for people.
+    case path
+    case optional(Kind)
+    case array(Kind)
+    case map(key: Kind, value: Kind)
+    /// A type of `Schema.types`.
+    case type(String)
+  }
+
+  /// A stored property of a struct, or a value that a case carries.
+  public struct Field: Hashable, Sendable {
+    public var id: Int
+    public var name: String
+    public var kind: Kind
+
+    public init(_ id: Int, _ name: String, _ kind: Kind) {
+      self.id = id
+      self.name = name
+      self.kind = kind
+    }
+  }
+
+  /// A case of an enumeration. On the wire: its number, or an array of its number and fields.
+  public struct Case: Hashable, Sendable {
+    public var id: Int
+    public var name: String
+    public var fields: [Field]
+
+    public init(_ id: Int, _ name: String, _ fields: [Field] = []) {
+      self.id = id
+      self.name = name
+      self.fields = fields
+    }
+  }
+
+  public enum Definition: Hashable, Sendable {
+    /// On the wire: a map from field number to value.
+    case structure([Field])
+    case enumeration([Case])
+  }
+
+  public var state: Kind
+  public var action: Kind
+  public var types: [String: Definition]
+
+  public init(state: Kind, action: Kind, types: [String: Definition] = [:]) {
+    self.state = state
+    self.action = action
+    self.types = types
+  }
+
+  /// A hash of the encoded schema: equal for equal schemas.
+  public var fingerprint: UInt64 {
+    var encoder = CBOREncoder()
+    encode(into: &encoder)
+    return encoder.bytes.withUnsafeBytes { Hashing.sip($0, seed: HashSeed(0)) }
+  }
+}
+
+// MARK: Form
+
+extension Schema {
+  /// Append the schema as `{"state": kind, "types": {name: definition}, "action": kind}`.
+  public func encode(into encoder: inout CBOREncoder) {
+    encoder.map(3)
+    encoder.encode("state")
+    state.encode(into: &encoder)
+    encoder.encode("types")
+    encoder.map(types.count)
+    // Deterministic: shorter names first, then by bytes, as their encoded forms sort.
+    let sorted = types.sorted {
+      let (first, second) = ($0.key.utf8, $1.key.utf8)
+      return first.count != second.count
+        ? first.count < second.count : first.lexicographicallyPrecedes(second)
+    }
+    for (name, definition) in sorted {
+      encoder.encode(name)
+      definition.encode(into: &encoder)
+    }
+    encoder.encode("action")
+    action.encode(into: &encoder)
+  }
+
+  public init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    var state: Kind?
+    var action: Kind?
+    var types: [String: Definition] = [:]
+    for _ in 0..<(try decoder.map()) {
+      switch try decoder.text() {
+      case "state": state = try Kind(from: &decoder)
+      case "action": action = try Kind(from: &decoder)
+      case "types":
+        for _ in 0..<(try decoder.map()) {
+          let name = try decoder.text()
+          types[name] = try Definition(from: &decoder)
+        }
+        decoder.close()
+      default: try decoder.skip()
+      }
+    }
+    decoder.close()
+    guard let state, let action else {
+      throw CBORError(.notAllowed("a schema without \"state\" and \"action\""), at: start)
+    }
+    self.init(state: state, action: action, types: types)
+  }
+}
+
+extension Schema.Kind {
+  func encode(into encoder: inout CBOREncoder) {
+    switch self {
+    case .bool: encoder.encode("bool")
+    case .integer: encoder.encode("int")
+    case .unsigned: encoder.encode("uint")
+    case .double: encoder.encode("double")
+    case .text: encoder.encode("text")
+    case .bytes: encoder.encode("bytes")
+    case .value: encoder.encode("value")
+    case .path: encoder.encode("path")
+    case .optional(let kind):
+      encoder.array(2)
+      encoder.encode("optional")
+      kind.encode(into: &encoder)
+    case .array(let kind):
+      encoder.array(2)
+      encoder.encode("array")
+      kind.encode(into: &encoder)
+    case .map(let key, let value):
+      encoder.array(3)
+      encoder.encode("map")
+      key.encode(into: &encoder)
+      value.encode(into: &encoder)
+    case .type(let name):
+      encoder.array(2)
+      encoder.encode("type")
+      encoder.encode(name)
+    }
+  }
+
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    guard try decoder.peekMajor() == .array else {
+      switch try decoder.text() {
+      case "bool": self = .bool
+      case "int": self = .integer
+      case "uint": self = .unsigned
+      case "double": self = .double
+      case "text": self = .text
+      case "bytes": self = .bytes
+      case "value": self = .value
+      case "path": self = .path
+      case let other: throw CBORError(.notAllowed("unknown kind \"\(other)\""), at: start)
+      }
+      return
+    }
+    let count = try decoder.array()
+    switch (try decoder.text(), count) {
+    case ("optional", 2): self = .optional(try Self(from: &decoder))
+    case ("array", 2): self = .array(try Self(from: &decoder))
+    case ("map", 3): self = .map(key: try Self(from: &decoder), value: try Self(from: &decoder))
+    case ("type", 2): self = .type(try decoder.text())
+    case (let other, _): throw CBORError(.notAllowed("unknown kind \"\(other)\""), at: start)
+    }
+    decoder.close()
+  }
+}
+
+extension Schema.Definition {
+  func encode(into encoder: inout CBOREncoder) {
+    encoder.array(2)
+    switch self {
+    case .structure(let fields):
+      encoder.encode("struct")
+      Schema.encode(fields, into: &encoder)
+    case .enumeration(let cases):
+      encoder.encode("enum")
+      encoder.array(cases.count)
+      for item in cases {
+        encoder.array(3)
+        encoder.encode(item.id)
+        encoder.encode(item.name)
+        Schema.encode(item.fields, into: &encoder)
+      }
+    }
+  }
+
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    guard try decoder.array() == 2 else {
+      throw CBORError(.notAllowed("a type is [\"struct\" or \"enum\", members]"), at: start)
+    }
+    switch try decoder.text() {
+    case "struct": self = .structure(try Schema.fields(from: &decoder))
+    case "enum":
+      var cases: [Schema.Case] = []
+      for _ in 0..<(try decoder.array()) {
+        let position = decoder.offset
+        guard try decoder.array() == 3 else {
+          throw CBORError(.notAllowed("a case is [number, name, fields]"), at: position)
+        }
+        let id = try decoder.unsigned(as: Int.self)
+        cases.append(.init(id, try decoder.text(), try Schema.fields(from: &decoder)))
+        decoder.close()
+      }
+      decoder.close()
+      self = .enumeration(cases)
+    case let other: throw CBORError(.notAllowed("unknown type form \"\(other)\""), at: start)
+    }
+    decoder.close()
+  }
+}
+
+extension Schema {
+  fileprivate static func encode(_ fields: [Field], into encoder: inout CBOREncoder) {
+    encoder.array(fields.count)
+    for field in fields {
+      encoder.array(3)
+      encoder.encode(field.id)
+      encoder.encode(field.name)
+      field.kind.encode(into: &encoder)
+    }
+  }
+
+  fileprivate static func fields(from decoder: inout CBORDecoder) throws(CBORError) -> [Field] {
+    var fields: [Field] = []
+    for _ in 0..<(try decoder.array()) {
+      let start = decoder.offset
+      guard try decoder.array() == 3 else {
+        throw CBORError(.notAllowed("a field is [number, name, kind]"), at: start)
+      }
+      let id = try decoder.unsigned(as: Int.self)
+      fields.append(.init(id, try decoder.text(), try Kind(from: &decoder)))
+      decoder.close()
+    }
+    decoder.close()
+    return fields
+  }
+}

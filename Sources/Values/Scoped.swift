@@ -1,0 +1,152 @@
+public import CBOR
+
+/// A state of which peers may see a part: what stands at a path through fields and map keys.
+///
+/// An absent part is a value too: `undefined` in value form and in patches.
+public protocol ScopedState: Synchronizable {
+  /// Append what stands at `path` in value form, or `undefined`. O(depth + its size).
+  func encode(at path: Path, into encoder: inout CBOREncoder)
+
+  /// Append the patch that turns what stood at `path` in `old` into what stands there now.
+  /// Returns false, and appends nothing, when both are the same.
+  func encodeDifference(from old: Self, at path: Path, into encoder: inout CBOREncoder) -> Bool
+
+  /// The digest of what stands at `path`; `Scope.absentDigest` for what is absent.
+  func digest(at path: Path, seed: HashSeed) -> UInt64
+
+  /// Whether something stands at `path`.
+  func isPresent(at path: Path) -> Bool
+}
+
+extension Optional: Synchronizable where Wrapped: Synchronizable {
+  public func isSame(as other: Wrapped?) -> Bool {
+    switch (self, other) {
+    case (nil, nil): true
+    case (let first?, let second?): first.isSame(as: second)
+    case (nil, _?), (_?, nil): false
+    }
+  }
+
+  /// Absent is `undefined`, which no value is.
+  public func encode(into encoder: inout CBOREncoder) {
+    guard let self else { return encoder.encodeUndefined() }
+    self.encode(into: &encoder)
+  }
+
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    self = decoder.undefinedIfNext() ? nil : try Wrapped(from: &decoder, seed: seed)
+  }
+
+  public func encodeDifference(from old: Wrapped?, into encoder: inout CBOREncoder) -> Bool {
+    switch (old, self) {
+    case (nil, nil): return false
+    case (_?, nil):
+      encoder.encodeUndefined()
+      return true
+    case (nil, let new?):
+      new.encodeReplacement(into: &encoder)
+      return true
+    case (let old?, let new?): return new.encodeDifference(from: old, into: &encoder)
+    }
+  }
+
+  public mutating func apply(
+    patch decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    if decoder.undefinedIfNext() {
+      self = nil
+    } else if let replacement = try Wrapped.replacement(from: &decoder, seed: seed) {
+      self = replacement
+    } else if var value = self {
+      // Moved out while it changes, so that it stays uniquely referenced.
+      self = nil
+      defer { self = value }
+      try value.apply(patch: &decoder, seed: seed)
+    } else {
+      throw CBORError(.notAllowed("an edit of an absent value"), at: decoder.offset)
+    }
+  }
+
+  public func digest(seed: HashSeed) -> UInt64 {
+    self?.digest(seed: seed) ?? [0xf7].withUnsafeBytes { Hashing.sip($0, seed: seed) }
+  }
+
+  public mutating func adopt(seed: HashSeed) { self?.adopt(seed: seed) }
+
+  @inlinable public static var holdsCollections: Bool { Wrapped.holdsCollections }
+}
+
+/// What a patch of the whole state does to a scope.
+public enum Projection: Equatable, Sendable {
+  /// Nothing in the scope changed.
+  case untouched
+  /// These bytes of the whole patch are the scope's patch.
+  case patch(Range<Int>)
+  /// The scope's value was replaced along with what is around it: these bytes are its value.
+  case value(Range<Int>)
+  /// Nothing stands in the scope any more, if anything did.
+  case absent
+}
+
+extension Path {
+  /// What `patch`, a patch of the whole state, does at this path. O(bytes of the patch's heads on
+  /// the way), no allocation. The patch is our own; one that is malformed projects as untouched.
+  public func projection(of patch: UnsafeRawBufferPointer) -> Projection {
+    var decoder = CBORDecoder(patch)
+    return (try? project(&decoder, patch.count)) ?? .untouched
+  }
+
+  private func project(
+    _ decoder: inout CBORDecoder, _ end: Int
+  ) throws(CBORError) -> Projection {
+    var isValue = false
+    for key in keys {
+      // `undefined` and scalars hold nothing; `[value]` goes on in value form.
+      if !isValue, try decoder.peek() == 0x81 {
+        _ = try decoder.array()
+        isValue = true
+      }
+      guard try decoder.peekMajor() == .map else { return .absent }
+      guard try Self.find(key, &decoder) else { return isValue ? .absent : .untouched }
+    }
+    let start = decoder.offset
+    if isValue {
+      try decoder.skip()
+      return .value(start..<decoder.offset)
+    }
+    if keys.isEmpty { return .patch(0..<end) }
+    if decoder.undefinedIfNext() { return .absent }
+    try decoder.skip()
+    return .patch(start..<decoder.offset)
+  }
+
+  /// Move to the value of `key` in the map that is next. Returns false when it has no such key.
+  private static func find(
+    _ key: PathKey, _ decoder: inout CBORDecoder
+  ) throws(CBORError) -> Bool {
+    for _ in 0..<(try decoder.map()) {
+      if try matches(key, &decoder) { return true }
+      try decoder.skip()
+    }
+    return false
+  }
+
+  private static func matches(
+    _ key: PathKey, _ decoder: inout CBORDecoder
+  ) throws(CBORError) -> Bool {
+    switch (key, try decoder.peekMajor()) {
+    case (.text(let text), .text):
+      var text = text
+      let item = try decoder.rawItem()
+      return text.withUTF8 { utf8 in
+        item.count > utf8.count && item.suffix(utf8.count).elementsEqual(utf8)
+          && item.count - utf8.count == CBORDecoder.headLength(UInt64(utf8.count))
+      }
+    case (.integer(let value), .unsigned), (.integer(let value), .negative):
+      return try decoder.integer() == value
+    default:
+      try decoder.skip()
+      return false
+    }
+  }
+}

@@ -1,0 +1,181 @@
+public import CBOR
+
+extension SyncMap: Journaled {
+  /// Whether both hold the same entries, whatever their notes. Costs as `TrieMap.isSame`.
+  @inlinable
+  public func isSame(as other: SyncMap) -> Bool { map.isSame(as: other.map) }
+
+  /// Append a CBOR map with the entries in trie order. O(n).
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) { map.encode(into: &encoder) }
+
+  /// Decode a map, at the start of a transaction. O(n) from trie order.
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    self.init(try TrieMap(from: &decoder, seed: seed))
+  }
+
+  /// Append the patch that turns `old` into this map, from the contents and not the notes.
+  /// O(changes · log n) for maps of one lineage, else O(n).
+  @inlinable
+  public func encodeDifference(from old: SyncMap, into encoder: inout CBOREncoder) -> Bool {
+    map.encodeDifference(from: old.map, into: &encoder)
+  }
+
+  /// Change the map by the next item, a patch, and note what it changes: a failed patch can be
+  /// rolled back. A mirror, which never settles, ends its transaction with `adopt(seed:)`.
+  /// O(log n) an entry.
+  @inlinable
+  public mutating func apply(
+    patch decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    if seed != map.seed { rehash(seed: seed) }
+    if let whole = try TrieMap<Key, Value>.replacement(from: &decoder, seed: seed) {
+      replaceContents(with: whole)
+      return
+    }
+    for _ in 0..<(try TrieMap<Key, Value>.openPatch(&decoder)) {
+      let offset = decoder.offset
+      let key = try Key(from: &decoder)
+      let hash = key.hash(seed: seed)
+      if decoder.undefinedIfNext() {
+        guard map.find(key, hash) != nil else {
+          throw TrieMap<Key, Value>.absentRemoval(offset)
+        }
+        let old = map.remove(key, hash)
+        note(hash, key, old)
+      } else if let entry = map.uniqueEntry(key, hash) {
+        note(hash, key, entry.pointee.value)
+        try Ref.value(entry).pointee.apply(patch: &decoder, seed: seed)
+      } else {
+        let value = try TrieMap<Key, Value>.inserted(
+          from: &decoder, seed: seed, keyOffset: offset)
+        note(hash, key, nil)
+        map.insert(key, hash, value)
+      }
+    }
+    decoder.close()
+  }
+
+  /// Hash with another seed in the middle of a transaction. O(n).
+  @inlinable @inline(never)
+  mutating func rehash(seed: HashSeed) {
+    map.adopt(seed: seed)
+    guard let old = notes else { return }
+    notes = nil
+    let table = old.table
+    for position in 0..<table.pointee.count {
+      let note = table.pointee.notes + position
+      let key = note.pointee.key
+      self.note(key.hash(seed: seed), key, note.pointee.value)
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  /// The digest of the map. Costs as `TrieMap.digest`.
+  @inlinable
+  public func digest(seed: HashSeed) -> UInt64 { map.digest(seed: seed) }
+
+  /// Make the map, as it is now, part of a state that hashes with `seed`: a transaction begins, and
+  /// the notes of the one before are forgotten. O(what was touched) where the map already hashes
+  /// with it, else O(n).
+  @inlinable
+  public mutating func adopt(seed: HashSeed) {
+    if seed != map.seed {
+      map.adopt(seed: seed)
+    } else if Value.holdsCollections, let table = notes?.table {
+      // Invariant: values without a note were adopted before.
+      for position in 0..<table.pointee.count {
+        let entry = map.uniqueEntry(
+          table.pointee.notes[position].key, table.pointee.hashes[position])
+        if let entry { Ref.value(entry).pointee.adopt(seed: seed) }
+      }
+    }
+    forgetNotes()
+  }
+
+  @inlinable @inline(__always)
+  mutating func forgetNotes() {
+    guard notes != nil else { return }
+    if isKnownUniquelyReferenced(&notes) {
+      notes.unsafelyUnwrapped.table.pointee.removeAll()
+    } else {
+      // A copy of the map goes on with them.
+      notes = nil
+    }
+  }
+
+  /// End the transaction: append the patch from its start to now. O(what was touched · log n).
+  @inlinable
+  public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
+    guard let table = notes?.table, table.pointee.count > 0 else { return false }
+    return settle(ownNotes(), into: &encoder)
+  }
+
+  /// Settle the notes of a table that is this map's alone, and so may be taken out of it.
+  @inlinable @inline(__always)
+  mutating func settle(
+    _ table: UnsafeMutablePointer<MapNoteTable<Key, Value>>, into encoder: inout CBOREncoder
+  ) -> Bool {
+    var patch = PatchMap(in: &encoder)
+    for position in 0..<table.pointee.count {
+      let note = (table.pointee.notes + position).move()
+      let entry = settledEntry(note.key, table.pointee.hashes[position], table.pointee.hint)
+      let mark = patch.open(encoder)
+      note.key.encode(into: &encoder)
+      let isChanged = Self.encodeChange(from: note.value, to: entry, into: &encoder)
+      patch.close(mark, changed: isChanged, &encoder)
+    }
+    table.pointee.removeMoved()
+    return patch.finish(&encoder)
+  }
+
+  /// The entry of a key, its value adopted.
+  @inlinable @inline(__always)
+  mutating func settledEntry(
+    _ key: Key, _ hash: UInt64, _ hint: TrieMap<Key, Value>.Slot?
+  ) -> TrieMap<Key, Value>.Slot? {
+    // Where there is nothing to adopt, nothing is written, and a shared path stays shared.
+    guard Value.holdsCollections else { return map.find(key, hash, hint: hint) }
+    let entry = map.uniqueEntry(key, hash, hint: hint)
+    if let entry { Ref.value(entry).pointee.adopt(seed: map.seed) }
+    return entry
+  }
+
+  /// Append the patch of one entry.
+  @inlinable @inline(__always)
+  static func encodeChange(
+    from old: Value?, to entry: TrieMap<Key, Value>.Slot?, into encoder: inout CBOREncoder
+  ) -> Bool {
+    guard let entry else {
+      guard old != nil else { return false }
+      encoder.encodeUndefined()
+      return true
+    }
+    guard let old else {
+      Ref.value(entry).pointee.encodeReplacement(into: &encoder)
+      return true
+    }
+    return Ref.value(entry).pointee.encodeDifference(from: old, into: &encoder)
+  }
+
+  /// End the transaction by making the map what it was at its start. O(what was touched · log n).
+  @inlinable
+  public mutating func rollBack() {
+    guard let table = notes?.table else { return }
+    for position in 0..<table.pointee.count {
+      let note = table.pointee.notes + position
+      let hash = table.pointee.hashes[position]
+      if let old = note.pointee.value {
+        if let entry = map.uniqueEntry(note.pointee.key, hash) {
+          entry.pointee.value = old
+        } else {
+          map.insert(note.pointee.key, hash, old)
+        }
+      } else if map.find(note.pointee.key, hash) != nil {
+        _ = map.remove(note.pointee.key, hash)
+      }
+    }
+    forgetNotes()
+  }
+}

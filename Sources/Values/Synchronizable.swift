@@ -1,0 +1,136 @@
+public import CBOR
+
+/// A value that can be kept in step: it travels whole, and so does every change of it.
+///
+/// **The law:** `old.apply(difference(from: old, to: new)) == new`, and the difference is empty
+/// exactly when both encode to the same bytes. Equality is always equality of encoded bytes
+/// (`isSame(as:)`): Swift's `==` holds for "é" in its composed and decomposed forms and would lose
+/// that update.
+///
+/// In the position of a patch an item means (`Protocols/wire.md`, "Patches"):
+///
+///     undefined              the value becomes absent
+///     [value]                it becomes `value`
+///     a scalar               it becomes this scalar
+///     {key: patch, …}        it stays a map or struct; these entries change
+///     [splices, edits]       it stays an array; these elements change
+public protocol Synchronizable: Sendable {
+  /// Whether both encode to the same bytes. O(1) where both share storage.
+  func isSame(as other: Self) -> Bool
+
+  /// Append the value in value form. O(n).
+  func encode(into encoder: inout CBOREncoder)
+
+  /// Decode a value from its value form. Collections hash with `seed`.
+  init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError)
+
+  /// Append the patch that turns `old` into this value. Returns false, and appends nothing, when
+  /// they are the same. For values of one lineage O(what changed).
+  func encodeDifference(from old: Self, into encoder: inout CBOREncoder) -> Bool
+
+  /// Change the value by the next item, a patch. After an error the value is unspecified.
+  mutating func apply(patch decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError)
+
+  /// The digest of the value. O(n) at first, then O(what changed): collections remember theirs.
+  func digest(seed: HashSeed) -> UInt64
+
+  /// Make every collection inside hash with `seed`. O(1) where it already does.
+  mutating func adopt(seed: HashSeed)
+
+  /// Whether there may be collections inside. Where there never are, `adopt` does nothing, and
+  /// whoever keeps such values need not call it.
+  static var holdsCollections: Bool { get }
+}
+
+extension Synchronizable {
+  @inlinable public static var holdsCollections: Bool { true }
+
+  /// Append the patch that makes an absent or different value this one.
+  @inlinable
+  public func encodeReplacement(into encoder: inout CBOREncoder) {
+    let start = encoder.bytes.count
+    encoder.bytes.append(0x81)
+    encode(into: &encoder)
+    let first = encoder.bytes[start + 1]
+    let major = first >> 5
+    if major != 4 && major != 5 && first != 0xf7 { encoder.bytes.remove(at: start) }
+  }
+
+  /// Read the next item, a patch, if it replaces the whole value; leave it and return nil if it
+  /// changes a value in place.
+  @inlinable
+  public static func replacement(
+    from decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) -> Self? {
+    let first = try decoder.peek()
+    switch first >> 5 {
+    case 4:
+      guard first == 0x81 else { return nil }
+      _ = try decoder.array()
+      let value = try Self(from: &decoder, seed: seed)
+      decoder.close()
+      return value
+    case 5: return nil
+    default:
+      if first == 0xf7 {
+        throw CBORError(.notAllowed("this value cannot become absent"), at: decoder.offset)
+      }
+      return try Self(from: &decoder, seed: seed)
+    }
+  }
+
+  /// The digest as a value that prints.
+  public func digest(_ seed: HashSeed) -> Digest { Digest(digest(seed: seed)) }
+}
+
+/// A value without parts: it is replaced, never edited.
+public protocol SynchronizableScalar: Synchronizable {}
+
+extension SynchronizableScalar {
+  @inlinable
+  public func encodeDifference(from old: Self, into encoder: inout CBOREncoder) -> Bool {
+    if isSame(as: old) { return false }
+    encodeReplacement(into: &encoder)
+    return true
+  }
+
+  @inlinable
+  public mutating func apply(
+    patch decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    guard let value = try Self.replacement(from: &decoder, seed: seed) else {
+      throw CBORError(.notAllowed("an edit of a value without parts"), at: decoder.offset)
+    }
+    self = value
+  }
+
+  /// SipHash-1-3 of the encoded bytes.
+  public func digest(seed: HashSeed) -> UInt64 {
+    var encoder = CBOREncoder()
+    encode(into: &encoder)
+    return encoder.bytes.withUnsafeBytes { Hashing.sip($0, seed: seed) }
+  }
+
+  @inlinable
+  public mutating func adopt(seed: HashSeed) {}
+
+  @inlinable public static var holdsCollections: Bool { false }
+}
+
+extension SynchronizableScalar where Self: Equatable {
+  @inlinable
+  public func isSame(as other: Self) -> Bool { self == other }
+}
+
+/// A value that notes what is done to it, so that a patch costs what was touched.
+///
+/// A *transaction* is everything between two calls of `settle` or `rollBack`.
+public protocol Journaled: Synchronizable {
+  /// End the transaction: append the patch from its start to now and forget the notes. Returns
+  /// false, and appends nothing, when the value is the same as at the start. The bytes are those
+  /// of `encodeDifference` from the value at the start.
+  mutating func settle(into encoder: inout CBOREncoder) -> Bool
+
+  /// End the transaction by making the value what it was at its start. O(what was touched).
+  mutating func rollBack()
+}

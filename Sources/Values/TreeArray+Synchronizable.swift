@@ -1,0 +1,161 @@
+public import CBOR
+
+extension TreeArray: Synchronizable {
+  /// O(1) for copies; otherwise O(n) at most, passing over the nodes that both share in place.
+  @inlinable
+  public func isSame(as other: TreeArray) -> Bool {
+    guard count == other.count else { return false }
+    guard let root, let theirs = other.root else { return true }
+    return Self.isSame(root, theirs)
+  }
+
+  /// Whether two trees of equally many elements hold the same.
+  @inlinable
+  static func isSame(_ first: TreeArrayNode<Element>, _ second: TreeArrayNode<Element>) -> Bool {
+    if first === second { return true }
+    guard first.height == second.height, first.slots == second.slots else {
+      return areSame(Iterator(first), Iterator(second))
+    }
+    if first.height == 0 {
+      for index in first.elements.indices
+      where !first.elements[index].isSame(as: second.elements[index]) { return false }
+      return true
+    }
+    for slot in first.children.indices where first.children[slot].end != second.children[slot].end {
+      return areSame(Iterator(first), Iterator(second))
+    }
+    for slot in first.children.indices
+    where !isSame(first.children[slot].node, second.children[slot].node) { return false }
+    return true
+  }
+
+  @inlinable
+  static func areSame(_ first: Iterator, _ second: Iterator) -> Bool {
+    var (first, second) = (first, second)
+    while let element = first.next() {
+      guard let other = second.next(), element.isSame(as: other) else { return false }
+    }
+    return true
+  }
+
+  @inlinable
+  public func encode(into encoder: inout CBOREncoder) {
+    encoder.array(count)
+    if let root { Self.encode(root, into: &encoder) }
+  }
+
+  /// Append the elements of a tree, without a head.
+  @inlinable
+  static func encode(_ node: TreeArrayNode<Element>, into encoder: inout CBOREncoder) {
+    for element in node.elements { element.encode(into: &encoder) }
+    for child in node.children { encode(child.node, into: &encoder) }
+  }
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    // Nothing is reserved: what is kept grows with what has been read.
+    let count = try decoder.array()
+    var builder = TreeArrayBuilder<Element>(seed: seed, isAdopted: true)
+    for _ in 0..<count { builder.append(try Element(from: &decoder, seed: seed)) }
+    decoder.close()
+    root = nil
+    setRoot(builder.finish(), seed: seed)
+  }
+
+  /// `[value]` replaces the array; `[splices, edits]` changes it. O(changes · log n).
+  @inlinable
+  public mutating func apply(
+    patch decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    if let value = try Self.replacement(from: &decoder, seed: seed) {
+      self = value
+      return
+    }
+    let start = decoder.offset
+    guard try decoder.peekMajor() == .array else {
+      throw CBORError(.notAllowed("an edit of keys inside an array"), at: start)
+    }
+    guard try decoder.array() == 2 else {
+      throw CBORError(
+        .notAllowed("a patch of an array has one item or two: splices and edits"), at: start)
+    }
+    let wasAdopted = root?.hasAdopted(seed) ?? true
+    try applySplices(&decoder, seed: seed)
+    try applyEdits(&decoder, seed: seed)
+    decoder.close()
+    if wasAdopted { adopt(seed: seed) }
+  }
+
+  @inlinable
+  mutating func applySplices(
+    _ decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    let start = decoder.offset
+    let items = try decoder.array()
+    guard items % 3 == 0 else {
+      throw CBORError(.notAllowed("splices come in threes: at, removed, inserted"), at: start)
+    }
+    for _ in 0..<items / 3 {
+      let place = decoder.offset
+      let at = try decoder.unsigned(as: Int.self)
+      guard at <= count else {
+        throw CBORError(.notAllowed("a splice behind the end of the array"), at: place)
+      }
+      let length = decoder.offset
+      let removed = try decoder.unsigned(as: Int.self)
+      guard removed <= count - at else {
+        throw CBORError(.notAllowed("a splice of more elements than there are"), at: length)
+      }
+      let inserted = try decoder.array()
+      if removed + inserted <= 4 {
+        for _ in 0..<removed { remove(at: at) }
+        for index in 0..<inserted {
+          insert(try Element(from: &decoder, seed: seed), at: at + index)
+        }
+      } else {
+        var builder = TreeArrayBuilder<Element>(seed: seed, isAdopted: true)
+        for _ in 0..<inserted { builder.append(try Element(from: &decoder, seed: seed)) }
+        replaceSubrange(at..<at + removed, withTree: TreeArray(root: builder.finish()))
+      }
+      decoder.close()
+    }
+    decoder.close()
+  }
+
+  @inlinable
+  mutating func applyEdits(
+    _ decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    let edits = try decoder.map()
+    for _ in 0..<edits {
+      let start = decoder.offset
+      let index = try decoder.unsigned(as: Int.self)
+      guard index < count else {
+        throw CBORError(.notAllowed("an edit behind the end of the array"), at: start)
+      }
+      try modifyElement(at: index) { (element: inout Element) throws(CBORError) in
+        try element.apply(patch: &decoder, seed: seed)
+      }
+    }
+    decoder.close()
+  }
+
+  /// The hash of a polynomial over the elements' digests, of which each node remembers its part:
+  /// O(n) at first, then O(what changed · log n).
+  @inlinable
+  public func digest(seed: HashSeed) -> UInt64 {
+    Hashing.array(polynomial: root?.polynomial(seed: seed) ?? 0, count: count)
+  }
+
+  /// Make the elements adopt a seed, and remember it. O(1) when all have; O(touched · log n) when
+  /// the array had adopted the seed and elements were put in or changed since; else O(n).
+  @inlinable
+  public mutating func adopt(seed: HashSeed) {
+    if let root {
+      if root.hasAdopted(seed) { return }
+    } else if seed == .unseeded {
+      return
+    }
+    uniqueRoot().adopt(seed)
+  }
+}
