@@ -1,0 +1,108 @@
+import CBOR
+public import Values
+
+/// Actions of any feature between the JSON that people write and the payload that travels, by the
+/// feature's schema alone.
+///
+///     {"increment": {"path": "/a/b", "by": 1}}     a case and its fields by name
+///     "reset"                                      a case without fields
+///     {"todos": {"add": "milk"}}                   a field without a name stands for itself
+///     {"resize": [640, 480]}                       several of them stand in an array
+///
+/// A path is a JSON Pointer or an array of keys, a `bytes` is base64, an optional that is absent is
+/// left out or null (where null is no value of its own). Structs are objects of their fields.
+///
+/// A field counts as unnamed when its name is empty or `_` and digits.
+public enum ActionJSON {
+  /// The payload of an action that is given as JSON.
+  public static func payload(
+    of action: Value, schema: Schema
+  ) throws(ActionJSONError) -> [UInt8] {
+    var writer = SchemaWriter(schema: schema)
+    try writer.write(action, schema.action)
+    return writer.encoder.bytes
+  }
+
+  /// The JSON form of a payload. Fields that this schema does not know are left out.
+  public static func value(
+    ofPayload payload: [UInt8], schema: Schema
+  ) throws(ActionJSONError) -> Value {
+    try CBORDecoder.read(payload, mapError: { ActionJSONError("\($0)") }) {
+      (decoder) throws(ActionJSONError) in
+      var reader = SchemaReader(schema: schema, decoder: decoder)
+      defer { decoder = reader.decoder }
+      return try reader.read(schema.action)
+    }
+  }
+}
+
+/// Why JSON is not an action of the schema, or a payload not one.
+public struct ActionJSONError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, naming the offending value and the alternatives.
+  public var message: String
+  /// Where in the JSON form it is: `increment.by`, empty for the whole.
+  public var place: String
+
+  public init(_ message: String, at place: String = "") {
+    self.message = message
+    self.place = place
+  }
+
+  public var description: String { place.isEmpty ? message : "\(place): \(message)" }
+}
+
+extension Schema {
+  func definition(_ name: String) throws(ActionJSONError) -> Definition {
+    guard let definition = types[name] else {
+      throw ActionJSONError("the schema has no type \"\(name)\"")
+    }
+    return definition
+  }
+
+  /// Names for "there are: …", sorted.
+  static func list(_ names: some Sequence<String>) -> String {
+    let names = names.sorted { String.precedes($0, $1) }
+    return names.isEmpty ? "there are none" : "there are: \(names.joined(separator: ", "))"
+  }
+}
+
+extension Schema.Kind {
+  /// The kind in words.
+  var expected: String {
+    switch self {
+    case .bool: "a boolean"
+    case .integer: "an integer of 64 bits"
+    case .unsigned: "an integer from 0 to 2^64 - 1"
+    case .double: "a number"
+    case .text: "a string"
+    case .bytes: "a string of base64"
+    case .value: "a value"
+    case .path: "a JSON Pointer"
+    case .optional(let kind): "\(kind.expected) or null"
+    case .array: "an array"
+    case .map: "an object"
+    case .type(let name): "a \(name)"
+    }
+  }
+
+  /// Whether null is a value of this kind rather than the absence of one.
+  var hasNull: Bool {
+    switch self {
+    case .value, .optional: true
+    case .bool, .integer, .unsigned, .double, .text, .bytes, .path, .array, .map, .type: false
+    }
+  }
+
+  var isOptional: Bool {
+    guard case .optional = self else { return false }
+    return true
+  }
+}
+
+extension Schema.Field {
+  var isUnnamed: Bool {
+    name.isEmpty
+      || name.utf8.first == UInt8(ascii: "_") && name.utf8.count > 1
+        && name.utf8.dropFirst().allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
+  }
+}

@@ -1,0 +1,111 @@
+import Lockstep
+import Values
+
+// The walk from the root of a document to a place in it. Every container on the way is moved out of
+// its enum while it changes, so that it stays uniquely referenced and is changed in place. The keys
+// are made those of `EditNotes` on the way: an index of an array becomes a number.
+
+extension Value {
+  /// Hand what stands at the first `end` keys, from the one at `depth` on, to `body`.
+  mutating func descend<R>(
+    _ keys: inout [PathKey], _ notes: inout EditNotes, from depth: Int = 0, to end: Int,
+    _ body: (inout Value, inout [PathKey], inout EditNotes) throws(Rejection) -> R
+  ) throws(Rejection) -> R {
+    if depth == end { return try body(&self, &keys, &notes) }
+    let result = try modifyChild(&keys, &notes, at: depth) {
+      (child, keys, notes) throws(Rejection) in
+      try child.descend(&keys, &notes, from: depth + 1, to: end, body)
+    }
+    guard let result else { throw .missing(keys, depth) }
+    return result
+  }
+
+  /// Change the member or element that the key at `depth` names. Returns nil, without calling
+  /// `body`, when an object has no such member; an array must have the element.
+  mutating func modifyChild<R>(
+    _ keys: inout [PathKey], _ notes: inout EditNotes, at depth: Int,
+    _ body: (inout Value, inout [PathKey], inout EditNotes) throws(Rejection) -> R
+  ) throws(Rejection) -> R? {
+    switch self {
+    case .object(var entries):
+      let name = try Rejection.memberName(keys, depth)
+      self = .null
+      defer { self = .object(entries) }
+      return try entries.modifyValue(forKey: name) { (child) throws(Rejection) in
+        try body(&child, &keys, &notes)
+      }
+    case .array(var elements):
+      let index = try Self.resolveIndex(&keys, depth, count: elements.count)
+      guard index < elements.count else {
+        throw .outside(keys, depth, count: elements.count)
+      }
+      self = .null
+      defer { self = .array(elements) }
+      return try elements.modifyElement(at: index) { (child) throws(Rejection) in
+        try body(&child, &keys, &notes)
+      }
+    case .null, .bool, .integer, .unsigned, .double, .text, .bytes:
+      throw .noMembers(self, keys, depth)
+    }
+  }
+
+  /// The index that a key names in an array of `count` elements: at most `count`, which `-` names
+  /// (RFC 6901, 4; RFC 6902, 4.1). The key becomes that number.
+  static func resolveIndex(
+    _ keys: inout [PathKey], _ depth: Int, count: Int
+  ) throws(Rejection) -> Int {
+    let index: Int
+    if case .text("-") = keys[depth] {
+      index = count
+    } else if let number = keys[depth].arrayIndex {
+      index = number
+    } else {
+      throw .badIndex(keys, depth)
+    }
+    guard index <= count else { throw .outside(keys, depth, count: count) }
+    if case .text = keys[depth], index < count { keys[depth] = .integer(Int64(index)) }
+    return index
+  }
+}
+
+extension Value {
+  /// The path with every index of an array as a number, as far as it exists, and how many levels
+  /// of a patch the containers on it take (`Value.levels`).
+  func resolve(_ path: Path) -> (path: Path, levels: Int) {
+    var keys = path.keys
+    var levels = 0
+    var current: Value? = self
+    for depth in keys.indices {
+      switch current {
+      case .object?: levels += 1
+      case .array?:
+        levels += 2
+        if let index = keys[depth].arrayIndex { keys[depth] = .integer(Int64(index)) }
+      default: return (Path(keys), levels)
+      }
+      current = current?.child(keys[depth])
+    }
+    return (Path(keys), levels)
+  }
+
+  /// How deep the value nests, as a patch of it would: an object is one level, an array two, for a
+  /// patch of an array is an array of maps. Looks no deeper than `limit`. O(its size).
+  func levels(upTo limit: Int) -> Int {
+    var deepest = 0
+    switch self {
+    case .object(let entries):
+      if limit <= 1 || entries.isEmpty { return 1 }
+      entries.forEachEntry { _, value in
+        if deepest < limit { deepest = Swift.max(deepest, value.levels(upTo: limit - 1)) }
+      }
+      return deepest + 1
+    case .array(let elements):
+      if limit <= 2 || elements.isEmpty { return 2 }
+      for value in elements where deepest < limit {
+        deepest = Swift.max(deepest, value.levels(upTo: limit - 2))
+      }
+      return deepest + 2
+    case .null, .bool, .integer, .unsigned, .double, .text, .bytes: return 0
+    }
+  }
+}

@@ -1,0 +1,91 @@
+public import CBOR
+public import Values
+
+/// A document: one JSON-like tree that notes what is done to it, so that the patch of a change
+/// costs what was touched, however large the tree is.
+///
+/// The tree changes only through the editing methods, which work in place: nothing copies a
+/// container that nobody else holds. Each method notes what stood at the place it touched; a copy
+/// of a document carries the notes along. When a method throws, what it did before is in the notes
+/// as well, and `rollBack` undoes it.
+public struct Document: Sendable {
+  /// The tree as it is now. A copy is O(1).
+  public internal(set) var root: Value
+  /// What the objects of the tree hash with.
+  public internal(set) var seed: HashSeed
+  var notes = EditNotes()
+
+  /// A document that holds `root`, at the start of a transaction: an empty object if not said.
+  public init(_ root: Value = .object(TrieMap()), seed: HashSeed = .unseeded) {
+    self.root = root
+    self.seed = seed
+    self.root.adopt(seed: seed)
+  }
+}
+
+extension Document: Equatable {
+  /// Whether both hold the same tree, whatever their notes.
+  public static func == (first: Document, second: Document) -> Bool { first.isSame(as: second) }
+}
+
+extension Document: Journaled {
+  public func isSame(as other: Document) -> Bool { root.isSame(as: other.root) }
+
+  /// Append the tree: a document travels as its value.
+  public func encode(into encoder: inout CBOREncoder) { root.encode(into: &encoder) }
+
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    root = try Value(from: &decoder, seed: seed)
+    self.seed = seed
+  }
+
+  public func encodeDifference(from old: Document, into encoder: inout CBOREncoder) -> Bool {
+    root.encodeDifference(from: old.root, into: &encoder)
+  }
+
+  public func digest(seed: HashSeed) -> UInt64 { root.digest(seed: seed) }
+
+  /// Make the document, as it is now, part of a state that hashes with `seed`: a transaction
+  /// begins, and the notes of the one before are forgotten. O(1) where it already does.
+  public mutating func adopt(seed: HashSeed) {
+    notes.removeAll()
+    self.seed = seed
+    root.adopt(seed: seed)
+  }
+
+  /// End the transaction: append the patch from its start to now. O(what was touched · log n).
+  public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
+    guard !notes.isEmpty else { return false }
+    let isChanged = notes.encodePatch(to: root, into: &encoder)
+    notes.removeAll()
+    return isChanged
+  }
+
+  /// End the transaction by making the document what it was. O(what was touched · log n).
+  public mutating func rollBack() {
+    if notes.isEmpty { return }
+    notes.undo(on: &root)
+    notes.removeAll()
+    // Only after a patch with another seed was undone is there anything to do.
+    root.adopt(seed: seed)
+  }
+}
+
+/// A scope of a document is what stands at a path through the members of objects.
+extension Document: ScopedState {
+  public func encode(at path: Path, into encoder: inout CBOREncoder) {
+    root.scoped(to: path).encode(into: &encoder)
+  }
+
+  public func encodeDifference(
+    from old: Document, at path: Path, into encoder: inout CBOREncoder
+  ) -> Bool {
+    root.scoped(to: path).encodeDifference(from: old.root.scoped(to: path), into: &encoder)
+  }
+
+  public func digest(at path: Path, seed: HashSeed) -> UInt64 {
+    root.scoped(to: path).digest(seed: seed)
+  }
+
+  public func isPresent(at path: Path) -> Bool { root.scoped(to: path) != nil }
+}

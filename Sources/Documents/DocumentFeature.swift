@@ -1,0 +1,140 @@
+public import Lockstep
+public import Values
+
+/// The feature of the stock daemon: one document, and the actions that change it.
+public struct DocumentFeature: Reducer {
+  /// What a peer may not make the document grow beyond.
+  public struct Limits: Hashable, Sendable {
+    /// How deep the document may nest, the levels of arrays counted twice. Patches take two levels
+    /// for an array, so whatever stays within 100 travels inside patches and messages to a decoder
+    /// of the default depth, 128.
+    public var maxDepth = 100
+    /// How many actions one action may hold, all transactions inside counted. A transaction
+    /// occupies the loop until it is done: this many take some milliseconds.
+    public var maxActions = 100_000
+
+    public init() {}
+  }
+
+  public var limits: Limits
+
+  public init(limits: Limits = Limits()) { self.limits = limits }
+
+  /// Change the document as the action says. After an error the edits before it are in its notes:
+  /// the store rolls them back.
+  public func reduce(
+    into state: inout Document, action: DocumentAction
+  ) throws(Rejection) {
+    var left = limits.maxActions
+    try reduce(into: &state, action, &left)
+  }
+
+  private func reduce(
+    into state: inout Document, _ action: DocumentAction, _ left: inout Int
+  ) throws(Rejection) {
+    switch action {
+    case .set(let path, let value):
+      try check(value, at: path, in: state)
+      try state.set(value, at: path)
+    case .merge(let path, let patch):
+      try check(patch, at: path, in: state)
+      try state.merge(patch, at: path)
+    case .remove(let path): try state.remove(at: path)
+    case .increment(let path, let amount): try state.increment(at: path, by: amount)
+    case .append(let path, let value):
+      try check(value, at: path, in: state, inArray: true)
+      try state.append(value, at: path)
+    case .insert(let path, let value):
+      try check(value, at: path, in: state)
+      try state.insert(value, at: path)
+    case .move(let source, let target):
+      try checkTransfer(from: source, to: target, in: state)
+      try state.move(from: source, to: target)
+    case .copy(let source, let target):
+      try checkTransfer(from: source, to: target, in: state)
+      try state.copy(from: source, to: target)
+    case .test(let path, let value): try state.test(value, at: path)
+    case .transaction(let actions): try transact(actions, into: &state, &left)
+    case .replace(let path, let value):
+      try check(value, at: path, in: state)
+      try state.replace(value, at: path)
+    }
+  }
+
+  private func transact(
+    _ actions: [DocumentAction], into state: inout Document, _ left: inout Int
+  ) throws(Rejection) {
+    guard actions.count <= left else {
+      throw Rejection(
+        .limit, "a transaction may hold at most \(limits.maxActions) actions in all")
+    }
+    left -= actions.count
+    for (index, action) in actions.enumerated() {
+      do throws(Rejection) {
+        try reduce(into: &state, action, &left)
+      } catch {
+        var rejection = error
+        // The innermost action says its name, those around it only where it stands.
+        let inner = error.message.hasPrefix("transaction[") ? "." : " (\(action.name)): "
+        rejection.message = "transaction[\(index)]\(inner)\(error.message)"
+        throw rejection
+      }
+    }
+  }
+
+  // MARK: Depth
+
+  /// A scalar makes nothing deeper, so only containers are measured: O(size of the value).
+  private func check(
+    _ value: Value, at path: Path, in state: Document, inArray: Bool = false
+  ) throws(Rejection) {
+    let levels = value.levels(upTo: limits.maxDepth + 1) + (inArray ? 2 : 0)
+    if levels > 0 { try check(state.root.resolve(path).levels + levels, at: path) }
+  }
+
+  /// A value that moves no deeper than it stood need not be measured.
+  private func checkTransfer(
+    from source: Path, to target: Path, in state: Document
+  ) throws(Rejection) {
+    let (from, to) = (state.root.resolve(source).levels, state.root.resolve(target).levels)
+    guard to > from, let value = state.root.value(at: source) else { return }
+    try check(to + value.levels(upTo: limits.maxDepth + 1), at: target)
+  }
+
+  private func check(_ levels: Int, at path: Path) throws(Rejection) {
+    guard levels <= limits.maxDepth else {
+      throw Rejection(
+        .limit,
+        "the document would nest deeper than \(limits.maxDepth) levels (an array counts two)",
+        at: path)
+    }
+  }
+}
+
+// MARK: Schema
+
+extension DocumentFeature {
+  public var schema: Schema {
+    Schema(
+      state: .value, action: .type("Action"),
+      types: [
+        "Action": .enumeration(
+          DocumentAction.Case.allCases.map { kind in
+            .init(Int(kind.rawValue), kind.name, kind.fields)
+          })
+      ])
+  }
+}
+
+extension DocumentAction.Case {
+  fileprivate var fields: [Schema.Field] {
+    switch self {
+    case .set, .merge, .append, .insert, .test, .replace:
+      [.init(1, "path", .path), .init(2, "value", .value)]
+    case .remove: [.init(1, "path", .path)]
+    case .increment: [.init(1, "path", .path), .init(2, "by", .optional(.value))]
+    case .move, .copy: [.init(1, "from", .path), .init(2, "to", .path)]
+    case .transaction: [.init(1, "actions", .array(.type("Action")))]
+    }
+  }
+}

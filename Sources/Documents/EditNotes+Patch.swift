@@ -1,0 +1,92 @@
+import CBOR
+import Values
+
+extension EditNotes {
+  /// Append the patch from the start of the transaction to `root`. Returns false, and appends
+  /// nothing, when they are the same. O(what was touched · log n).
+  func encodePatch(to root: Value, into encoder: inout CBOREncoder) -> Bool {
+    switch notes {
+    case .none: return false
+    case .one(let keys, let old): return Self.encode(keys, old, to: root, into: &encoder)
+    case .many(let node): return node.encodePatch(to: root, into: &encoder)
+    }
+  }
+
+  /// One place: a chain of maps with one entry each.
+  private static func encode(
+    _ keys: [PathKey], _ old: Value?, to root: Value, into encoder: inout CBOREncoder
+  ) -> Bool {
+    let start = encoder.bytes.count
+    var place: Value? = root
+    for key in keys {
+      switch key {
+      case .text: encoder.map(1)
+      case .integer:
+        encoder.array(2)
+        encoder.array(0)
+        encoder.map(1)
+      }
+      key.encode(into: &encoder)
+      place = place?.noted(key)
+    }
+    if place.encodeDifference(from: old, into: &encoder) { return true }
+    encoder.bytes.removeSubrange(start...)
+    return false
+  }
+}
+
+extension EditNotes.Node {
+  fileprivate func encodePatch(to value: Value?, into encoder: inout CBOREncoder) -> Bool {
+    switch self {
+    case .whole(let old): return value.encodeDifference(from: old, into: &encoder)
+    case .inside(let children):
+      switch value {
+      case .array(let elements)?:
+        return Self.encodeEdits(children, of: elements, into: &encoder)
+      case .object(let entries)?:
+        var map = PatchMap(in: &encoder)
+        for (key, child) in children {
+          guard case .text(let name) = key else { continue }
+          let mark = map.open(encoder)
+          encoder.encode(name)
+          let isChanged = child.encodePatch(to: entries[name], into: &encoder)
+          map.close(mark, changed: isChanged, &encoder)
+        }
+        return map.finish(&encoder)
+      default: preconditionFailure("A note names a place that the value does not have.")
+      }
+    }
+  }
+
+  /// The edits of elements. Of two and more of them the difference of arrays may make a splice, so
+  /// it decides about them all: `O(edits · log n)`.
+  private static func encodeEdits(
+    _ children: [PathKey: EditNotes.Node], of elements: TreeArray<Value>,
+    into encoder: inout CBOREncoder
+  ) -> Bool {
+    if children.count == 1, let (key, child) = children.first, case .integer(let index) = key {
+      let start = encoder.bytes.count
+      encoder.array(2)
+      encoder.array(0)
+      encoder.map(1)
+      encoder.encode(index)
+      if child.encodePatch(to: elements[Int(index)], into: &encoder) { return true }
+      encoder.bytes.removeSubrange(start...)
+      return false
+    }
+    var old = Value.array(elements)
+    undo(children, on: &old)
+    return Value.array(elements).encodeDifference(from: old, into: &encoder)
+  }
+}
+
+extension Value {
+  /// What stands at a noted place of this container now.
+  fileprivate func noted(_ key: PathKey) -> Value? {
+    switch (self, key) {
+    case (.object(let entries), .text(let name)): entries[name]
+    case (.array(let elements), .integer(let index)): elements[Int(index)]
+    default: nil
+    }
+  }
+}

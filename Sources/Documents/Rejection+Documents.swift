@@ -1,0 +1,94 @@
+import Lockstep
+import Values
+
+// The sentences in which a document refuses an edit.
+
+extension Rejection {
+  /// The member of an object that a key names.
+  static func memberName(_ keys: [PathKey], _ depth: Int) throws(Rejection) -> String {
+    switch keys[depth] {
+    case .text(let name): return name
+    case .integer(let number):
+      throw bad(
+        keys, depth,
+        "\(place("object", keys, depth)) has members with names; the number \(number) is none")
+    }
+  }
+
+  static func missing(_ keys: [PathKey], _ depth: Int) -> Rejection {
+    bad(
+      keys, depth, "\(place("object", keys, depth)) has no member \(quoted(keys[depth]))")
+  }
+
+  static func outside(_ keys: [PathKey], _ depth: Int, count: Int) -> Rejection {
+    let array = place("array", keys, depth)
+    let elements = count == 1 ? "1 element" : "\(count) elements"
+    if case .text("-") = keys[depth] {
+      return bad(keys, depth, "\(array) has \(elements), and \"-\" is the place behind the last")
+    }
+    return bad(keys, depth, "\(array) has \(elements); there is no index \(keys[depth])")
+  }
+
+  static func badIndex(_ keys: [PathKey], _ depth: Int) -> Rejection {
+    bad(
+      keys, depth,
+      "\(quoted(keys[depth])) is no index of \(place("array", keys, depth)): "
+        + "write digits without a leading zero, or \"-\" for the end")
+  }
+
+  static func noMembers(_ value: Value, _ keys: [PathKey], _ depth: Int) -> Rejection {
+    bad(
+      keys, depth,
+      "\(place(value.kind, keys, depth)) is no container, so it has no \(quoted(keys[depth]))")
+  }
+
+  static func notNumber(_ value: Value, at keys: [PathKey]) -> Rejection {
+    Rejection(
+      .wrongType, "\(place(value.kind, keys, keys.count)) is no number to add to: \(value.summary)",
+      at: Path(keys))
+  }
+
+  static func notArray(_ value: Value, at keys: [PathKey]) -> Rejection {
+    Rejection(
+      .wrongType, "\(place(value.kind, keys, keys.count)) is no array to append to", at: Path(keys))
+  }
+
+  private static func bad(_ keys: [PathKey], _ depth: Int, _ message: String) -> Rejection {
+    Rejection(.badPath, message, at: Path(keys))
+  }
+
+  /// The container of the key at `depth`, in words.
+  private static func place(_ kind: String, _ keys: [PathKey], _ depth: Int) -> String {
+    if depth == 0 { return "the \(kind) at the root" }
+    return "the \(kind) at \(truncated(Path(Array(keys[..<depth])).pointer))"
+  }
+
+  static func quoted(_ key: PathKey) -> String {
+    switch key {
+    case .text(let text): "\"\(truncated(text))\""
+    case .integer(let number): "\(number)"
+    }
+  }
+
+  /// The beginning of a text that may be long.
+  static func truncated(_ text: String) -> String {
+    text.utf8.count <= 80 ? text : String(text.unicodeScalars.prefix(60)) + "…"
+  }
+}
+
+extension Value {
+  /// The value as a person would call it, in few words. O(1).
+  var summary: String {
+    switch self {
+    case .null: "null"
+    case .bool(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .unsigned(let value): "\(value)"
+    case .double(let value): "\(value)"
+    case .text(let text): "\"\(Rejection.truncated(text))\""
+    case .bytes(let bytes): "\(bytes.count) bytes"
+    case .array(let elements): "an array of \(elements.count)"
+    case .object(let entries): "an object of \(entries.count)"
+    }
+  }
+}

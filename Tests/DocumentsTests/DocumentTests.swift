@@ -1,0 +1,143 @@
+import CBOR
+import Documents
+import Lockstep
+import Testing
+import Values
+
+/// The law of `Journaled`, by random writers.
+@Suite struct DocumentTests {
+  @Test(arguments: 0..<60)
+  func `the notes give the patch that the difference would give`(seed: Int) throws {
+    var random = SeededGenerator(seed)
+    var document = Document(random.value(depth: 4), seed: testSeed)
+    var mirror = document.root
+    var held: [(Document, [UInt8], Digest)] = []
+    for step in 0..<120 {
+      let before = document
+      let beforeBytes = encoded(before)
+      let failed = !perform(&random, on: &document)
+      if failed && random.chance(80) || random.chance(10) {
+        // What a failed action had done is undone, exactly.
+        document.rollBack()
+        #expect(encoded(document) == beforeBytes)
+        #expect(document.digest(testSeed) == before.digest(testSeed))
+        #expect(document == before)
+        continue
+      }
+      let patch = settled(&document)
+      #expect(patch == difference(from: before, to: document), "seed \(seed), step \(step)")
+      #expect(patch.isEmpty == document.isSame(as: before))
+      #expect(settled(&document).isEmpty, "the notes are forgotten")
+      if !patch.isEmpty { try apply(patch, to: &mirror) }
+      #expect(mirror == document.root, "seed \(seed), step \(step)")
+      #expect(mirror.digest(testSeed) == document.root.digest(testSeed))
+      if random.chance(10) { held.append((before, beforeBytes, before.digest(testSeed))) }
+    }
+    for (copy, bytesThen, digest) in held {
+      #expect(encoded(copy) == bytesThen, "a copy must not change")
+      #expect(copy.digest(testSeed) == digest)
+    }
+  }
+
+  /// One to four actions in one transaction. Returns whether all were done.
+  private func perform(_ random: inout SeededGenerator, on document: inout Document) -> Bool {
+    for _ in 0...random.below(4) {
+      let action = random.action(in: document.root)
+      do throws(Rejection) {
+        try DocumentFeature().reduce(into: &document, action: action)
+      } catch {
+        #expect(error.message.utf8.count < 1000)
+        return false
+      }
+    }
+    return true
+  }
+
+  @Test(arguments: 0..<20)
+  func `a patch that is applied is noted like any other edit`(seed: Int) throws {
+    var random = SeededGenerator(1000 + seed)
+    var document = Document(random.value(depth: 4), seed: testSeed)
+    for _ in 0..<40 {
+      let before = document
+      var target = document
+      _ = perform(&random, on: &target)
+      let patch = difference(from: before, to: target)
+      if patch.isEmpty { continue }
+      try apply(patch, to: &document)
+      #expect(document == target)
+      if random.chance(50) {
+        document.rollBack()
+        #expect(document == before)
+      } else {
+        let again = settled(&document)
+        #expect(again == difference(from: before, to: document))
+      }
+    }
+  }
+
+  @Test func `a copy in the middle of a transaction carries its notes`() throws {
+    var document = try document(#"{"a": 1, "b": [1, 2]}"#)
+    try document.set(2, at: [.text("a")])
+    var copy = document
+    try copy.append(3, at: [.text("b")])
+    copy.rollBack()
+    #expect(copy.root == ["a": 1, "b": [1, 2]])
+    #expect(settled(&document) == [0xa1, 0x61, 0x61, 0x02])
+  }
+
+  @Test func `an edit that leaves everything as it was makes no patch`() throws {
+    var document = try document(#"{"a": {"b": [1, 2]}}"#)
+    try document.set(5, at: pointer("/a/c"))
+    try document.remove(at: pointer("/a/c"))
+    try document.append(3, at: pointer("/a/b"))
+    try document.remove(at: pointer("/a/b/2"))
+    try document.set(json(#"{"b": [1, 2]}"#), at: pointer("/a"))
+    #expect(settled(&document).isEmpty)
+  }
+
+  @Test func `a closure may change what stands at a path`() throws {
+    var document = try document(#"{"a": {"b": [1, 2]}}"#)
+    let before = document
+    try document.modify(at: pointer("/a")) { value in value = ["b": [1], "c": [:]] }
+    #expect(settled(&document) == difference(from: before, to: document))
+    let missing = try pointer("/x/y")
+    #expect(throws: Rejection.self) { try document.modify(at: missing) { _ in } }
+  }
+
+  @Test func `a scope shows what stands at a path through members`() throws {
+    let old = try document(#"{"a": {"b": 1}, "l": [1]}"#)
+    var new = old
+    try new.set(2, at: pointer("/a/b"))
+    let path = try pointer("/a/b")
+    #expect(new.isPresent(at: path))
+    func scope(_ path: Path) -> [UInt8] {
+      var encoder = CBOREncoder()
+      new.encode(at: path, into: &encoder)
+      return encoder.bytes
+    }
+    #expect(scope(path) == [2])
+    var patch = CBOREncoder()
+    #expect(new.encodeDifference(from: old, at: path, into: &patch))
+    #expect(patch.bytes == [2])
+    #expect(new.digest(at: path, seed: testSeed) == Value.integer(2).digest(seed: testSeed))
+    let absent = try pointer("/l/0")
+    #expect(!new.isPresent(at: absent))
+    #expect(scope(absent) == [0xf7])
+    #expect(new.digest(at: absent, seed: testSeed) == Value?.none.digest(seed: testSeed))
+  }
+
+  @Test func `values from outside take on the seed of the document`() throws {
+    var document = Document(seed: testSeed)
+    #expect(document.root == [:])
+    try document.set(["x": ["y": [1, ["z": 2]]]], at: [.text("a")])
+    try document.append(["q": 1], at: [.text("l")])
+    try document.merge(["m": ["n": ["o": 1]]], at: [])
+    let expected = try json(
+      #"{"a": {"x": {"y": [1, {"z": 2}]}}, "l": [{"q": 1}], "m": {"n": {"o": 1}}}"#)
+    #expect(document.root == expected)
+    #expect(document.digest(testSeed) == Document(expected, seed: testSeed).digest(testSeed))
+    guard case .object(let entries) = document.root, case .object(let inner)? = entries["a"]
+    else { throw JSONPatchError("no object") }
+    #expect(entries.seed == testSeed && inner.seed == testSeed)
+  }
+}
