@@ -33,7 +33,8 @@ public struct CBOREncoder: Sendable {
       bytes.append(UInt8(truncatingIfNeeded: argument))
     } else if argument <= 0xffff {
       bytes.append(top | 25)
-      bigEndian(UInt16(truncatingIfNeeded: argument))
+      bytes.append(UInt8(truncatingIfNeeded: argument >> 8))
+      bytes.append(UInt8(truncatingIfNeeded: argument))
     } else if argument <= 0xffff_ffff {
       bytes.append(top | 26)
       bigEndian(UInt32(truncatingIfNeeded: argument))

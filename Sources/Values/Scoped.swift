@@ -18,6 +18,8 @@ public protocol ScopedState: Synchronizable {
   func isPresent(at path: Path) -> Bool
 }
 
+/// A value that may be absent: a scope, or a field of a struct. Not for the elements of collections,
+/// where `undefined` removes the entry.
 extension Optional: Synchronizable where Wrapped: Synchronizable {
   public func isSame(as other: Wrapped?) -> Bool {
     switch (self, other) {
@@ -68,7 +70,8 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
   }
 
   public func digest(seed: HashSeed) -> UInt64 {
-    self?.digest(seed: seed) ?? [0xf7].withUnsafeBytes { Hashing.sip($0, seed: seed) }
+    self?.digest(seed: seed)
+      ?? ([0xf7] as [UInt8]).withUnsafeBytes { Hashing.sip($0, seed: seed) }
   }
 
   public mutating func adopt(seed: HashSeed) { self?.adopt(seed: seed) }

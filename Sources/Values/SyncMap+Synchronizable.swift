@@ -119,11 +119,13 @@ extension SyncMap: Journaled {
   ) -> Bool {
     var patch = PatchMap(in: &encoder)
     for position in 0..<table.pointee.count {
-      let note = (table.pointee.notes + position).move()
-      let entry = settledEntry(note.key, table.pointee.hashes[position], table.pointee.hint)
+      let note = table.pointee.notes + position
+      let entry = settledEntry(
+        note.pointee.key, table.pointee.hashes[position], table.pointee.hint)
       let mark = patch.open(encoder)
-      note.key.encode(into: &encoder)
-      let isChanged = Self.encodeChange(from: note.value, to: entry, into: &encoder)
+      note.pointee.key.encode(into: &encoder)
+      let isChanged = Self.encodeChange(from: note, to: entry, into: &encoder)
+      _ = note.move()
       patch.close(mark, changed: isChanged, &encoder)
     }
     table.pointee.removeMoved()
@@ -142,20 +144,24 @@ extension SyncMap: Journaled {
     return entry
   }
 
-  /// Append the patch of one entry.
+  /// Append the patch of one entry. The note loses its value.
   @inlinable @inline(__always)
   static func encodeChange(
-    from old: Value?, to entry: TrieMap<Key, Value>.Slot?, into encoder: inout CBOREncoder
+    from note: TrieMap<Key, Value>.Slot, to entry: TrieMap<Key, Value>.Slot?,
+    into encoder: inout CBOREncoder
   ) -> Bool {
     guard let entry else {
-      guard old != nil else { return false }
+      guard note.pointee.value != nil else { return false }
       encoder.encodeUndefined()
       return true
     }
-    guard let old else {
+    guard note.pointee.value != nil else {
       Ref.value(entry).pointee.encodeReplacement(into: &encoder)
       return true
     }
+    // Taken out of the note rather than copied, which would count a reference up and down.
+    let old = Ref.value(note).move()
+    Ref.slot(note).initialize(to: nil)
     return Ref.value(entry).pointee.encodeDifference(from: old, into: &encoder)
   }
 
