@@ -17,6 +17,7 @@ let package = Package(
     .target(name: "Lockstep", dependencies: ["Values", "CBOR"], swiftSettings: settings),
     .target(
       name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"], swiftSettings: settings),
+    .target(name: "Wire", dependencies: ["Values", "CBOR"], swiftSettings: settings),
 
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
@@ -26,6 +27,9 @@ let package = Package(
       name: "CBORTests", dependencies: ["CBOR"], exclude: ["cross_check.py"],
       swiftSettings: settings),
     .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"], swiftSettings: settings),
+    .testTarget(
+      name: "WireTests", dependencies: ["Wire", "Documents", "Lockstep", "Values", "CBOR"],
+      swiftSettings: settings),
     .testTarget(
       name: "DocumentsTests", dependencies: ["Documents", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),

@@ -1,0 +1,197 @@
+public import CBOR
+public import Values
+
+/// What a client says. An `action` is read with `MessageHead` and `ActionHead`, because its payload
+/// belongs to the feature.
+public enum ClientMessage: Equatable, Sendable {
+  case hello(Hello)
+  /// See a part of the state: from `position` on, if the daemon can; else from a snapshot.
+  case subscribe(subscription: UInt64, Path, Position?)
+  case unsubscribe(subscription: UInt64)
+  /// The payload is the encoded action.
+  case action(number: UInt64, Mark, payload: [UInt8])
+  case ping(UInt64)
+  /// Ask for the digest of a subscription at the position it has on this stream.
+  case digestRequest(subscription: UInt64)
+  /// Ask the daemon about itself: "status", "clients", "limits".
+  case query(number: UInt64, String)
+  case goodbye(GoodbyeCode, String)
+
+  public struct Hello: Hashable, Sendable {
+    /// The protocol versions that the client speaks.
+    public var versions: ClosedRange<UInt64>
+    /// What the client calls itself: for display only.
+    public var label: String
+    /// The fingerprint of the schema that the client knows; the daemon then need not send it.
+    public var fingerprint: UInt64?
+    /// The session to resume.
+    public var token: SessionToken?
+    /// How far the client's mirrors had come.
+    public var position: Position?
+
+    public init(
+      versions: ClosedRange<UInt64>, label: String, fingerprint: UInt64? = nil,
+      token: SessionToken? = nil, position: Position? = nil
+    ) {
+      self.versions = versions
+      self.label = label
+      self.fingerprint = fingerprint
+      self.token = token
+      self.position = position
+    }
+  }
+}
+
+// MARK: Encoding
+
+extension ClientMessage {
+  /// Append the message, without a frame.
+  public func encode(into encoder: inout CBOREncoder) {
+    func begin(_ type: MessageType) {
+      encoder.array(1 + type.fieldCount)
+      encoder.encode(type.rawValue)
+    }
+    switch self {
+    case .hello(let hello):
+      begin(.hello)
+      encoder.array(2)
+      encoder.encode(hello.versions.lowerBound)
+      encoder.encode(hello.versions.upperBound)
+      encoder.encode(hello.label)
+      encoder.encodeOptional(hello.fingerprint) { $0.encode($1) }
+      encoder.encodeOptional(hello.token) { $1.encode(into: &$0) }
+      encoder.encodeOptional(hello.position) { $1.encode(into: &$0) }
+    case .subscribe(let subscription, let path, let position):
+      begin(.subscribe)
+      encoder.encode(subscription)
+      path.encode(into: &encoder)
+      encoder.encodeOptional(position) { $1.encode(into: &$0) }
+    case .unsubscribe(let subscription):
+      begin(.unsubscribe)
+      encoder.encode(subscription)
+    case .action(let number, let mark, let payload):
+      begin(.action)
+      encoder.encode(number)
+      encoder.encode(mark.rawValue)
+      encoder.raw(payload)
+    case .ping(let value):
+      begin(.ping)
+      encoder.encode(value)
+    case .digestRequest(let subscription):
+      begin(.digestRequest)
+      encoder.encode(subscription)
+    case .query(let number, let name):
+      begin(.query)
+      encoder.encode(number)
+      encoder.encode(name)
+    case .goodbye(let code, let message):
+      begin(.clientGoodbye)
+      encoder.encode(code.rawValue)
+      encoder.encode(message)
+    }
+  }
+}
+
+// MARK: Decoding
+
+extension ClientMessage {
+  /// Decode a whole message.
+  public init(_ item: UnsafeRawBufferPointer) throws(WireError) {
+    var decoder = CBORDecoder(item)
+    let head = try MessageHead(from: &decoder)
+    do throws(CBORError) {
+      guard let message = try ClientMessage(head, from: &decoder) else {
+        throw CBORError(.notAllowed("a \(head.type) message comes from daemons only"), at: 0)
+      }
+      self = message
+      try head.finish(&decoder)
+      guard decoder.isAtEnd else {
+        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+      }
+    } catch {
+      throw .malformed(error)
+    }
+  }
+
+  /// Decode the fields behind a head. Nil when the type is one of the daemon's.
+  public init?(_ head: MessageHead, from decoder: inout CBORDecoder) throws(CBORError) {
+    switch head.type {
+    case .hello: self = .hello(try Hello(from: &decoder))
+    case .subscribe:
+      self = .subscribe(
+        subscription: try decoder.unsigned(), try Path(from: &decoder),
+        try decoder.optional { decoder throws(CBORError) in try Position(from: &decoder) })
+    case .unsubscribe: self = .unsubscribe(subscription: try decoder.unsigned())
+    case .action:
+      let action = try ActionHead(from: &decoder)
+      self = .action(
+        number: action.number, action.mark, payload: [UInt8](try decoder.rawItem()))
+    case .ping: self = .ping(try decoder.unsigned())
+    case .digestRequest: self = .digestRequest(subscription: try decoder.unsigned())
+    case .query: self = .query(number: try decoder.unsigned(), try decoder.text())
+    case .clientGoodbye:
+      self = .goodbye(GoodbyeCode(rawValue: try decoder.unsigned()), try decoder.text())
+    case .welcome, .subscribed, .snapshot, .patch, .acknowledgement, .pong, .bookmark, .digest,
+      .schema, .report, .goodbye:
+      return nil
+    }
+  }
+}
+
+extension ClientMessage.Hello {
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    guard try decoder.array() == 2 else {
+      throw CBORError(.notAllowed("versions are [lowest, highest]"), at: start)
+    }
+    let lowest = try decoder.unsigned()
+    let highest = try decoder.unsigned()
+    decoder.close()
+    guard lowest <= highest else {
+      throw CBORError(.notAllowed("versions \(lowest) to \(highest) are none"), at: start)
+    }
+    versions = lowest...highest
+    label = try decoder.text()
+    fingerprint = try decoder.optional { decoder throws(CBORError) in try decoder.unsigned() }
+    token = try decoder.optional { decoder throws(CBORError) in try SessionToken(from: &decoder) }
+    position = try decoder.optional { decoder throws(CBORError) in try Position(from: &decoder) }
+  }
+}
+
+/// The fields of an `action` message before its payload.
+public struct ActionHead: Sendable {
+  /// Rises by one with every action of the session.
+  public let number: UInt64
+  public let mark: Mark
+
+  @inlinable
+  public init(from decoder: inout CBORDecoder) throws(CBORError) {
+    number = try decoder.unsigned()
+    let start = decoder.offset
+    guard let mark = Mark(rawValue: try decoder.unsigned()) else {
+      throw CBORError(.notAllowed("a mark is 0 (applied) or 1 (durable)"), at: start)
+    }
+    self.mark = mark
+  }
+}
+
+// MARK: Optional fields
+
+extension CBOREncoder {
+  /// Append `null` or the value.
+  @inlinable
+  mutating func encodeOptional<T>(_ value: T?, _ encode: (inout CBOREncoder, T) -> Void) {
+    guard let value else { return encodeNull() }
+    encode(&self, value)
+  }
+}
+
+extension CBORDecoder {
+  /// Read `null` or a value.
+  @inlinable
+  mutating func optional<T>(
+    _ decode: (inout CBORDecoder) throws(CBORError) -> T
+  ) throws(CBORError) -> T? {
+    nullIfNext() ? nil : try decode(&self)
+  }
+}

@@ -1,0 +1,106 @@
+public import CBOR
+
+/// The first item of every message. Clients send the numbers below 11, daemons those from 11.
+public enum MessageType: UInt64, Sendable, CaseIterable {
+  case hello = 1
+  case subscribe = 2
+  case unsubscribe = 3
+  case action = 4
+  case ping = 5
+  case digestRequest = 6
+  case query = 7
+  case clientGoodbye = 8
+
+  case welcome = 11
+  case subscribed = 12
+  case snapshot = 13
+  case patch = 14
+  case acknowledgement = 15
+  case pong = 16
+  case bookmark = 17
+  case digest = 18
+  case schema = 19
+  case report = 20
+  case goodbye = 21
+
+  public var isFromClient: Bool { rawValue < 11 }
+
+  /// How many fields the first version of the message has, its type not counted. Fields behind
+  /// them are skipped, so that later versions may add some.
+  var fieldCount: Int {
+    switch self {
+    case .hello: 5
+    case .subscribe: 3
+    case .unsubscribe: 1
+    case .action: 3
+    case .ping: 1
+    case .digestRequest: 1
+    case .query: 2
+    case .clientGoodbye: 2
+    case .welcome: 11
+    case .subscribed: 5
+    case .snapshot: 5
+    case .patch: 4
+    case .acknowledgement: 6
+    case .pong: 2
+    case .bookmark: 2
+    case .digest: 3
+    case .schema: 1
+    case .report: 2
+    case .goodbye: 6
+    }
+  }
+}
+
+/// The beginning of a message that is being read.
+public struct MessageHead: Sendable {
+  public let type: MessageType
+  /// Fields behind those of the first version.
+  @usableFromInline let extra: Int
+
+  /// Fields behind the first version's: those of a list that is as long as the sender wants.
+  public var extraFields: Int { extra }
+
+  /// Read the array's head and the type. Throws when the item is no message.
+  @inlinable
+  public init(from decoder: inout CBORDecoder) throws(WireError) {
+    let count: Int
+    let number: UInt64
+    do throws(CBORError) {
+      count = try decoder.array()
+      number = count == 0 ? 0 : try decoder.unsigned()
+    } catch {
+      throw .malformed(error)
+    }
+    try self.init(number: number, count: count)
+  }
+
+  @usableFromInline
+  init(number: UInt64, count: Int) throws(WireError) {
+    guard let type = MessageType(rawValue: number) else {
+      throw WireError(.unknownMessage, "there is no message type \(number)")
+    }
+    let extra = count - 1 - type.fieldCount
+    guard extra >= 0 else {
+      throw WireError(
+        .malformed, "a \(type) message has \(type.fieldCount) fields, this one \(count - 1)")
+    }
+    self.type = type
+    self.extra = extra
+  }
+
+  /// Skip the fields that this version does not know, and leave the message.
+  @inlinable
+  public func finish(_ decoder: inout CBORDecoder) throws(CBORError) {
+    for _ in 0..<extra { try decoder.skip() }
+    decoder.close()
+  }
+}
+
+/// What of an action is acknowledged.
+public enum Mark: UInt64, Sendable {
+  /// The action is in the state.
+  case applied = 0
+  /// And survives a crash.
+  case durable = 1
+}

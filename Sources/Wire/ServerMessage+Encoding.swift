@@ -1,0 +1,121 @@
+public import CBOR
+import Values
+
+extension ServerMessage {
+  /// Append the message, without a frame.
+  public func encode(into encoder: inout CBOREncoder) {
+    func begin(_ type: MessageType, extra: Int = 0) {
+      encoder.array(1 + type.fieldCount + extra)
+      encoder.encode(type.rawValue)
+    }
+    switch self {
+    case .welcome(let welcome):
+      begin(.welcome)
+      welcome.encodeFields(into: &encoder)
+    case .subscribed(let subscribed):
+      begin(.subscribed)
+      encoder.encode(subscribed.subscription)
+      encoder.encode(subscribed.scope)
+      encoder.encode(subscribed.continuation.rawValue)
+      encoder.encode(subscribed.reason.rawValue)
+      encoder.encode(subscribed.revision)
+    case .snapshot(let snapshot):
+      begin(.snapshot)
+      encoder.encode(snapshot.scope)
+      encoder.encode(snapshot.revision)
+      encoder.encode(snapshot.index)
+      encoder.encode(snapshot.isLast)
+      encoder.encode(bytes: snapshot.bytes)
+    case .patch(let scope, let from, let patches):
+      begin(.patch, extra: 2 * patches.count - 2)
+      encoder.encode(scope)
+      encoder.encode(from)
+      for patch in patches {
+        encoder.encode(patch.span)
+        encoder.raw(patch.patch)
+      }
+    case .acknowledgement(let acknowledgement):
+      begin(.acknowledgement)
+      acknowledgement.encodeFields(into: &encoder)
+    case .pong(let value, let revision):
+      begin(.pong)
+      encoder.encode(value)
+      encoder.encode(revision)
+    case .bookmark(let revision, let durable):
+      begin(.bookmark)
+      encoder.encode(revision)
+      encoder.encodeOptional(durable) { $0.encode($1) }
+    case .digest(let subscription, let revision, let digest):
+      begin(.digest)
+      encoder.encode(subscription)
+      encoder.encode(revision)
+      encoder.encode(digest.rawValue)
+    case .schema(let schema):
+      begin(.schema)
+      schema.encode(into: &encoder)
+    case .report(let number, let value):
+      begin(.report)
+      encoder.encode(number)
+      value.encode(into: &encoder)
+    case .goodbye(let goodbye):
+      begin(.goodbye)
+      encoder.encode(goodbye.code.rawValue)
+      encoder.encode(goodbye.message)
+      encoder.encodeOptional(goodbye.limit?.name) { $0.encode($1) }
+      encoder.encodeOptional(goodbye.limit?.limit) { $0.encode($1) }
+      encoder.encodeOptional(goodbye.limit?.observed) { $0.encode($1) }
+      encoder.encodeOptional(goodbye.retryAfter) { $0.encode($1) }
+    }
+  }
+}
+
+extension ServerMessage.Welcome {
+  fileprivate func encodeFields(into encoder: inout CBOREncoder) {
+    encoder.encode(version)
+    position.encode(into: &encoder)
+    encoder.encode(seed.rawValue)
+    token.encode(into: &encoder)
+    encoder.encode(isResumed)
+    encoder.encode(lastAction)
+    encoder.encode(window)
+    encoder.map(limits.count)
+    for limit in limits {
+      encoder.encode(limit.name)
+      encoder.encode(limit.value)
+    }
+    encoder.encodeOptional(schema) { $1.encode(into: &$0) }
+    encoder.array(3)
+    encoder.encode(peer.pid)
+    encoder.encode(peer.uid)
+    encoder.encode(peer.gid)
+    encoder.encodeOptional(durable) { $0.encode($1) }
+  }
+}
+
+extension Acknowledgement {
+  fileprivate func encodeFields(into encoder: inout CBOREncoder) {
+    encoder.encode(first)
+    encoder.encode(last)
+    encoder.encode(revision)
+    encoder.encode(mark.rawValue)
+    encoder.encode(outcome.number)
+    guard case .rejected(let rejection) = outcome else { return encoder.encodeNull() }
+    encoder.array(3)
+    encoder.encode(rejection.code)
+    encoder.encode(rejection.message)
+    encoder.encodeOptional(rejection.path) { $1.encode(into: &$0) }
+  }
+}
+
+extension Acknowledgement.Outcome {
+  var number: UInt64 {
+    switch self {
+    case .reduced: 0
+    case .unchanged: 1
+    case .swallowed: 2
+    case .accepted: 3
+    case .rejected: 4
+    case .outcomeUnknown: 5
+    }
+  }
+}

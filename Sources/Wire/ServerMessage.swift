@@ -1,0 +1,208 @@
+import CBOR
+public import Values
+
+/// What a daemon says. Snapshots and patches are framed by `StreamFrames`, once for all clients.
+public enum ServerMessage: Equatable, Sendable {
+  case welcome(Welcome)
+  /// How a subscription goes on from here.
+  case subscribed(Subscribed)
+  /// A part of a scope's value form. With the last part the scope stands at `revision`.
+  case snapshot(Snapshot)
+  /// Consecutive changes of a scope. The first is based on revision `from`; each brings the scope
+  /// `span` revisions further.
+  case patch(scope: UInt64, from: UInt64, [SpanPatch])
+  case acknowledgement(Acknowledgement)
+  case pong(UInt64, revision: UInt64)
+  /// Every subscription has come to this revision.
+  case bookmark(revision: UInt64, durable: UInt64?)
+  case digest(subscription: UInt64, revision: UInt64, Digest)
+  case schema(Schema)
+  case report(number: UInt64, Value)
+  case goodbye(Goodbye)
+
+  public struct Welcome: Equatable, Sendable {
+    public var version: UInt64
+    public var position: Position
+    public var seed: HashSeed
+    public var token: SessionToken
+    /// Whether the session that the client named goes on. If not, what became of its
+    /// unacknowledged actions cannot be known.
+    public var isResumed: Bool
+    /// The number of the last action of the session that the daemon has decided.
+    public var lastAction: UInt64
+    /// How many unacknowledged actions the session may have.
+    public var window: UInt64
+    /// The limits that a client must know, by name.
+    public var limits: [Limit]
+    /// Absent when the client named its fingerprint.
+    public var schema: Schema?
+    /// The client, as the daemon sees it.
+    public var peer: Peer
+    /// The newest revision that survives a crash; nil when nothing does.
+    public var durable: UInt64?
+
+    public struct Limit: Hashable, Sendable {
+      public var name: String
+      public var value: UInt64
+      public init(_ name: String, _ value: UInt64) {
+        self.name = name
+        self.value = value
+      }
+    }
+
+    public init(
+      version: UInt64, position: Position, seed: HashSeed, token: SessionToken, isResumed: Bool,
+      lastAction: UInt64, window: UInt64, limits: [Limit], schema: Schema?, peer: Peer,
+      durable: UInt64?
+    ) {
+      self.version = version
+      self.position = position
+      self.seed = seed
+      self.token = token
+      self.isResumed = isResumed
+      self.lastAction = lastAction
+      self.window = window
+      self.limits = limits
+      self.schema = schema
+      self.peer = peer
+      self.durable = durable
+    }
+  }
+
+  public struct Subscribed: Hashable, Sendable {
+    public var subscription: UInt64
+    /// The daemon's number for the path, the same for every client that may see the same of it.
+    public var scope: UInt64
+    public var continuation: Continuation
+    /// Why there is a snapshot, or why the subscription was refused.
+    public var reason: Reason
+    /// Where the subscription stands when what is announced has come.
+    public var revision: UInt64
+
+    public init(
+      subscription: UInt64, scope: UInt64, _ continuation: Continuation, _ reason: Reason,
+      revision: UInt64
+    ) {
+      self.subscription = subscription
+      self.scope = scope
+      self.continuation = continuation
+      self.reason = reason
+      self.revision = revision
+    }
+  }
+
+  public enum Continuation: UInt64, Sendable {
+    /// The mirror is up to date.
+    case current = 0
+    /// The patches that it lacks follow.
+    case patch = 1
+    /// A snapshot follows.
+    case snapshot = 2
+    /// There is no such subscription.
+    case refused = 3
+  }
+
+  public enum Reason: UInt64, Sendable {
+    case none = 0
+    /// The client named no position.
+    case noPosition = 1
+    /// The position is of another epoch.
+    case epoch = 2
+    /// The position is of another run, or ahead of this one.
+    case ahead = 3
+    /// The changes since the position are no longer kept, or cost more than a snapshot.
+    case history = 4
+    /// The client read too slowly for too long.
+    case lagged = 5
+    /// One change was larger than a frame may be.
+    case tooLarge = 6
+    /// The connection has a subscription to this path already.
+    case duplicate = 7
+    /// The connection has as many subscriptions as it may.
+    case limit = 8
+  }
+
+  public struct Snapshot: Hashable, Sendable {
+    public var scope: UInt64
+    public var revision: UInt64
+    /// Counts the parts from 0.
+    public var index: UInt64
+    public var isLast: Bool
+    public var bytes: [UInt8]
+
+    public init(scope: UInt64, revision: UInt64, index: UInt64, isLast: Bool, bytes: [UInt8]) {
+      self.scope = scope
+      self.revision = revision
+      self.index = index
+      self.isLast = isLast
+      self.bytes = bytes
+    }
+  }
+
+  /// A patch, and how many revisions it spans: those since the scope's change before it.
+  public struct SpanPatch: Hashable, Sendable {
+    public var span: UInt64
+    public var patch: [UInt8]
+
+    public init(span: UInt64, patch: [UInt8]) {
+      self.span = span
+      self.patch = patch
+    }
+  }
+}
+
+/// What became of consecutive actions of a session.
+public struct Acknowledgement: Hashable, Sendable {
+  /// The first and the last action's number.
+  public var first: UInt64
+  public var last: UInt64
+  /// Who has seen this revision has seen what the actions did.
+  public var revision: UInt64
+  /// How safe it is. `.applied` for an action that asked for `.durable` means that this daemon
+  /// keeps nothing.
+  public var mark: Mark
+  public var outcome: Outcome
+
+  public init(
+    first: UInt64, last: UInt64, revision: UInt64, mark: Mark = .applied, _ outcome: Outcome
+  ) {
+    self.first = first
+    self.last = last
+    self.revision = revision
+    self.mark = mark
+    self.outcome = outcome
+  }
+
+  public enum Outcome: Hashable, Sendable {
+    /// The state changed.
+    case reduced
+    /// The action was done and changed nothing.
+    case unchanged
+    /// A middleware took the action.
+    case swallowed
+    /// Work that the action began goes on.
+    case accepted
+    /// Nothing was done.
+    case rejected(RejectionMessage)
+    /// The daemon cannot know any more whether the action was done.
+    case outcomeUnknown
+  }
+}
+
+/// Why an action was not done, as it travels.
+public struct RejectionMessage: Hashable, Sendable, CustomStringConvertible {
+  public var code: UInt64
+  public var message: String
+  public var path: Path?
+
+  public init(code: UInt64, message: String, path: Path?) {
+    self.code = code
+    self.message = message
+    self.path = path
+  }
+
+  public var description: String {
+    guard let path else { return message }
+    return "\(message) (at \(path.keys.isEmpty ? "the whole document" : path.pointer))"
+  }
+}
