@@ -63,7 +63,7 @@ extension Double: SynchronizableScalar {
 
 extension String: SynchronizableScalar {
   /// Text is the same by its UTF-8.
-  @inlinable
+  @inlinable @inline(__always)
   public func isSame(as other: String) -> Bool { String.isSame(self, other) }
 
   @inlinable

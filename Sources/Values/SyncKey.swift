@@ -27,12 +27,16 @@ extension String: SyncKey {
     return text.withUTF8 { Hashing.sip(UnsafeRawBufferPointer($0), seed: seed) }
   }
 
-  @inlinable
+  @inlinable @inline(__always)
   public static func isSame(_ first: String, _ second: String) -> Bool {
+    hasSameBits(first, second) || hasSameBytes(first, second)
+  }
+
+  @usableFromInline
+  static func hasSameBytes(_ first: String, _ second: String) -> Bool {
     // Canonically equivalent strings may differ in bytes, so `==` alone will not do.
-    hasSameBits(first, second)
-      || first.utf8.count == second.utf8.count && first == second
-        && first.utf8.elementsEqual(second.utf8)
+    first.utf8.count == second.utf8.count && first == second
+      && first.utf8.elementsEqual(second.utf8)
   }
 
   /// Whether both are one storage, or one short text kept in the string itself.

@@ -49,11 +49,19 @@ extension Synchronizable {
   @inlinable
   public func encodeReplacement(into encoder: inout CBOREncoder) {
     let start = encoder.bytes.count
-    encoder.bytes.append(0x81)
+    // An array of one around all but scalars: whichever is likely goes first, the other is mended.
+    if Self.holdsCollections { encoder.bytes.append(0x81) }
+    let value = encoder.bytes.count
     encode(into: &encoder)
-    let first = encoder.bytes[start + 1]
+    let first = encoder.bytes[value]
     let major = first >> 5
-    if major != 4 && major != 5 && first != 0xf7 { encoder.bytes.remove(at: start) }
+    let isWrapped = major == 4 || major == 5 || first == 0xf7
+    if isWrapped == Self.holdsCollections { return }
+    if isWrapped {
+      encoder.bytes.insert(0x81, at: start)
+    } else {
+      encoder.bytes.remove(at: start)
+    }
   }
 
   /// Read the next item, a patch, if it replaces the whole value; leave it and return nil if it
