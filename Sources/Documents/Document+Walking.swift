@@ -108,4 +108,21 @@ extension Value {
     case .null, .bool, .integer, .unsigned, .double, .text, .bytes: return 0
     }
   }
+
+  /// About how many bytes the value form has, or `limit` if it has more. O(the lesser of both).
+  func size(upTo limit: Int) -> Int {
+    var size = 9
+    switch self {
+    case .null, .bool, .integer, .unsigned, .double: break
+    case .text(let text): size += text.utf8.count
+    case .bytes(let bytes): size += bytes.count
+    case .array(let elements):
+      for value in elements where size < limit { size += value.size(upTo: limit - size) }
+    case .object(let entries):
+      entries.forEachEntry { key, value in
+        if size < limit { size += 9 + key.utf8.count + value.size(upTo: limit - size) }
+      }
+    }
+    return Swift.min(size, limit)
+  }
 }

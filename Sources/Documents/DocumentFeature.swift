@@ -12,6 +12,10 @@ public struct DocumentFeature: Reducer {
     /// How many actions one action may hold, all transactions inside counted. A transaction
     /// occupies the loop until it is done: this many take some milliseconds.
     public var maxActions = 100_000
+    /// How many bytes, about, the copies of one action may add to the document: as many as its
+    /// frame may have. Copies share storage, but their patch does not, and a copy of the whole into
+    /// itself doubles it: without a limit, sixty of them in 368 bytes outgrow any memory.
+    public var maxCopiedBytes = 16 << 20
 
     public init() {}
   }
@@ -25,12 +29,18 @@ public struct DocumentFeature: Reducer {
   public func reduce(
     into state: inout Document, action: DocumentAction
   ) throws(Rejection) {
-    var left = limits.maxActions
+    var left = Allowance(actions: limits.maxActions, copiedBytes: limits.maxCopiedBytes)
     try reduce(into: &state, action, &left)
   }
 
+  /// What the rest of an action may still do.
+  private struct Allowance {
+    var actions: Int
+    var copiedBytes: Int
+  }
+
   private func reduce(
-    into state: inout Document, _ action: DocumentAction, _ left: inout Int
+    into state: inout Document, _ action: DocumentAction, _ left: inout Allowance
   ) throws(Rejection) {
     switch action {
     case .set(let path, let value):
@@ -51,6 +61,7 @@ public struct DocumentFeature: Reducer {
       try checkTransfer(from: source, to: target, in: state)
       try state.move(from: source, to: target)
     case .copy(let source, let target):
+      try checkCopy(from: source, to: target, in: state, &left)
       try checkTransfer(from: source, to: target, in: state)
       try state.copy(from: source, to: target)
     case .test(let path, let value): try state.test(value, at: path)
@@ -62,13 +73,13 @@ public struct DocumentFeature: Reducer {
   }
 
   private func transact(
-    _ actions: [DocumentAction], into state: inout Document, _ left: inout Int
+    _ actions: [DocumentAction], into state: inout Document, _ left: inout Allowance
   ) throws(Rejection) {
-    guard actions.count <= left else {
+    guard actions.count <= left.actions else {
       throw Rejection(
         .limit, "a transaction may hold at most \(limits.maxActions) actions in all")
     }
-    left -= actions.count
+    left.actions -= actions.count
     for (index, action) in actions.enumerated() {
       do throws(Rejection) {
         try reduce(into: &state, action, &left)
@@ -79,6 +90,19 @@ public struct DocumentFeature: Reducer {
         rejection.message = "transaction[\(index)]\(inner)\(error.message)"
         throw rejection
       }
+    }
+  }
+
+  /// O(the size of what is copied), as its patch is.
+  private func checkCopy(
+    from source: Path, to target: Path, in state: Document, _ left: inout Allowance
+  ) throws(Rejection) {
+    guard let value = state.root.value(at: source) else { return }
+    left.copiedBytes -= value.size(upTo: left.copiedBytes + 1)
+    guard left.copiedBytes >= 0 else {
+      throw Rejection(
+        .limit, "the copies of an action may add at most \(limits.maxCopiedBytes) bytes in all",
+        at: target)
     }
   }
 

@@ -296,7 +296,7 @@ public final class Loop: @unchecked Sendable {
       { handle, loop in
         guard let data = handle?.pointee.data, data != loop else { return }
         let owner = Unmanaged<AnyObject>.fromOpaque(data).takeUnretainedValue()
-        (owner as! any HandleOwner).closeForLoop()
+        (owner as? any HandleOwner)?.closeForLoop()
       }, Unmanaged.passUnretained(self).toOpaque())
   }
 

@@ -204,6 +204,27 @@ import Values
     try reduce(.transaction([three, .remove([.text("a")])]), into: &document, limits: limits)
   }
 
+  @Test func `copies of one action add no more than the limit`() throws {
+    var limits = DocumentFeature.Limits()
+    limits.maxCopiedBytes = 70
+    var document = Document(["a": ["b": "text"]], seed: testSeed)
+    let copy = DocumentAction.copy(from: [.text("a")], to: [.text("c")])
+    try reduce(copy, into: &document, limits: limits)
+    #expect(throws: Rejection.self) {
+      try reduce(.transaction([copy, copy, copy]), into: &document, limits: limits)
+    }
+  }
+
+  @Test func `copies of the whole into itself do not outgrow memory`() throws {
+    var document = Document(["a": 1], seed: testSeed)
+    let copies = (0..<60).map { index in
+      DocumentAction.copy(from: [], to: [.text(index % 2 == 0 ? "a" : "b")])
+    }
+    #expect(throws: Rejection.self) { try reduce(.transaction(copies), into: &document) }
+    document.rollBack()
+    #expect(document.root == ["a": 1])
+  }
+
   @Test func `a store rolls a failed transaction back and sends nothing`() throws {
     var store = StoreCore(
       Document(seed: testSeed), reducer: DocumentFeature(), seed: testSeed)
