@@ -1,0 +1,33 @@
+import Sessions
+import Values
+import Wire
+
+/// A client process: a real session, and what its user remembers in order to check it.
+struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
+  /// Names its actions. A clone goes on with the name.
+  let identity: UInt64
+  var session: ClientSession<Mirrored>
+  var link: ConnectionID?
+  var connectAt: Instant?
+  /// The process lost its session to a clone, and does nothing of its own any more.
+  var isGhost = false
+
+  /// How many actions it has sent.
+  var sent: UInt64 = 0
+  /// Those that were no actions: they must be rejected, and never done.
+  var malformed: Set<UInt64> = []
+  /// All actions up to this one have been answered.
+  var answered: UInt64 = 0
+  /// The newest revision that an acknowledgement promised, in this run.
+  var promised: Position?
+  /// Where each mirror was seen.
+  var seen: [UInt64: Position] = [:]
+  /// How many times the daemon had started when the session began.
+  let starts: Int
+
+  init(_ identity: UInt64, _ session: ClientSession<Mirrored>, starts: Int) {
+    self.identity = identity
+    self.session = session
+    self.starts = starts
+  }
+}

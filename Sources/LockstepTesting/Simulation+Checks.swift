@@ -1,0 +1,277 @@
+import CBOR
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// What must be true, always.
+extension Simulation {
+  // MARK: The daemon
+
+  /// Enter what the daemon has done into the ledger, and see that it may have.
+  mutating func enterWork() throws(SimulationFailure) {
+    guard let daemon else { return }
+    let entries = log.entries
+    log.entries.removeAll(keepingCapacity: true)
+    for (index, entry) in entries.enumerated() {
+      let after = index + 1 < entries.count ? entries[index + 1].before : daemon.state
+      let fault = ledger.enter(entry.tag, isRejected: entry.isRejected, after: after)
+      if let fault { throw failure(fault) }
+    }
+    guard daemon.revision == ledger.newest.newest else {
+      throw failure(
+        "the daemon is at revision \(daemon.revision), after changes it is \(ledger.newest.newest)")
+    }
+  }
+
+  /// Whoever was served first is sent to first: nothing of the order depends on hashing.
+  mutating func checkOrder(_ commands: [Command]) throws(SimulationFailure) {
+    guard let served else { return }
+    var rank: [ConnectionID: Int] = [:]
+    for id in served where rank[id] == nil { rank[id] = rank.count }
+    var last = -1
+    for command in commands {
+      switch command {
+      // Who is told goodbye for another's sake is served with that other.
+      case .close, .abort: return
+      case .send(let id, _):
+        let place = rank[id] ?? Int.max
+        guard place >= last else {
+          throw failure("connection \(id.rawValue) was sent to in nobody's order")
+        }
+        last = place
+      default: continue
+      }
+    }
+  }
+
+  mutating func checkLimits() throws(SimulationFailure) {
+    guard let load = daemon?.load else { return }
+    let limits = plan.limits
+    guard load.heldStates <= limits.heldStates else {
+      throw failure("\(load.heldStates) states are held, the limit is \(limits.heldStates)")
+    }
+    guard load.detachedSessions <= limits.detachedSessions else {
+      throw failure("\(load.detachedSessions) sessions are kept for nobody")
+    }
+    guard load.historyBytes <= limits.historyBytes else {
+      throw failure("\(load.historyBytes) bytes of history are kept")
+    }
+    guard load.outputFrames == 0 else {
+      throw failure("\(load.outputFrames) frames wait behind the end of a turn")
+    }
+    guard load.connections <= links.count else {
+      throw failure("\(load.connections) connections are known, there are \(links.count)")
+    }
+  }
+
+  /// Look at what the daemon sends.
+  mutating func checkFrames(_ frames: [[UInt8]], to link: Link) throws(SimulationFailure) {
+    for frame in frames {
+      var rest = frame[...]
+      while rest.count >= Frame.headLength {
+        let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+        let item = Array(rest.dropFirst(4).prefix(length))
+        guard item.count == length, length <= plan.limits.frameBytes else {
+          throw failure("sent a frame of \(length) bytes, \(item.count) of them")
+        }
+        rest = rest.dropFirst(4 + length)
+        let type = MessageType(rawValue: UInt64(item[max(1, Int(item[0]) - 0x96)]))
+        if !link.unsent.isEmpty && type != .goodbye && !link.isCut {
+          throw failure("composed \(frames.count) frames for a client that does not read")
+        }
+        if type == .subscribed || type == .goodbye { countMessage(item) }
+      }
+    }
+  }
+
+  private mutating func countMessage(_ item: [UInt8]) {
+    let message = item.withUnsafeBytes { try? ServerMessage($0, seed: .unseeded) }
+    switch message {
+    case .subscribed(let subscribed):
+      count("subscribed: \(subscribed.continuation) \(subscribed.reason)")
+    case .goodbye(let goodbye): count("goodbye: \(goodbye.code)")
+    default: break
+    }
+  }
+
+  // MARK: The clients
+
+  /// Each mirror is a state that the daemon had, where it says; and never goes back.
+  mutating func checkMirrors(_ slot: Int) throws(SimulationFailure) {
+    for mirror in clients[slot].session.mirrors {
+      guard let position = mirror.position else { continue }
+      let name = "client \(clients[slot].identity)'s mirror of \(mirror.path) at \(position)"
+      try checkValue(mirror.value, at: mirror.path, position, name)
+      if let seen = clients[slot].seen[mirror.number], seen.epoch == position.epoch,
+        seen.run == position.run, seen.revision > position.revision
+      {
+        throw failure("\(name) was at \(seen) before")
+      }
+      clients[slot].seen[mirror.number] = position
+      guard mirror.isLive, let promised = clients[slot].promised else { continue }
+      if promised.epoch == position.epoch, promised.run == position.run,
+        promised.revision > position.revision
+      {
+        throw failure("\(name) does not show what was acknowledged at \(promised)")
+      }
+    }
+  }
+
+  private func checkValue(
+    _ value: Mirrored?, at path: Path, _ position: Position, _ name: @autoclosure () -> String
+  ) throws(SimulationFailure) {
+    guard let (state, seed) = ledger[position] else {
+      throw failure("\(name()): the daemon was never there")
+    }
+    let (theirs, ours) = (value.digest(seed: seed), state.digest(at: path, seed: seed))
+    guard theirs == ours else {
+      throw failure("\(name()) is not what the daemon had there")
+    }
+  }
+
+  mutating func checkNotice(
+    _ notice: ClientSession<Mirrored>.Notice, _ slot: Int
+  ) throws(SimulationFailure) {
+    switch notice {
+    case .acknowledged(let range, let acknowledgement):
+      try checkAnswer(range, acknowledgement, slot)
+    case .revised(let number, let value, let revision, _):
+      guard let mirror = clients[slot].session.mirror(number), var position = mirror.position
+      else { return }
+      position.revision = revision
+      try checkValue(value, at: mirror.path, position, "mirror \(number)'s revision \(revision)")
+    case .diverged(let number, let why):
+      count("divergences")
+      guard plan.toleratesDivergence else {
+        throw failure("client \(clients[slot].identity)'s mirror \(number) diverged: \(why)")
+      }
+    case .digest(let number, let revision, let digest):
+      guard let mirror = clients[slot].session.mirror(number),
+        let welcome = clients[slot].session.welcome
+      else { return }
+      var position = welcome.position
+      position.revision = revision
+      guard let (state, seed) = ledger[position],
+        state.digest(at: mirror.path, seed: seed) == digest.rawValue
+      else { throw failure("the daemon says that \(mirror.path) was \(digest) at \(position)") }
+    case .connection(.closed(let goodbye)): try checkEnd(goodbye, slot)
+    case .connection(.stale(_, let goodbye)):
+      clients[slot].promised = nil
+      if let goodbye { count("told: \(goodbye.code)") }
+    case .connection, .changed, .refused, .pong, .report, .schema: break
+    }
+  }
+
+  /// Nobody ends for good who has done nothing wrong.
+  private func checkEnd(_ goodbye: Goodbye, _ slot: Int) throws(SimulationFailure) {
+    let client = clients[slot]
+    guard goodbye.code == .done || client.isGhost && goodbye.code == .replaced else {
+      throw failure("client \(client.identity) was ended: \(goodbye)")
+    }
+    guard client.isGhost || client.answered == client.sent else {
+      throw failure("client \(client.identity) ended without all answers")
+    }
+  }
+
+  /// Each action is answered once, in order, and with the truth.
+  private mutating func checkAnswer(
+    _ range: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ slot: Int
+  ) throws(SimulationFailure) {
+    // What a ghost is told, its clone is told too.
+    if clients[slot].isGhost { return }
+    let client = clients[slot]
+    guard range.lowerBound.rawValue == client.answered + 1,
+      range.upperBound.rawValue <= client.sent
+    else {
+      throw failure("client \(client.identity) is answered \(range) after \(client.answered)")
+    }
+    clients[slot].answered = range.upperBound.rawValue
+    for number in range.lowerBound.rawValue...range.upperBound.rawValue {
+      let tag = Tag(client: client.identity, number: number)
+      count("answers")
+      try checkAnswer(tag, acknowledgement, slot)
+    }
+    guard let welcome = client.session.welcome, acknowledgement.revision > 0 else { return }
+    var promised = welcome.position
+    promised.revision = max(acknowledgement.revision, client.promised?.revision ?? 0)
+    clients[slot].promised = promised
+  }
+
+  private func checkAnswer(
+    _ tag: Tag, _ acknowledgement: Acknowledgement, _ slot: Int
+  ) throws(SimulationFailure) {
+    let client = clients[slot]
+    let application = ledger.applications[tag]
+    func expect(_ condition: Bool, _ what: String) throws(SimulationFailure) {
+      if !condition { throw failure("\(tag) is answered \(acknowledgement.outcome), \(what)") }
+    }
+    switch acknowledgement.outcome {
+    case .reduced, .unchanged:
+      let outcome = application?.outcome
+      let isTrue = acknowledgement.outcome == .reduced ? outcome == .reduced : outcome == .unchanged
+      try expect(isTrue, "and was \(outcome.map { "\($0)" } ?? "not done")")
+      try expect(
+        application.map { $0.revision <= acknowledgement.revision } ?? false,
+        "at \(acknowledgement.revision), before it was done")
+      let position = client.session.welcome?.position
+      try expect(
+        application?.run.run == position?.run && application?.run.epoch == position?.epoch,
+        "by another run than the one that did it")
+    case .rejected(let rejection):
+      // Code 0 is the client's own: it ended before the action was sent.
+      let wasDone = rejection.code != 0 && !client.malformed.contains(tag.number)
+      try expect(wasDone == (application?.outcome == .rejected), "and was not")
+      try expect(wasDone || application == nil, "and was done")
+    case .outcomeUnknown:
+      let limits = plan.limits
+      let mayBeLost =
+        starts > client.starts || limits.sessionGrace < .seconds(1000)
+        || limits.detachedSessions < 50
+      try expect(mayBeLost || client.session.hasEnded, "though nothing was lost")
+    case .swallowed, .accepted: try expect(false, "by a reducer without middleware")
+    }
+  }
+
+  // MARK: At rest
+
+  /// Whether nothing is left to happen, for all clients but one.
+  func isAtRest(excluding slot: Int?) -> Bool {
+    guard daemon != nil, changesAt == nil, jobs.isEmpty, strangers.isEmpty else { return false }
+    for (index, client) in clients.enumerated() where index != slot {
+      guard !client.isGhost, client.session.isLive, client.session.unacknowledged == 0,
+        client.session.mirrors.allSatisfy(\.isLive), let place = client.link.flatMap(place)
+      else { return false }
+      let link = links[place]
+      guard link.daemonIsOpen, !link.isCut, link.toDaemon.isEmpty, link.toClient.isEmpty,
+        link.unsent.isEmpty, !link.isBlocked
+      else { return false }
+    }
+    return slot != nil || links.count == clients.count
+  }
+
+  /// What every client sees is what there is, byte for byte, and nothing is kept for anyone.
+  mutating func checkRest(excluding slot: Int?) throws(SimulationFailure) {
+    guard let daemon else { return }
+    for (index, client) in clients.enumerated() where index != slot {
+      for mirror in client.session.mirrors {
+        var (theirs, ours) = (CBOREncoder(), CBOREncoder())
+        mirror.value.encode(into: &theirs)
+        daemon.state.encode(at: mirror.path, into: &ours)
+        guard theirs.bytes == ours.bytes else {
+          throw failure("at rest, client \(client.identity)'s mirror of \(mirror.path) is wrong")
+        }
+        guard mirror.value.digest(seed: daemon.seed) == daemon.digest(at: mirror.path).rawValue
+        else { throw failure("at rest, a digest of \(mirror.path) is wrong") }
+      }
+      guard client.answered == client.sent else {
+        throw failure("at rest, client \(client.identity) lacks answers")
+      }
+    }
+    guard slot == nil else { return }
+    let load = daemon.load
+    guard load.heldStates == 0, load.jobs == 0, load.blocked == 0, load.behind == 0,
+      load.connections == clients.count, load.sessions == load.detachedSessions + clients.count
+    else { throw failure("at rest, something is kept: \(load)") }
+  }
+}

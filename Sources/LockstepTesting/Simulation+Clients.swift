@@ -1,0 +1,210 @@
+import CBOR
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// The clients' processes, and their users.
+extension Simulation {
+  mutating func addClient() {
+    var configuration = ClientSession<Mirrored>.Configuration(label: "client \(nextIdentity)")
+    configuration.frameBytes = plan.limits.frameBytes
+    configuration.digestInterval = plan.digestInterval
+    var session = ClientSession<Mirrored>(configuration, seed: random.next())
+    session.skipsBaseCheck = plan.skipsBaseCheck
+    var commands: [ClientSession<Mirrored>.Command] = []
+    session.start(at: now, into: &commands)
+    for _ in 0..<below(plan.subscriptions + 1) {
+      _ = session.subscribe(
+        to: feature.path(&random), everyRevision: chance(500), into: &commands)
+    }
+    var client = SimulatedClient(nextIdentity, session, starts: starts)
+    nextIdentity += 1
+    client.connectAt = now
+    clients.append(client)
+  }
+
+  /// A second process with the same session; the first does nothing of its own any more.
+  mutating func clone(_ slot: Int) throws(SimulationFailure) {
+    guard !clients[slot].isGhost, clients[slot].link != nil, clients[slot].session.isLive else {
+      return
+    }
+    count("clones")
+    var clone = clients[slot]
+    clients[slot].isGhost = true
+    clone.link = nil
+    clone.seen = [:]
+    clients.append(clone)
+    try lose(clients.count - 1)
+  }
+
+  // MARK: The socket
+
+  mutating func connectClients() throws(SimulationFailure) {
+    for slot in clients.indices {
+      guard let time = clients[slot].connectAt, !(now < time) else { continue }
+      clients[slot].connectAt = nil
+      if daemon == nil || !isKind && chance(plan.refusals) {
+        try lose(slot)
+      } else {
+        let id = try open(uid: 1000)
+        clients[slot].link = id
+        try update(slot) { $0.connected(at: $1, into: &$2) }
+      }
+    }
+  }
+
+  mutating func open(uid: UInt64) throws(SimulationFailure) -> ConnectionID {
+    let id = ConnectionID(nextConnection)
+    nextConnection += 1
+    links.append(Link(id, capacity: plan.socketBytes))
+    let token = SessionToken(high: random.next(), low: random.next())
+    try deliver(.opened(id, Peer(pid: id.rawValue, uid: uid, gid: 1000), token))
+    return id
+  }
+
+  /// A client's connection is lost, or could not be made.
+  mutating func lose(_ slot: Int) throws(SimulationFailure) {
+    if let id = clients[slot].link, let place = place(of: id) { links[place].leave() }
+    clients[slot].link = nil
+    try update(slot) { $0.disconnected(at: $1, into: &$2) }
+  }
+
+  /// A client reads some of what has come.
+  mutating func read(_ slot: Int) throws(SimulationFailure) {
+    guard let id = clients[slot].link, let place = place(of: id) else { return }
+    if now < links[place].stalledUntil { return }
+    if isKind {
+      // All that waits comes through at once, however small the buffer is.
+      links[place].toClient += links[place].unsent
+      links[place].unsent = []
+      links[place].pump()
+    }
+    if !links[place].toClient.isEmpty {
+      let bytes = Link.take(
+        portion(links[place].toClient.count), from: &links[place].toClient)
+      links[place].pump()
+      try update(slot) { session, now, commands in
+        bytes.withUnsafeBytes { session.received($0, at: now, into: &commands) }
+      }
+      try checkMirrors(slot)
+    } else if !links[place].daemonIsOpen || links[place].isCut && (isKind || chance(250)) {
+      try lose(slot)
+    }
+  }
+
+  mutating func tick(_ slot: Int) throws(SimulationFailure) {
+    if let id = clients[slot].link, let place = place(of: id), now < links[place].stalledUntil {
+      return
+    }
+    try update(slot) { $0.tick(at: $1, into: &$2) }
+  }
+
+  mutating func close(_ slot: Int) throws(SimulationFailure) {
+    if clients[slot].isGhost { return }
+    count("closes")
+    try update(slot) { session, _, commands in session.close(into: &commands) }
+  }
+
+  // MARK: The user
+
+  /// The user of a client does something.
+  mutating func act(_ slot: Int) throws(SimulationFailure) {
+    if clients[slot].isGhost { return }
+    switch below(20) {
+    case 0, 1:
+      guard clients[slot].session.mirrors.count <= plan.subscriptions else { return }
+      let path = feature.path(&random)
+      let everyRevision = chance(500)
+      try update(slot) { session, _, commands in
+        _ = session.subscribe(to: path, everyRevision: everyRevision, into: &commands)
+      }
+    case 2:
+      guard let mirror = clients[slot].session.mirrors.first else { return }
+      clients[slot].seen[mirror.number] = nil
+      try update(slot) { session, _, commands in
+        session.unsubscribe(mirror.number, into: &commands)
+      }
+    case 3: try update(slot) { session, _, commands in session.ping(7, into: &commands) }
+    case 4:
+      guard let mirror = clients[slot].session.mirrors.last else { return }
+      try update(slot) { session, _, commands in
+        session.requestDigest(of: mirror.number, into: &commands)
+      }
+    case 5:
+      let name = ["status", "clients", "limits", "?"][below(4)]
+      try update(slot) { session, _, commands in session.query(1, name, into: &commands) }
+    default:
+      guard clients[slot].session.unacknowledged < 100 else { return }
+      for _ in 0..<(chance(100) ? 1 + below(40) : 1) { try send(slot) }
+    }
+  }
+
+  private mutating func send(_ slot: Int) throws(SimulationFailure) {
+    let tag = Tag(client: clients[slot].identity, number: clients[slot].sent + 1)
+    var encoder = CBOREncoder()
+    if chance(20) {
+      clients[slot].malformed.insert(tag.number)
+      encoder.array(2)
+      encoder.encode("no action")
+      encoder.encode(tag.number)
+    } else {
+      Tagged(tag, feature.action(&random)).encode(into: &encoder)
+    }
+    // What does not fit a frame is not sent.
+    guard encoder.bytes.count + 64 <= plan.limits.frameBytes else {
+      clients[slot].malformed.remove(tag.number)
+      return
+    }
+    clients[slot].sent += 1
+    count("actions")
+    var id = ActionID(0)
+    try update(slot) { session, _, commands in
+      id = session.send(encoder.bytes, into: &commands)
+    }
+    guard id.rawValue == tag.number else {
+      throw failure("\(tag) was given the number \(id.rawValue)")
+    }
+  }
+
+  // MARK: Commands
+
+  /// Let something happen to a client's session, and do what it says.
+  mutating func update(
+    _ slot: Int,
+    _ body: (
+      inout ClientSession<Mirrored>, Instant, inout [ClientSession<Mirrored>.Command]
+    ) -> Void
+  ) throws(SimulationFailure) {
+    var commands: [ClientSession<Mirrored>.Command] = []
+    body(&clients[slot].session, now, &commands)
+    var isLost = false
+    var refused: [UInt64] = []
+    for command in commands {
+      switch command {
+      case .connect(let wait): clients[slot].connectAt = now + wait
+      case .send(let bytes):
+        // A ghost says nothing more: its clone would not know.
+        guard let id = clients[slot].link, let place = place(of: id), !clients[slot].isGhost
+        else { continue }
+        if !links[place].isCut && links[place].daemonIsOpen {
+          links[place].toDaemon.append(contentsOf: bytes)
+        }
+      case .disconnect: isLost = true
+      case .notify(let notice):
+        if case .refused(let number, _) = notice { refused.append(number) }
+        try checkNotice(notice, slot)
+      }
+    }
+    if clients[slot].isGhost {
+      // The process is not there any more to connect again.
+      clients[slot].connectAt = nil
+    }
+    for number in refused {
+      try update(slot) { session, _, commands in
+        session.unsubscribe(number, into: &commands)
+      }
+    }
+    if isLost || clients[slot].session.hasEnded && clients[slot].link != nil { try lose(slot) }
+  }
+}

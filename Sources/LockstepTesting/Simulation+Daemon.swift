@@ -1,0 +1,191 @@
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// The shell around the server: what `Daemon` is in the real world.
+extension Simulation {
+  enum Beginning {
+    /// A new epoch.
+    case anew
+    /// The history goes on from what was durable.
+    case again
+  }
+
+  /// Start the daemon's process.
+  mutating func start(_ beginning: Beginning) {
+    starts += 1
+    isStopping = false
+    changesAt = nil
+    var key = ledger.current
+    let state: R.State
+    let seed: HashSeed
+    switch beginning {
+    case .anew:
+      key = .init(epoch: random.next(), run: 1)
+      (state, seed, durable) = (feature.initial(), HashSeed(random.next()), 0)
+    case .again:
+      // Invariant: what is durable was a state of the newest run.
+      state = ledger.newest.state(at: durable).unsafelyUnwrapped
+      seed = ledger.newest.seed
+      key.run += 1
+      count("restarts")
+    }
+    var server = Server(
+      state, reducer: Witness(base: feature.reducer, log: log), seed: seed, epoch: key.epoch,
+      run: key.run, revision: durable, limits: plan.limits, at: now)
+    server.plant(plan.faults)
+    ledger.begin(key, server.state, seed: seed, at: durable)
+    daemon = server
+  }
+
+  /// Ask the daemon to stop; its process ends some time later.
+  mutating func stop() throws(SimulationFailure) {
+    count("stops")
+    isStopping = true
+    served = nil
+    let retryAfter = chance(500) ? nil : UInt64(below(3000))
+    try deliver(.stop(retryAfter: retryAfter))
+    try deliver(.turnEnded)
+    changesAt = now + .milliseconds(Int64.random(in: 0...500, using: &random))
+  }
+
+  /// End the process at once. Some revisions may be lost.
+  mutating func crash() {
+    count("crashes")
+    durable = UInt64.random(in: durable...ledger.newest.newest, using: &random)
+    end()
+  }
+
+  private mutating func end() {
+    note(1, UInt64(links.count))
+    daemon = nil
+    jobs = []
+    for place in links.indices {
+      links[place].abort()
+      links[place].closedIsTold = true
+      let count = links[place].toClient.count
+      if chance(300) { links[place].toClient.removeLast(count - below(count + 1)) }
+    }
+    changesAt = now + .milliseconds(Int64.random(in: 0...3000, using: &random))
+  }
+
+  /// Stop or start the process when it is time.
+  mutating func changeProcess() throws(SimulationFailure) {
+    guard let time = changesAt, now > time else { return }
+    if daemon == nil {
+      start(chance(200) ? .anew : .again)
+    } else {
+      durable = ledger.newest.newest
+      end()
+    }
+  }
+
+  // MARK: Events
+
+  /// A turn: some of what has arrived is read, in any order.
+  mutating func turn() throws(SimulationFailure) {
+    guard daemon != nil else { return }
+    served = []
+    var order = links.map(\.id)
+    order.shuffle(using: &random)
+    for id in order where isKind || !chance(300) { try serve(id) }
+    while !jobs.isEmpty, isKind || chance(300) {
+      served = nil
+      let job = jobs.remove(at: below(jobs.count))
+      try deliver(.snapshotEncoded(job.id, job.encode()))
+    }
+    if !(now < lastTick + .seconds(1)) {
+      lastTick = now
+      served = nil
+      try deliver(.tick)
+    }
+    try deliver(.turnEnded)
+    served = nil
+  }
+
+  private mutating func serve(_ id: ConnectionID) throws(SimulationFailure) {
+    guard let place = place(of: id) else { return }
+    if links[place].closedIsTold { return }
+    if !links[place].daemonIsOpen { return try finish(place) }
+    if links[place].isBlocked && links[place].unsent.isEmpty && !links[place].isCut {
+      links[place].isBlocked = false
+      served?.append(id)
+      try deliver(.drained(id))
+    }
+    if !links[place].toDaemon.isEmpty, !links[place].isPaused {
+      let bytes = Link.take(
+        portion(links[place].toDaemon.count), from: &links[place].toDaemon)
+      served?.append(id)
+      note(bytes)
+      try deliver(.received(id, bytes))
+    } else if !links[place].clientIsOpen || links[place].isCut && (isKind || chance(250)) {
+      // The end of the stream is read, or a write fails.
+      links[place].abort()
+      try finish(place)
+    }
+  }
+
+  private mutating func finish(_ place: Int) throws(SimulationFailure) {
+    links[place].closedIsTold = true
+    served = nil
+    try deliver(.closed(links[place].id))
+  }
+
+  /// Tell the server, and do what it says.
+  mutating func deliver(_ event: Event) throws(SimulationFailure) {
+    var commands: [Command] = []
+    daemon?.handle(event, at: now, into: &commands)
+    try enterWork()
+    for command in commands { try perform(command) }
+    if event == .turnEnded {
+      try checkOrder(commands)
+      try checkLimits()
+    }
+  }
+
+  // MARK: Commands
+
+  private mutating func perform(_ command: Command) throws(SimulationFailure) {
+    switch command {
+    case .send(let id, let frames): try transmit(id, frames)
+    case .close(let id):
+      guard let place = place(of: id) else { return }
+      links[place].isClosing = true
+      links[place].pump()
+      if !links[place].clientIsOpen { links[place].abort() }
+    case .abort(let id):
+      if let place = place(of: id) { links[place].abort() }
+    case .pauseReading(let id):
+      if let place = place(of: id) { links[place].isPaused = true }
+    case .resumeReading(let id):
+      if let place = place(of: id) { links[place].isPaused = false }
+    case .encodeSnapshot(let id):
+      count("jobs")
+      if let job = daemon?.snapshot(for: id) { jobs.append(job) }
+    case .log(let line):
+      if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }
+    }
+  }
+
+  private mutating func transmit(
+    _ id: ConnectionID, _ frames: [[UInt8]]
+  ) throws(SimulationFailure) {
+    guard let place = place(of: id), links[place].daemonIsOpen, !links[place].isClosing else {
+      throw failure("sent to connection \(id.rawValue), which is closed")
+    }
+    try checkFrames(frames, to: links[place])
+    note(id.rawValue)
+    for frame in frames {
+      note(frame)
+      links[place].write(frame)
+    }
+    guard !links[place].unsent.isEmpty else { return }
+    count("blocks")
+    links[place].isBlocked = true
+    try deliver(.blocked(id, unsent: links[place].unsent.count))
+    guard links[place].isPaused else {
+      throw failure("connection \(id.rawValue) does not read, and is read from")
+    }
+  }
+}

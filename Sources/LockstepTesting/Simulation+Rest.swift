@@ -1,0 +1,76 @@
+import Lockstep
+import Sessions
+import Values
+
+extension Simulation {
+  /// Let the misfortunes end, and everything come to rest.
+  mutating func rest() throws(SimulationFailure) {
+    isKind = true
+    for place in links.indices { links[place].stalledUntil = now }
+    try settle(excluding: nil)
+  }
+
+  /// See that everyone else comes to rest while one client reads nothing at all.
+  mutating func trial(_ slot: Int) throws(SimulationFailure) {
+    guard !clients[slot].isGhost, let id = clients[slot].link, let stalled = place(of: id) else {
+      return
+    }
+    count("trials")
+    for place in links.indices { links[place].stalledUntil = now }
+    links[stalled].stalledUntil = now + .seconds(100_000)
+    isKind = true
+    // Something to do for the others.
+    for other in clients.indices where other != slot { try act(other) }
+    let identity = clients[slot].identity
+    try settle(excluding: identity)
+    isKind = false
+    if let place = place(of: id) { links[place].stalledUntil = now }
+  }
+
+  private mutating func settle(excluding identity: UInt64?) throws(SimulationFailure) {
+    for _ in 0..<3000 {
+      pass(50_000_000)
+      try changeProcess()
+      try connectClients()
+      for slot in clients.indices {
+        if clients[slot].isGhost {
+          // Whether its clone has come back or not: the process ends some time.
+          try read(slot)
+          if clients[slot].link != nil { try lose(slot) }
+        } else if clients[slot].identity != identity {
+          try read(slot)
+          try tick(slot)
+        }
+      }
+      strangersRead()
+      try turn()
+      sweep()
+      let slot = clients.firstIndex { $0.identity == identity && !$0.isGhost }
+      if isAtRest(excluding: slot) { return try checkRest(excluding: slot) }
+    }
+    throw failure("does not come to rest: \(restlessness)")
+  }
+
+  /// What keeps everything from resting, for people.
+  private var restlessness: String {
+    var parts = ["\(jobs.count) jobs, \(strangers.count) strangers, \(links.count) links"]
+    for client in clients {
+      let session = client.session
+      parts.append("client \(client.identity)\(client.isGhost ? " (ghost)" : "")")
+      parts.append("live \(session.isLive), \(session.unacknowledged) unanswered")
+      for mirror in session.mirrors where !mirror.isLive {
+        parts.append("mirror \(mirror.number) of \(mirror.path) not live")
+      }
+      guard let place = client.link.flatMap(place) else {
+        parts.append("no connection")
+        continue
+      }
+      let link = links[place]
+      let bytes = (link.toDaemon.count, link.toClient.count, link.unsent.count)
+      parts.append("\(bytes.0) bytes there, \(bytes.1) back, \(bytes.2) unsent")
+      parts.append("paused \(link.isPaused), blocked \(link.isBlocked), cut \(link.isCut)")
+    }
+    if let daemon { parts.append("\(daemon.load)") } else { parts.append("no daemon") }
+    return parts.joined(separator: "; ")
+  }
+}

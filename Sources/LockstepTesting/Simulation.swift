@@ -1,0 +1,188 @@
+public import Lockstep
+import Sessions
+public import Values
+import Wire
+
+// Theory of operation
+//
+// A simulation is one thread, one random generator, and no clock: a real `Server` and real
+// `ClientSession`s, joined by an invented network, in an invented time. Each step takes one thing
+// that could happen next (a turn of the daemon with some of the bytes that have arrived, a client
+// reading some of what has come, a user's action, a cut, a crash) and lets it happen. Whatever the
+// daemon, the clients and the network do follows from the seed, so a failure repeats.
+//
+// The simulation keeps every state that the daemon ever had (a copy is O(1)) and checks after every
+// step that each mirror is one of them, at the position that it claims; and much else (`check…`).
+// At the end the world becomes kind: no more misfortunes, everyone reads. Then everything has to
+// come to rest, with every mirror equal to the state.
+
+/// A run of a daemon, its clients and the network between them, as a seed has it.
+///
+///     let report = try Simulation(seed: 42, of: .document).run(steps: 1000)
+public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
+  public let seed: UInt64
+  public let plan: SimulationPlan
+  let feature: SimulatedFeature<R, Mirrored>
+
+  var random: SplitMix64
+  var now = Instant(nanoseconds: 1_000_000_000)
+  var step = 0
+  var trace: UInt64 = 0
+  var counts: [String: Int] = [:]
+  /// Misfortunes are over.
+  var isKind = false
+
+  // The daemon's process.
+  var daemon: Server<Witness<R>>?
+  let log = WitnessLog<R.State>()
+  var ledger = Ledger<R.State>()
+  var jobs: [SnapshotJob<R.State>] = []
+  var lastTick = Instant(nanoseconds: 0)
+  /// The process ends, or starts, at this time.
+  var changesAt: Instant?
+  var isStopping = false
+  /// The newest revision that would survive a crash.
+  var durable: UInt64 = 0
+  var starts = 0
+  /// Connections that were read from in this turn, in order; nil if something else may decide the
+  /// order of sending.
+  var served: [ConnectionID]? = []
+
+  // Everyone else.
+  var clients: [SimulatedClient<Mirrored>] = []
+  var strangers: [Stranger] = []
+  var nextIdentity: UInt64 = 1
+  var nextConnection: UInt64 = 1
+  /// In the order of their identifiers.
+  var links: [Link] = []
+
+  /// The world of a seed. `adjust` may change what the seed has drawn.
+  public init(
+    seed: UInt64, of feature: SimulatedFeature<R, Mirrored>,
+    _ adjust: (inout SimulationPlan) -> Void = { _ in }
+  ) {
+    self.seed = seed
+    self.feature = feature
+    random = SplitMix64(seed)
+    var plan = SimulationPlan(using: &random)
+    adjust(&plan)
+    self.plan = plan
+  }
+
+  /// Let so many things happen, then let everything come to rest.
+  public mutating func run(steps: Int) throws(SimulationFailure) -> SimulationReport {
+    start(.anew)
+    for _ in 0..<plan.clients { addClient() }
+    for _ in 0..<steps { try advance() }
+    try rest()
+    count("revisions", Int(clamping: ledger.newest.newest))
+    return SimulationReport(seed: seed, steps: step, trace: trace, counts: counts)
+  }
+
+  // MARK: Helpers
+
+  mutating func chance(_ thousandths: Int) -> Bool {
+    thousandths > 0 && Int.random(in: 0..<1000, using: &random) < thousandths
+  }
+
+  mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+  /// How many of so many bytes arrive now: often all, often few.
+  mutating func portion(_ count: Int) -> Int {
+    if isKind { return count }
+    return switch below(4) {
+    case 0: min(count, 1 + below(8))
+    case 1: 1 + below(count)
+    default: count
+    }
+  }
+
+  mutating func note(_ first: UInt64, _ second: UInt64 = 0) {
+    trace = Hashing.mix(trace &+ Hashing.mix(first &+ Hashing.mix(second)))
+  }
+
+  mutating func note(_ bytes: [UInt8]) {
+    note(bytes.withUnsafeBytes { Hashing.sip($0, seed: .unseeded) }, UInt64(bytes.count))
+  }
+
+  mutating func count(_ name: String, _ number: Int = 1) {
+    counts[name, default: 0] += number
+  }
+
+  func failure(_ message: String) -> SimulationFailure {
+    SimulationFailure(seed: seed, step: step, message: message)
+  }
+
+  func place(of id: ConnectionID) -> Int? {
+    var low = 0
+    var high = links.count
+    while low < high {
+      let middle = (low + high) / 2
+      if links[middle].id < id { low = middle + 1 } else { high = middle }
+    }
+    return low < links.count && links[low].id == id ? low : nil
+  }
+
+  // MARK: Steps
+
+  /// Let one thing happen.
+  mutating func advance() throws(SimulationFailure) {
+    step += 1
+    pass(
+      Int64.random(
+        in: 0...plan.longestPause.components.attoseconds / 1_000_000_000,
+        using: &random))
+    if chance(3) { pass(Int64.random(in: 0...5_000_000_000, using: &random)) }
+    try changeProcess()
+    try connectClients()
+    try misfortune()
+    switch below(10) {
+    case 0...3: try turn()
+    case 4...6:
+      if !clients.isEmpty { try read(below(clients.count)) }
+    case 7, 8:
+      if !clients.isEmpty { try act(below(clients.count)) }
+    default:
+      if !clients.isEmpty { try tick(below(clients.count)) }
+      strangersRead()
+    }
+    sweep()
+  }
+
+  mutating func pass(_ nanoseconds: Int64) {
+    now = Instant(nanoseconds: now.nanoseconds + UInt64(nanoseconds))
+  }
+
+  private mutating func misfortune() throws(SimulationFailure) {
+    if chance(plan.cuts), !links.isEmpty { cut(below(links.count)) }
+    if chance(plan.stalls), !links.isEmpty {
+      count("stalls")
+      links[below(links.count)].stalledUntil =
+        now + .milliseconds(Int64.random(in: 1...4000, using: &random))
+    }
+    if chance(plan.stops), changesAt == nil, daemon != nil { try stop() }
+    if chance(plan.crashes), daemon != nil { crash() }
+    if chance(plan.clones), !clients.isEmpty { try clone(below(clients.count)) }
+    if chance(plan.strangers), strangers.count < 3 { try addStranger() }
+    if chance(plan.closes), !clients.isEmpty { try close(below(clients.count)) }
+    if chance(plan.trials), clients.count > 1 { try trial(below(clients.count)) }
+    while clients.count(where: { !$0.isGhost }) < plan.clients { addClient() }
+  }
+
+  /// Break a connection: what neither end has read yet is lost, from any byte on.
+  private mutating func cut(_ place: Int) {
+    count("cuts")
+    links[place].isCut = true
+    links[place].unsent = []
+    links[place].pump()
+    let (out, back) = (links[place].toDaemon.count, links[place].toClient.count)
+    links[place].toDaemon.removeLast(out - below(out + 1))
+    links[place].toClient.removeLast(back - below(back + 1))
+  }
+
+  /// Forget links and clients that are no more.
+  mutating func sweep() {
+    links.removeAll { $0.isOver }
+    clients.removeAll { $0.session.hasEnded || $0.isGhost && $0.link == nil }
+  }
+}

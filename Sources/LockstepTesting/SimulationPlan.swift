@@ -1,0 +1,74 @@
+public import Sessions
+import Values
+
+/// What kind of world a simulation has: its limits, its users and its misfortunes. Drawn from the
+/// seed, so that every limit is small in some runs and large in others.
+public struct SimulationPlan: Sendable {
+  public var limits = Limits()
+  /// How many clients there are at a time.
+  public var clients = 3
+  /// How many paths a client sees at most.
+  public var subscriptions = 3
+  /// How many bytes a socket's buffer takes.
+  public var socketBytes = 4096
+  /// How much time passes in a step at most.
+  public var longestPause: Duration = .milliseconds(40)
+  /// How often a client compares digests.
+  public var digestInterval: Duration? = .seconds(5)
+  /// How likely a misfortune is, in thousandths of a step.
+  public var cuts = 0
+  public var stalls = 0
+  public var stops = 0
+  public var crashes = 0
+  public var clones = 0
+  public var strangers = 0
+  public var closes = 0
+  public var refusals = 0
+  /// How likely a check is that a stalled client delays nobody, in thousandths of a step.
+  public var trials = 0
+  /// Whether mirrors may find out that they are wrong, as they must when the daemon has a fault
+  /// that they can heal.
+  public var toleratesDivergence = false
+  /// Mistakes that the daemon makes.
+  package var faults = Faults()
+  /// Mistakes that the clients make.
+  package var skipsBaseCheck = false
+
+  public init() {}
+
+  /// The plan of a seed.
+  public init(using random: inout SplitMix64) {
+    func pick<T>(_ choices: T...) -> T {
+      choices[Int.random(in: 0..<choices.count, using: &random)]
+    }
+    limits.frameBytes = pick(3000, 8192, 1 << 16, 1 << 20)
+    limits.window = pick(1, 2, 8, 64, 16_384)
+    limits.subscriptions = pick(1, 3, 100)
+    limits.pathKeys = 10
+    limits.detachedSessions = pick(0, 1, 100, 100)
+    limits.sessionGrace = pick(.seconds(1), .seconds(100_000))
+    limits.heldStates = pick(1, 2, 4, 64)
+    limits.historyBytes = pick(0, 300, 5000, 4 << 20)
+    limits.stallDeadline = pick(.seconds(2), .seconds(30))
+    limits.helloDeadline = pick(.seconds(1), .seconds(10))
+    limits.bookmarkInterval = pick(.seconds(1), .seconds(5))
+    limits.snapshotPartBytes = pick(1, 50, 2000)
+    limits.inlineSnapshotBytes = pick(0, 300, 128 << 10)
+    limits.patchFrameBytes = pick(1, 100, 2000)
+    clients = Int.random(in: 1...5, using: &random)
+    limits.connections = pick(clients, clients + 2, 1000)
+    subscriptions = pick(1, 2, 4)
+    socketBytes = pick(1, 100, 1000, 50_000)
+    longestPause = pick(.milliseconds(5), .milliseconds(40), .milliseconds(500))
+    digestInterval = pick(nil, .seconds(1), .seconds(60))
+    cuts = pick(0, 5, 40)
+    stalls = pick(0, 10, 60)
+    stops = pick(0, 0, 4)
+    crashes = pick(0, 0, 4)
+    clones = pick(0, 0, 8)
+    strangers = pick(0, 0, 20)
+    closes = pick(0, 5)
+    refusals = pick(0, 100)
+    trials = pick(0, 0, 3)
+  }
+}

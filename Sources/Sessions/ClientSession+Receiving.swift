@@ -1,0 +1,240 @@
+import CBOR
+import Values
+import Wire
+
+extension ClientSession {
+  /// Take in bytes from the daemon.
+  public mutating func received(
+    _ bytes: UnsafeRawBufferPointer, at now: Instant, into commands: inout [Command]
+  ) {
+    self.now = now
+    lastHeard = now
+    if hasEnded || isLeaving { return }
+    var frames = FrameDecoder(limit: configuration.frameBytes)
+    swap(&frames, &self.frames)
+    do throws(WireError) {
+      try frames.receive(bytes) { item throws(WireError) in try self.read(item, &commands) }
+      // The daemon may have been given a larger limit than the usual one.
+      frames.limit = max(configuration.frameBytes, daemonFrameBytes)
+      self.frames = frames
+    } catch {
+      // The daemon speaks another language than we do: coming back would not help.
+      commands.append(.send(Self.frame(.goodbye(error.code, error.message))))
+      lastGoodbye = Goodbye(error)
+      isLeaving = true
+      commands.append(.disconnect)
+    }
+    tellChanges(&commands)
+  }
+
+  /// The frame limit that the daemon said; memory still grows only with the bytes that come.
+  private var daemonFrameBytes: Int {
+    Int(clamping: welcome?.limits.first { $0.name == "frameBytes" }?.value ?? 0)
+  }
+
+  private mutating func tellChanges(_ commands: inout [Command]) {
+    guard !changed.isEmpty else { return }
+    for number in changed.sorted() { commands.append(.notify(.changed(number))) }
+    changed.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func read(
+    _ item: UnsafeRawBufferPointer, _ commands: inout [Command]
+  ) throws(WireError) {
+    guard let welcome else { return try readFirst(item, &commands) }
+    if case .greeting = phase { return try readFirst(item, &commands) }
+    var decoder = CBORDecoder(item)
+    let head = try MessageHead(from: &decoder)
+    if head.type == .patch {
+      do throws(CBORError) {
+        return try readPatches(head, &decoder, welcome, &commands)
+      } catch {
+        throw .malformed(error)
+      }
+    }
+    let message = try ServerMessage(item, seed: welcome.seed)
+    try handle(message, welcome, &commands)
+  }
+
+  // MARK: The greeting
+
+  private mutating func readFirst(
+    _ item: UnsafeRawBufferPointer, _ commands: inout [Command]
+  ) throws(WireError) {
+    switch try ServerMessage(item, seed: .unseeded) {
+    case .welcome(let welcome): greet(welcome, &commands)
+    case .goodbye(let goodbye): lastGoodbye = goodbye
+    case let other: throw WireError(.outOfOrder, "the first message was no welcome: \(other)")
+    }
+  }
+
+  private mutating func greet(
+    _ welcome: ServerMessage.Welcome, _ commands: inout [Command]
+  ) {
+    phase = .live
+    attempt = 0
+    lastDigest = now
+    self.welcome = welcome
+    token = welcome.token
+    if let schema = welcome.schema {
+      self.schema = schema
+      commands.append(.notify(.schema(schema)))
+    }
+    if !welcome.isResumed {
+      forgetSent(&commands)
+      // The next action to be sent is number 1 of the new session.
+      numberOffset =
+        (firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction) - 1
+    }
+    commands.append(.notify(.connection(.live)))
+    for mirror in mirrors { commands.append(subscription(of: mirror)) }
+    sendPending(&commands)
+  }
+
+  // MARK: The stream
+
+  private mutating func handle(
+    _ message: ServerMessage, _ welcome: ServerMessage.Welcome, _ commands: inout [Command]
+  ) throws(WireError) {
+    switch message {
+    case .subscribed(let subscribed): handle(subscribed, welcome, &commands)
+    case .snapshot(let snapshot):
+      do throws(CBORError) {
+        for index in mirrors.indices where mirrors[index].scope == snapshot.scope {
+          if try mirrors[index].take(snapshot, welcome) { noteChange(index, &commands) }
+        }
+      } catch {
+        throw .malformed(error)
+      }
+    case .acknowledgement(let acknowledgement): acknowledge(acknowledgement, &commands)
+    case .bookmark(let revision, _): advance(to: revision)
+    case .pong(let value, let revision):
+      advance(to: revision)
+      if value != 0 { commands.append(.notify(.pong(value, revision: revision))) }
+    case .digest(let number, let revision, let digest):
+      compare(number, revision, digest, welcome, &commands)
+    case .schema(let schema):
+      self.schema = schema
+      commands.append(.notify(.schema(schema)))
+    case .report(let number, let value): commands.append(.notify(.report(number, value)))
+    case .goodbye(let goodbye): lastGoodbye = goodbye
+    case .welcome: throw WireError(.outOfOrder, "a second welcome")
+    case .patch: break
+    }
+  }
+
+  private mutating func handle(
+    _ subscribed: ServerMessage.Subscribed, _ welcome: ServerMessage.Welcome,
+    _ commands: inout [Command]
+  ) {
+    guard let index = mirrors.firstIndex(where: { $0.number == subscribed.subscription }) else {
+      return
+    }
+    if subscribed.continuation == .refused {
+      commands.append(.notify(.refused(subscribed.subscription, subscribed.reason)))
+      return
+    }
+    if mirrors[index].subscribed(subscribed, welcome) { noteChange(index, &commands) }
+    if subscribed.continuation == .current { changed.insert(subscribed.subscription) }
+  }
+
+  private mutating func noteChange(_ index: Int, _ commands: inout [Command]) {
+    let mirror = mirrors[index]
+    changed.insert(mirror.number)
+    if mirror.everyRevision, let revision = mirror.position?.revision {
+      commands.append(
+        .notify(.revised(mirror.number, mirror.value, revision: revision, patch: [])))
+    }
+  }
+
+  /// Apply a frame of patches to every mirror of its scope, without a copy of them.
+  private mutating func readPatches(
+    _ head: MessageHead, _ decoder: inout CBORDecoder, _ welcome: ServerMessage.Welcome,
+    _ commands: inout [Command]
+  ) throws(CBORError) {
+    let scope = try decoder.unsigned()
+    var revision = try decoder.unsigned()
+    guard let index = mirrors.firstIndex(where: { $0.scope == scope }) else { return }
+    for _ in 0..<(1 + head.extraFields / 2) {
+      let spanOffset = decoder.offset
+      let span = try decoder.unsigned()
+      let (to, overflow) = revision.addingReportingOverflow(span)
+      guard !overflow else { throw CBORError(.numberOutOfRange, at: spanOffset) }
+      let start = decoder.offset
+      let outcome = try mirrors[index].apply(
+        &decoder, from: revision, to: to, welcome, skipsBaseCheck: skipsBaseCheck)
+      switch outcome {
+      case .known: break
+      case .applied:
+        changed.insert(mirrors[index].number)
+        if mirrors[index].everyRevision {
+          commands.append(
+            .notify(
+              .revised(
+                mirrors[index].number, mirrors[index].value, revision: to,
+                patch: [UInt8](decoder.consumed(since: start)))))
+        }
+      case .published: noteChange(index, &commands)
+      case .gap:
+        let has = mirrors[index].patchable ?? 0
+        resync(
+          index, "a patch from revision \(revision) to \(to) does not follow \(has)", &commands)
+        return
+      }
+      revision = to
+    }
+  }
+
+  /// Ask for a snapshot in place of a mirror that cannot go on.
+  private mutating func resync(_ index: Int, _ why: String, _ commands: inout [Command]) {
+    let number = mirrors[index].number
+    mirrors[index].counters.resyncs += 1
+    mirrors[index].disconnect()
+    mirrors[index].position = nil
+    commands.append(.notify(.diverged(number, why)))
+    commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
+    commands.append(subscription(of: mirrors[index]))
+  }
+
+  private mutating func advance(to revision: UInt64) {
+    for index in mirrors.indices { mirrors[index].advance(to: revision) }
+  }
+
+  private mutating func compare(
+    _ number: UInt64, _ revision: UInt64, _ digest: Digest, _ welcome: ServerMessage.Welcome,
+    _ commands: inout [Command]
+  ) {
+    commands.append(.notify(.digest(number, revision: revision, digest)))
+    guard let index = mirrors.firstIndex(where: { $0.number == number }),
+      mirrors[index].isLive
+    else { return }
+    mirrors[index].advance(to: revision)
+    let ours = mirrors[index].value.digest(seed: welcome.seed)
+    if ours != digest.rawValue {
+      resync(index, "digest \(Digest(ours)), the daemon's \(digest) at \(revision)", &commands)
+    }
+  }
+
+  // MARK: Acknowledgements
+
+  private mutating func acknowledge(
+    _ acknowledgement: Acknowledgement, _ commands: inout [Command]
+  ) {
+    // The stream has come to the revision in every scope that is live.
+    advance(to: acknowledgement.revision)
+    let waiting = pending.count - firstPending
+    guard waiting > 0 else { return }
+    let oldest = pending[firstPending].id.rawValue - numberOffset
+    guard acknowledgement.last >= oldest, acknowledgement.first <= oldest else { return }
+    let further = acknowledgement.last - oldest
+    guard further < UInt64(sentOnConnection) else { return }
+    let count = Int(further) + 1
+    let first = pending[firstPending].id
+    let last = ActionID(first.rawValue + UInt64(count) - 1)
+    dropPending(count)
+    sentOnConnection -= count
+    sentInSession -= count
+    commands.append(.notify(.acknowledged(first...last, acknowledgement)))
+    sendPending(&commands)
+  }
+}

@@ -1,0 +1,85 @@
+public import Wire
+
+/// The shell's name for a connection; never used twice.
+public struct ConnectionID: Hashable, Comparable, Sendable {
+  public var rawValue: UInt64
+  public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+  public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
+}
+
+/// The server's name for a snapshot that is being encoded.
+public struct SnapshotJobID: Hashable, Comparable, Sendable {
+  public var rawValue: UInt64
+  public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+  public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
+}
+
+/// What happened, given to the server.
+public enum Event: Equatable, Sendable {
+  /// A peer connected. The token is random and fresh, should the server need one for it.
+  case opened(ConnectionID, Peer, SessionToken)
+  /// Bytes came. (`Server.receive` takes them without a copy.)
+  case received(ConnectionID, [UInt8])
+  /// The peer is gone, or the connection was closed as commanded.
+  case closed(ConnectionID)
+  /// Not everything of the last `send` could be written: so many bytes wait. Delivered at once,
+  /// before any other event.
+  case blocked(ConnectionID, unsent: Int)
+  /// Everything sent has been written.
+  case drained(ConnectionID)
+  /// A snapshot is encoded: its frames.
+  case snapshotEncoded(SnapshotJobID, [[UInt8]])
+  /// No more input for now: compose and send. Follows every batch of other events.
+  case turnEnded
+  /// A second has passed.
+  case tick
+  /// Say goodbye to everyone; accept no one.
+  case stop(retryAfter: UInt64?)
+}
+
+/// What the shell must now do.
+public enum Command: Equatable, Sendable {
+  /// Write these frames, after everything already sent on this connection. The arrays are shared
+  /// between clients, not copied.
+  case send(ConnectionID, [[UInt8]])
+  /// Close once everything sent has been written; `Event.closed` follows.
+  case close(ConnectionID)
+  /// Close at once: the peer does not read. `Event.closed` follows.
+  case abort(ConnectionID)
+  /// Read nothing from this peer until told otherwise.
+  case pauseReading(ConnectionID)
+  case resumeReading(ConnectionID)
+  /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
+  /// `Event.snapshotEncoded` follows.
+  case encodeSnapshot(SnapshotJobID)
+  /// Tell the administrator.
+  case log(LogLine)
+}
+
+/// Something an administrator wants to know.
+public struct LogLine: Equatable, Sendable {
+  public enum Level: Int, Comparable, Sendable {
+    case debug, info, notice, warning, error
+    public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
+  }
+
+  public var level: Level
+  public var message: String
+  /// Names and values, in the order to show them.
+  public var fields: [Field]
+
+  public struct Field: Equatable, Sendable {
+    public var name: String
+    public var value: String
+    public init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  public init(_ level: Level, _ message: String, _ fields: [Field] = []) {
+    self.level = level
+    self.message = message
+    self.fields = fields
+  }
+}

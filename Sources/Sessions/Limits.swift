@@ -1,0 +1,96 @@
+/// Everything that a peer could make grow, and how far it may. Passing a limit ends in a typed
+/// rejection or goodbye that names it, with the observed value.
+public struct Limits: Hashable, Sendable {
+  /// The most bytes of one frame's item, either way. A whole JSON file of some megabytes must fit
+  /// one `set`; a peer can make us buffer this much.
+  public var frameBytes = 16 << 20
+  /// The most connections at once. Each costs a descriptor and a few kilobytes.
+  public var connections = 10_000
+  /// The most subscriptions of one connection.
+  public var subscriptions = 10_000
+  /// The most keys of a subscribed path: deeper than documents may nest serves nobody.
+  public var pathKeys = 100
+  /// Unacknowledged actions of a session, and outcomes kept for it: enough to keep a pipe full
+  /// (10,000 in flight saturate the loop), at most about a megabyte.
+  public var window = 16_384
+  /// Sessions without a connection that are kept for their client to return.
+  public var detachedSessions = 10_000
+  /// How long they are kept.
+  public var sessionGrace: Duration = .seconds(300)
+  /// Distinct old states held for clients that lag. Each can pin as much as the state changed
+  /// since; a client whose state is dropped gets a snapshot.
+  public var heldStates = 64
+  /// Bytes of recent patches kept for clients that reconnect.
+  public var historyBytes = 4 << 20
+  /// How long a client may leave sent bytes unread before it is told goodbye.
+  public var stallDeadline: Duration = .seconds(120)
+  /// How long a connection may take to say hello.
+  public var helloDeadline: Duration = .seconds(10)
+  /// How often an idle client is told the newest revision: two of these missed and it may take
+  /// the daemon for dead.
+  public var bookmarkInterval: Duration = .seconds(5)
+  /// The bytes of one part of a snapshot: large enough to fill a socket buffer, small enough that
+  /// a client can show progress.
+  public var snapshotPartBytes = 64 << 10
+  /// A scope whose value form is at most this long is encoded on the loop (about a quarter of a
+  /// millisecond); a longer one beside it.
+  public var inlineSnapshotBytes = 128 << 10
+  /// Once this many bytes of patches wait in a turn, they become a frame of their own.
+  public var patchFrameBytes = 256 << 10
+  /// Requests that one connection may make in one turn, actions not counted.
+  public var requestsPerTurn = 16_384
+
+  public init() {}
+
+  /// The limits by name, for people and for clients; durations in milliseconds.
+  public var table: [(name: String, value: UInt64)] {
+    Self.members.map { name, member in (name, member.value(in: self)) }
+  }
+
+  /// Change a limit by its name. Returns false when there is no such limit.
+  @discardableResult
+  public mutating func set(_ name: String, to value: UInt64) -> Bool {
+    guard let member = Self.members.first(where: { $0.name == name })?.member else { return false }
+    member.set(value, in: &self)
+    return true
+  }
+
+  private enum Member {
+    case count(any WritableKeyPath<Limits, Int> & Sendable)
+    case duration(any WritableKeyPath<Limits, Duration> & Sendable)
+
+    func value(in limits: Limits) -> UInt64 {
+      switch self {
+      case .count(let path): return UInt64(clamping: limits[keyPath: path])
+      case .duration(let path): return limits[keyPath: path].milliseconds
+      }
+    }
+
+    func set(_ value: UInt64, in limits: inout Limits) {
+      switch self {
+      case .count(let path): limits[keyPath: path] = Int(clamping: value)
+      case .duration(let path):
+        limits[keyPath: path] = .milliseconds(Int64(clamping: min(value, 1 << 50)))
+      }
+    }
+  }
+
+  private static let members: [(name: String, member: Member)] = [
+    ("frameBytes", .count(\.frameBytes)),
+    ("connections", .count(\.connections)),
+    ("subscriptions", .count(\.subscriptions)),
+    ("pathKeys", .count(\.pathKeys)),
+    ("window", .count(\.window)),
+    ("detachedSessions", .count(\.detachedSessions)),
+    ("sessionGraceMs", .duration(\.sessionGrace)),
+    ("heldStates", .count(\.heldStates)),
+    ("historyBytes", .count(\.historyBytes)),
+    ("stallDeadlineMs", .duration(\.stallDeadline)),
+    ("helloDeadlineMs", .duration(\.helloDeadline)),
+    ("bookmarkIntervalMs", .duration(\.bookmarkInterval)),
+    ("snapshotPartBytes", .count(\.snapshotPartBytes)),
+    ("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
+    ("patchFrameBytes", .count(\.patchFrameBytes)),
+    ("requestsPerTurn", .count(\.requestsPerTurn)),
+  ]
+}

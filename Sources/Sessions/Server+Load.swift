@@ -1,0 +1,32 @@
+extension Server {
+  /// What the server keeps on behalf of its peers: for tests of its limits.
+  package struct Load: Equatable, Sendable {
+    package var connections: Int
+    /// Connections of which something is unsent.
+    package var blocked: Int
+    /// Connections that miss something that is not on its way.
+    package var behind: Int
+    package var sessions: Int
+    package var detachedSessions: Int
+    package var scopes: Int
+    package var heldStates: Int
+    package var jobs: Int
+    package var historyBytes: Int
+    /// Frames of one turn that wait for its end.
+    package var outputFrames: Int
+  }
+
+  package var load: Load {
+    Load(
+      connections: connections.count,
+      blocked: connections.values.count { $0.isBlocked },
+      behind: connections.values.count { !$0.isCurrent },
+      sessions: sessions.count,
+      detachedSessions: detached,
+      scopes: scopes.count,
+      heldStates: held.count,
+      jobs: jobs.count,
+      historyBytes: history.byteCount,
+      outputFrames: connections.values.reduce(0) { $0 + $1.output.count })
+  }
+}

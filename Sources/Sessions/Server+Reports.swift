@@ -1,0 +1,87 @@
+import Lockstep
+import Values
+import Wire
+
+extension Server {
+  /// What a query is answered with: an object, or an error object that names the queries there are.
+  func report(_ name: String, asking connection: ServerSession) -> Value {
+    switch name {
+    case "status": return status
+    case "clients": return clients
+    case "limits":
+      return object(limits.table.map { ($0.name, Value($0.value)) })
+    default:
+      return [
+        "error": .text("there is no report \"\(name)\"; there are: clients, limits, status")
+      ]
+    }
+  }
+
+  private func object(_ members: [(String, Value)]) -> Value {
+    var entries = TrieMap<String, Value>()
+    for (key, value) in members { entries.updateValue(value, forKey: key) }
+    return .object(entries)
+  }
+
+  private var status: Value {
+    object(
+      about + [
+        ("epoch", .text(String(epoch, radix: 16))),
+        ("run", Value(run)),
+        ("revision", Value(core.revision)),
+        ("digest", .text(digest().description)),
+        ("uptimeMs", Value(now.milliseconds(since: started))),
+        ("clients", .integer(Int64(connections.count))),
+        ("sessions", .integer(Int64(sessions.count))),
+        ("scopes", .integer(Int64(scopes.count))),
+        ("heldStates", .integer(Int64(held.count))),
+        ("historyBytes", .integer(Int64(history.byteCount))),
+        ("actions", Value(counters.actions)),
+        ("rejected", Value(counters.rejected)),
+        ("connections", Value(counters.connections)),
+        ("snapshots", Value(counters.snapshots)),
+        ("coalesced", Value(counters.coalesced)),
+        ("goodbyes", Value(counters.goodbyes)),
+        ("durability", "none"),
+      ])
+  }
+
+  private var clients: Value {
+    .array(
+      TreeArray(
+        connections.keys.sorted().compactMap { id in
+          connections[id].flatMap { $0.token == nil ? nil : client($0) }
+        }))
+  }
+
+  private func client(_ connection: ServerSession) -> Value {
+    let behind = connection.subscriptions.map { subscription -> UInt64 in
+      switch subscription.progress {
+      case .live, .lost: flushed
+      case .lagging(let revision), .joining(_, let revision, _): revision
+      }
+    }
+    let position = behind.min() ?? flushed
+    let paths = connection.subscriptions.compactMap { subscription in
+      scopes.index(of: subscription.scope).map {
+        Value.text(scopes[index: $0].path.pointer)
+      }
+    }
+    return object([
+      ("connection", Value(connection.id.rawValue)),
+      ("pid", Value(connection.peer.pid)),
+      ("uid", Value(connection.peer.uid)),
+      ("label", .text(connection.label)),
+      ("position", .text(Position(epoch: epoch, run: run, revision: position).description)),
+      ("lagRevisions", Value(core.revision - min(position, core.revision))),
+      ("lagBytes", .integer(Int64(connection.unsentBytes))),
+      ("lagMs", Value(connection.blockedSince.map { now.milliseconds(since: $0) } ?? 0)),
+      ("scopes", .array(TreeArray(paths))),
+      ("coalesced", Value(connection.counters.coalesced)),
+      ("snapshots", Value(connection.counters.snapshots)),
+      ("patches", Value(connection.counters.patches)),
+      ("actions", Value(connection.counters.actions)),
+      ("bytesSent", Value(connection.counters.bytesSent)),
+    ])
+  }
+}

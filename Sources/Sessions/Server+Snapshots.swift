@@ -1,0 +1,206 @@
+import CBOR
+public import Lockstep
+import Values
+import Wire
+
+extension Server {
+  // MARK: Subscribing
+
+  /// Begin a subscription, at the turn's end: from the position that the client names if its
+  /// patches are still there, else from a snapshot.
+  mutating func subscribe(
+    _ number: UInt64, _ path: Path, _ position: Position?, _ connection: inout ServerSession,
+    _ commands: inout [Command]
+  ) {
+    let isDuplicate = connection.subscriptions.contains { subscription in
+      subscription.number == number
+        || scopes.index(of: subscription.scope).map { scopes[index: $0].path } == path
+    }
+    guard !isDuplicate, connection.subscriptions.count < limits.subscriptions else {
+      let reason: ServerMessage.Reason = isDuplicate ? .duplicate : .limit
+      say(
+        .init(subscription: number, scope: 0, .refused, reason, revision: core.revision),
+        &connection)
+      return
+    }
+    let place =
+      scopes.index(of: path)
+      ?? scopes.add(
+        path, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
+    scopes[index: place].subscribers.append(connection.id)
+    var subscription = Subscription(
+      number: number, scope: scopes[index: place].id, progress: .live)
+    switch resume(position, scopes[index: place]) {
+    case .current:
+      say(
+        .init(
+          subscription: number, scope: subscription.scope, .current, .none,
+          revision: core.revision), &connection)
+    case .patches(let frames, let count, let reached):
+      say(
+        .init(
+          subscription: number, scope: subscription.scope, .patch, .none,
+          revision: core.revision), &connection)
+      connection.output.append(contentsOf: frames)
+      connection.counters.patches += UInt64(count)
+      if reached < core.revision { sayCurrent(subscription, &connection) }
+    case .snapshot(let reason):
+      subscription.progress = .lost(reason)
+    }
+    connection.subscriptions.append(subscription)
+  }
+
+  private func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
+    connection.output.append(Self.frame(.subscribed(subscribed)))
+  }
+
+  /// Tell a client that what it has of a subscription is what stands there now.
+  func sayCurrent(_ subscription: Subscription, _ connection: inout ServerSession) {
+    say(
+      .init(
+        subscription: subscription.number, scope: subscription.scope, .current, .none,
+        revision: core.revision), &connection)
+  }
+
+  /// Tell a client that a snapshot comes, and that with what is behind it the subscription will
+  /// stand at the newest revision.
+  func announceSnapshot(
+    _ subscription: Subscription, _ reason: ServerMessage.Reason,
+    _ connection: inout ServerSession
+  ) {
+    say(
+      .init(
+        subscription: subscription.number, scope: subscription.scope, .snapshot, reason,
+        revision: core.revision), &connection)
+  }
+
+  private enum Resumption {
+    case current
+    case patches([[UInt8]], count: Int, reached: UInt64)
+    case snapshot(ServerMessage.Reason)
+  }
+
+  /// How a mirror at `position` comes up to now.
+  private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
+    guard let position else { return .snapshot(.noPosition) }
+    guard position.epoch == epoch else { return .snapshot(.epoch) }
+    guard position.run == run || faults.forgetsRun else { return .snapshot(.ahead) }
+    guard position.revision <= core.revision || faults.forgetsRun else {
+      return .snapshot(.ahead)
+    }
+    if position.revision >= core.revision { return .current }
+    guard history.covers(position.revision) else { return .snapshot(.history) }
+    if let size = scope.snapshotBytes, history.byteCount(after: position.revision) > size {
+      return .snapshot(.history)
+    }
+    guard let replay = replay(scope.path, scope.id, after: position.revision) else {
+      return .snapshot(.tooLarge)
+    }
+    if replay.count == 0 { return .current }
+    return .patches(replay.frames, count: replay.count, reached: replay.reached)
+  }
+
+  /// The patches of a scope after a revision, framed. Nil when one is larger than a frame.
+  private func replay(
+    _ path: Path, _ id: UInt64, after revision: UInt64
+  ) -> (frames: [[UInt8]], count: Int, reached: UInt64)? {
+    // A scope of its own collects them, as a turn's would be. It cannot know whether anything
+    // stood at the path then; saying once more that nothing does is harmless.
+    var scope = Scope(id: id, path: path, lastChange: revision, isPresent: true)
+    var count = 0
+    history.forEach(after: revision) { made, patch in
+      if scope.note(patch, revision: made, limits: limits) { count += 1 }
+    }
+    scope.cut()
+    return scope.isTooLarge ? nil : (scope.frames, count, scope.lastChange)
+  }
+
+  // MARK: Snapshots
+
+  /// Give a subscription a snapshot: at once if one is at hand or quick to make, else when it has
+  /// been encoded beside the loop.
+  mutating func snapshot(
+    _ subscription: Subscription, _ reason: ServerMessage.Reason,
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    guard let place = scopes.index(of: subscription.scope) else { return .live }
+    let scope = scopes[index: place]
+    announceSnapshot(subscription, reason, &connection)
+    if let cached = scope.snapshot, history.covers(cached.revision),
+      let replay = replay(scope.path, scope.id, after: cached.revision)
+    {
+      scopes[index: place].snapshot?.lastUsed = now
+      connection.output.append(contentsOf: cached.frames)
+      connection.output.append(contentsOf: replay.frames)
+      if replay.reached < core.revision { sayCurrent(subscription, &connection) }
+      connection.counters.snapshots += 1
+      connection.counters.patches += UInt64(replay.count)
+      counters.snapshots += 1
+      return .live
+    }
+    if let size = scope.snapshotBytes, size <= limits.inlineSnapshotBytes {
+      let frames = job(SnapshotJobID(0), scope).encode()
+      keep(frames, at: core.revision, of: place)
+      connection.output.append(contentsOf: frames)
+      connection.counters.snapshots += 1
+      counters.snapshots += 1
+      return .live
+    }
+    if let id = scope.job, let running = jobs[id], held[running.revision] != nil {
+      _ = held.hold(running.state, at: running.revision)
+      return .joining(id, running.revision, reason)
+    }
+    nextJob += 1
+    let id = SnapshotJobID(nextJob)
+    jobs[id] = job(id, scope)
+    scopes[index: place].job = id
+    _ = held.hold(core.state, at: core.revision)
+    commands.append(.encodeSnapshot(id))
+    return .joining(id, core.revision, reason)
+  }
+
+  private func job(_ id: SnapshotJobID, _ scope: Scope) -> SnapshotJob<R.State> {
+    let revision = core.revision + (faults.mislabelsSnapshots ? 1 : 0)
+    return SnapshotJob(
+      id: id, state: core.state, path: scope.path, scope: scope.id, revision: revision,
+      partBytes: limits.snapshotPartBytes)
+  }
+
+  /// The job to encode; nil when nobody waits for it any more.
+  public func snapshot(for id: SnapshotJobID) -> SnapshotJob<R.State>? { jobs[id] }
+
+  private mutating func keep(_ frames: [[UInt8]], at revision: UInt64, of place: Int) {
+    scopes[index: place].snapshot = EncodedSnapshot(
+      revision: revision, frames: frames, lastUsed: now)
+    scopes[index: place].snapshotBytes = frames.reduce(0) { $0 + $1.count }
+  }
+
+  mutating func snapshotEncoded(_ id: SnapshotJobID, _ frames: [[UInt8]]) {
+    guard let job = jobs.removeValue(forKey: id) else { return }
+    guard let place = scopes.index(of: job.scope) else { return }
+    if scopes[index: place].job == id { scopes[index: place].job = nil }
+    // Jobs may finish in another order than they began. Who waits for one whose frames are not
+    // kept takes those that are.
+    if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
+      keep(frames, at: job.revision, of: place)
+    }
+    for subscriber in scopes[index: place].subscribers { touch(subscriber) }
+  }
+
+  enum Encoding {
+    case running
+    case finished([[UInt8]])
+    /// The frames were let go before the client could take them.
+    case gone
+  }
+
+  /// What became of a job that a subscription waits for.
+  mutating func encoding(_ id: SnapshotJobID, _ scope: UInt64, _ revision: UInt64) -> Encoding {
+    if jobs[id] != nil { return .running }
+    guard let place = scopes.index(of: scope), let snapshot = scopes[index: place].snapshot,
+      snapshot.revision == revision
+    else { return .gone }
+    counters.snapshots += 1
+    return .finished(snapshot.frames)
+  }
+}

@@ -1,0 +1,278 @@
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+extension Server {
+  /// Compose and send what this turn brought.
+  mutating func endTurn(_ commands: inout [Command]) {
+    shareFrames()
+    // Connections may be touched while others are composed: the list can grow.
+    var index = 0
+    if faults.followsDictionaryOrder { touched = Array(Set(touched)) }
+    while index < touched.count {
+      compose(touched[index], &commands)
+      index += 1
+    }
+    touched.removeAll(keepingCapacity: true)
+    scopes.endTurn()
+    if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
+    flushed = core.revision
+  }
+
+  /// Give every live subscriber the frames of its scopes. The bytes are shared.
+  private mutating func shareFrames() {
+    for index in scopes.changedPlaces {
+      scopes[index: index].cut()
+      let scope = scopes[index: index]
+      for id in scope.subscribers {
+        guard let place = connections.place(of: id) else { continue }
+        share(scope, with: place)
+        touch(id, at: place)
+      }
+    }
+  }
+
+  private mutating func share(_ scope: borrowing Scope, with place: Int) {
+    let id = scope.id
+    guard
+      let index = connections[place: place].subscriptions.firstIndex(where: { $0.scope == id }),
+      connections[place: place].subscriptions[index].progress == .live
+    else { return }
+    if scope.isTooLarge {
+      connections[place: place].subscriptions[index].progress = .lost(.tooLarge)
+      return
+    }
+    if connections[place: place].output.isEmpty {
+      // Most see one scope: they share the list of its frames as well.
+      connections[place: place].output = scope.frames
+    } else {
+      connections[place: place].output.append(contentsOf: scope.frames)
+    }
+    if faults.repeatsFrames {
+      connections[place: place].output.append(contentsOf: scope.frames)
+    }
+    connections[place: place].counters.patches += scope.turnPatches
+  }
+
+  /// Make one connection's `send`, unless it has unsent bytes.
+  private mutating func compose(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let place = connections.place(of: id) else { return }
+    connections[place: place].isTouched = false
+    let leaving: Goodbye?
+    let token: SessionToken
+    switch connections[place: place].phase {
+    case .left: return
+    case .awaitingHello: return
+    case .live(let live):
+      leaving = nil
+      token = live
+    case .leaving(let goodbye, let session):
+      leaving = goodbye
+      token = session ?? SessionToken(high: 0, low: 0)
+    }
+    // Moved out, so that its arrays have one owner while the server changes beside it.
+    var connection = ServerSession.nobody
+    swap(&connection, &connections[place: place])
+    if !connection.isBlocked || faults.ignoresBackPressure {
+      if faults.acknowledgesEarly {
+        var patches: [[UInt8]] = []
+        swap(&patches, &connection.output)
+        acknowledge(&connection, token)
+        connection.output += patches
+      }
+      catchUp(&connection, &commands)
+      // Before the answers, which say of all subscriptions that are not announced anew that they
+      // stand at the newest revision; and after them, for those that the answers began.
+      if leaving == nil { join(&connection, &commands) }
+      answer(&connection, &commands)
+      if leaving == nil { join(&connection, &commands) }
+      if connection.isCurrent { acknowledge(&connection, token) }
+      bookmark(&connection)
+    }
+    if let leaving {
+      counters.goodbyes += 1
+      connection.phase = .left
+      connection.output.append(Self.frame(.goodbye(leaving)))
+    }
+    if !connection.output.isEmpty {
+      var frames: [[UInt8]] = []
+      swap(&frames, &connection.output)
+      connection.counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
+      connection.lastSent = now
+      commands.append(.send(id, frames))
+    }
+    swap(&connection, &connections[place: place])
+    guard let leaving else { return }
+    commands.append(.close(id))
+    dropSubscriptions(of: id)
+    // Who takes leave does not come back for outcomes.
+    if leaving.code == .done { forget(token) }
+  }
+
+  // MARK: Catching up
+
+  /// Bring the subscriptions that are behind up to now, as far as that can be done at once.
+  private mutating func catchUp(
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    for index in connection.subscriptions.indices {
+      let subscription = connection.subscriptions[index]
+      switch subscription.progress {
+      case .live: continue
+      case .lagging(let revision):
+        connection.subscriptions[index].progress = advance(
+          subscription, from: revision, &connection)
+      case .joining(let job, let revision, let reason):
+        switch encoding(job, subscription.scope, revision) {
+        case .running: continue
+        case .finished(let frames):
+          announceSnapshot(subscription, reason, &connection)
+          connection.output.append(contentsOf: frames)
+          connection.counters.snapshots += 1
+          var joined = subscription
+          joined.base = revision
+          connection.subscriptions[index].progress = advance(
+            joined, from: revision, &connection)
+        case .gone:
+          held.release(revision)
+          connection.subscriptions[index].progress = .lost(reason)
+        }
+      case .lost: continue
+      }
+    }
+  }
+
+  /// Begin the snapshots that subscriptions need.
+  private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    for index in connection.subscriptions.indices {
+      guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
+      connection.subscriptions[index].progress = snapshot(
+        connection.subscriptions[index], reason, &connection, &commands)
+    }
+  }
+
+  /// Send one patch from a held state to the newest, and let the held state go. Whatever happens,
+  /// the client then knows that the subscription stands at the newest revision.
+  private mutating func advance(
+    _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
+  ) -> Subscription.Progress {
+    defer { held.release(revision) }
+    guard revision < core.revision, !faults.skipsCatchUp else { return .live }
+    guard let place = scopes.index(of: subscription.scope) else { return .live }
+    let scope = scopes[index: place]
+    guard scope.lastChange > revision else {
+      sayCurrent(subscription, &connection)
+      return .live
+    }
+    let base = subscription.base
+    let key = DifferenceKey(scope: scope.id, revision: revision, base: base)
+    if let frame = differences[key] {
+      count(&connection, revision, frame)
+      return .live
+    }
+    guard let before = held[revision] else { return .lost(.lagged) }
+    var pair = CBOREncoder()
+    pair.encode(core.revision - base)
+    guard core.state.encodeDifference(from: before, at: scope.path, into: &pair) else {
+      // Changed and changed back. The next patch is based on a revision that the mirror would not
+      // have without this.
+      sayCurrent(subscription, &connection)
+      return .live
+    }
+    guard pair.bytes.count + 64 <= limits.frameBytes else { return .lost(.tooLarge) }
+    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope.id, from: base)
+    differences[key] = frame
+    count(&connection, revision, frame)
+    return .live
+  }
+
+  private mutating func count(
+    _ connection: inout ServerSession, _ revision: UInt64, _ frame: [UInt8]
+  ) {
+    connection.output.append(frame)
+    connection.counters.patches += 1
+    connection.counters.coalesced += core.revision - revision - 1
+    counters.coalesced += core.revision - revision - 1
+  }
+
+  // MARK: Acknowledgements
+
+  /// Say what became of the actions that are not acknowledged yet.
+  private mutating func acknowledge(_ connection: inout ServerSession, _ token: SessionToken) {
+    let place = connection.token == nil ? sessions.place(of: token) : connection.session
+    guard let place else { return }
+    let first = connection.acknowledged + 1
+    let last = sessions[place: place].outcomes.last
+    guard first <= last || connection.repeated != nil else { return }
+    let outcomes = sessions[place: place].outcomes
+    var encoder = CBOREncoder()
+    func say(_ acknowledgement: Acknowledgement) {
+      Frame.append(to: &encoder) {
+        ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
+      }
+    }
+    if let repeated = connection.repeated {
+      outcomes.forEach(
+        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), say)
+      connection.repeated = nil
+    }
+    outcomes.forEach(from: first, through: last, say)
+    connection.acknowledged = last
+    connection.output.append(encoder.bytes)
+  }
+
+  /// Tell an idle client the newest revision.
+  private mutating func bookmark(_ connection: inout ServerSession) {
+    guard connection.output.isEmpty, connection.isCurrent, connection.token != nil,
+      !(now < connection.lastSent + limits.bookmarkInterval)
+    else { return }
+    connection.output.append(
+      Self.frame(.bookmark(revision: core.revision, durable: nil)))
+  }
+
+  // MARK: Answers
+
+  private mutating func answer(
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    guard !connection.requests.isEmpty else { return }
+    var requests: [Request] = []
+    swap(&requests, &connection.requests)
+    for request in requests {
+      switch request {
+      case .subscribe(let number, let path, let position):
+        subscribe(number, path, position, &connection, &commands)
+      case .unsubscribe(let number):
+        guard let index = connection.subscriptions.firstIndex(where: { $0.number == number })
+        else { continue }
+        drop(connection.subscriptions.remove(at: index), of: connection.id)
+      case .ping(let value):
+        connection.output.append(Self.frame(.pong(value, revision: core.revision)))
+      case .digest(let number): answerDigest(number, &connection)
+      case .query(let number, let name):
+        // Reports look at all connections.
+        connections[connection.id] = connection
+        var frame = Self.frame(.report(number: number, report(name, asking: connection)))
+        if frame.count > limits.frameBytes {
+          frame = Self.frame(
+            .report(
+              number: number, ["error": "the report is larger than a frame may be"]))
+        }
+        connection.output.append(frame)
+      }
+    }
+  }
+
+  /// The digest of a subscription that is current; one that is not gets none: its stream would not
+  /// stand where the digest is true.
+  private mutating func answerDigest(_ number: UInt64, _ connection: inout ServerSession) {
+    guard let subscription = connection.subscriptions.first(where: { $0.number == number }),
+      subscription.progress == .live, let index = scopes.index(of: subscription.scope)
+    else { return }
+    let digest = core.state.digest(at: scopes[index: index].path, seed: core.seed)
+    connection.output.append(
+      Self.frame(
+        .digest(subscription: number, revision: core.revision, Digest(digest))))
+  }
+}

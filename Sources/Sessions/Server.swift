@@ -1,0 +1,363 @@
+import CBOR
+public import Lockstep
+public import Values
+public import Wire
+
+// Theory of operation
+//
+// The server is a value. The shell tells it what happened (`Event`) and does what it decides
+// (`Command`). Events between two `turnEnded` make a *turn*: actions are reduced as they come in,
+// requests are noted, and nothing is sent. At the turn's end each connection that has something to
+// get is given one `send`:
+//
+//     the shared patch frames of its scopes        when it is live
+//     or one patch from where it stands to now     when it lagged
+//     or a snapshot, and what came since           when it is new, or too far behind
+//     then answers to its requests
+//     then acknowledgements, if every subscription is current
+//
+// so that whoever sees an acknowledgement has seen the change. A connection with unsent bytes is
+// *blocked*: nothing is composed for it and nothing is read from it. The state that it last got is
+// held (a copy, O(1)); when its bytes have left, it gets the difference.
+//
+// Invariant: between turns every live subscription stands at `flushed`, the revision at which the
+// last turn ended, and `core.revision == flushed`.
+
+/// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
+public struct Server<R: Reducer>: Sendable {
+  public let limits: Limits
+  /// The epoch and run that every position of this server has.
+  public let epoch: UInt64
+  public let run: UInt64
+  /// The newest protocol version is also the only one so far.
+  public static var versions: ClosedRange<UInt64> { 1...1 }
+
+  var core: StoreCore<R>
+  var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
+  var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
+  var scopes = ScopeTable()
+  var history: History
+  var held: HeldStates<R.State>
+  var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
+  var nextJob: UInt64 = 0
+  /// Connections that may have something to get at the turn's end, in the order of their events.
+  var touched: [ConnectionID] = []
+  /// Differences composed in this turn, by scope and base: several clients may need the same.
+  var differences: [DifferenceKey: [UInt8]] = [:]
+  /// The patch of the action that is being reduced.
+  var patch = CBOREncoder()
+  /// The revision at which the last turn ended.
+  var flushed: UInt64
+  var stopping: Goodbye?
+  /// How many of the sessions have no connection.
+  var detached = 0
+  var now = Instant(nanoseconds: 0)
+  let started: Instant
+  let schemaFingerprint: UInt64
+  /// What the shell knows of the process, for the report "status".
+  let about: [(String, Value)]
+  var counters = Counters()
+  var faults = Faults()
+
+  struct Counters: Sendable {
+    var actions: UInt64 = 0
+    var rejected: UInt64 = 0
+    var connections: UInt64 = 0
+    var snapshots: UInt64 = 0
+    var coalesced: UInt64 = 0
+    var goodbyes: UInt64 = 0
+  }
+
+  struct DifferenceKey: Hashable {
+    let scope: UInt64
+    let revision: UInt64
+    let base: UInt64
+  }
+
+  /// A server whose state is `state` at `revision`. The epoch must be new and random unless the
+  /// state's history is known.
+  public init(
+    _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
+    revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
+    at now: Instant
+  ) {
+    core = StoreCore(state, reducer: reducer, seed: seed, revision: revision)
+    self.epoch = epoch
+    self.run = run
+    self.limits = limits
+    self.about = about
+    history = History(limit: limits.historyBytes, base: revision)
+    held = HeldStates(limit: limits.heldStates)
+    flushed = revision
+    started = now
+    self.now = now
+    schemaFingerprint = reducer.schema.fingerprint
+  }
+
+  /// The newest state: a copy is a consistent snapshot, O(1).
+  public var state: R.State { core.state }
+  public var revision: UInt64 { core.revision }
+  /// What every collection of the state hashes with.
+  public var seed: HashSeed { core.seed }
+  public var position: Position { Position(epoch: epoch, run: run, revision: core.revision) }
+  public var connectionCount: Int { connections.count }
+
+  /// Make deliberate mistakes from now on: for tests of the tests.
+  package mutating func plant(_ faults: Faults) { self.faults = faults }
+
+  /// The digest of what stands at a path.
+  public func digest(at path: Path = .root) -> Digest {
+    Digest(core.state.digest(at: path, seed: core.seed))
+  }
+
+  /// Take in what happened, and append what must be done.
+  public mutating func handle(
+    _ event: Event, at now: Instant, into commands: inout [Command]
+  ) {
+    self.now = now
+    switch event {
+    case .opened(let id, let peer, let token): open(id, peer, token, &commands)
+    case .received(let id, let bytes):
+      bytes.withUnsafeBytes { receive(id, $0, at: now, into: &commands) }
+    case .closed(let id): closed(id, &commands)
+    case .blocked(let id, let unsent): blocked(id, unsent, &commands)
+    case .drained(let id): drained(id, &commands)
+    case .snapshotEncoded(let job, let frames): snapshotEncoded(job, frames)
+    case .turnEnded: endTurn(&commands)
+    case .tick: tick(&commands)
+    case .stop(let retryAfter): stop(retryAfter)
+    }
+  }
+
+  /// Run an action of the daemon's own: loading a file, for example. It is reduced and sent as a
+  /// client's would be, and acknowledged to nobody.
+  public mutating func send(_ action: R.Action) -> StoreCore<R>.Reduction {
+    reduce(action)
+  }
+
+  @inline(__always)
+  mutating func reduce(_ action: R.Action) -> StoreCore<R>.Reduction {
+    patch.bytes.removeAll(keepingCapacity: true)
+    let reduction = core.send(action, patch: &patch)
+    counters.actions += 1
+    switch reduction {
+    case .changed(let revision):
+      history.append(patch.bytes, revision: revision)
+      if !faults.dropsPatch(of: revision) {
+        scopes.note(patch.bytes, revision: revision, limits: limits)
+      }
+    case .unchanged: break
+    case .rejected: counters.rejected += 1
+    }
+    return reduction
+  }
+
+  /// Note that a connection may have something to get at the turn's end.
+  mutating func touch(_ id: ConnectionID) {
+    guard let place = connections.place(of: id) else { return }
+    touch(id, at: place)
+  }
+
+  mutating func touch(_ id: ConnectionID, at place: Int) {
+    guard !connections[place: place].isTouched else { return }
+    connections[place: place].isTouched = true
+    touched.append(id)
+  }
+}
+
+// MARK: Connections
+
+extension Server {
+  private mutating func open(
+    _ id: ConnectionID, _ peer: Peer, _ token: SessionToken, _ commands: inout [Command]
+  ) {
+    counters.connections += 1
+    var connection = ServerSession(id: id, peer: peer, offered: token, limits: limits, at: now)
+    connection.ordinal = counters.connections
+    if let stopping {
+      connection.phase = .leaving(stopping, nil)
+    } else if connections.count >= limits.connections {
+      let breach = LimitBreach(
+        "connections", limit: limits.connections, observed: connections.count + 1)
+      connection.phase = .leaving(
+        Goodbye(
+          .limit, "the daemon serves \(limits.connections) connections and has no room for more",
+          limit: breach, retryAfter: 1000), nil)
+    }
+    connections[id] = connection
+    if case .leaving = connection.phase { touch(id) }
+  }
+
+  private mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let connection = connections.removeValue(forKey: id) else { return }
+    for subscription in connection.subscriptions { drop(subscription, of: id) }
+    // Who takes leave does not come back for outcomes, even if it is gone before our goodbye.
+    if case .leaving(let goodbye, let token?) = connection.phase, goodbye.code == .done {
+      forget(token)
+    }
+    guard let token = connection.token else { return }
+    detach(token, from: id)
+    commands.append(
+      .log(
+        LogLine(
+          .info, "client gone",
+          connection.logFields + [.init("actions", "\(connection.counters.actions)")])))
+  }
+
+  /// Let everything go that a connection sees: it gets nothing more.
+  mutating func dropSubscriptions(of id: ConnectionID) {
+    guard let subscriptions = connections[id]?.subscriptions else { return }
+    connections[id]?.subscriptions = []
+    for subscription in subscriptions { drop(subscription, of: id) }
+  }
+
+  /// Let a subscription go, with what is held for it.
+  mutating func drop(_ subscription: Subscription, of id: ConnectionID) {
+    switch subscription.progress {
+    case .lagging(let revision), .joining(_, let revision, _):
+      if !faults.leaksHeldStates { held.release(revision) }
+    case .live, .lost: break
+    }
+    scopes.remove(id, from: subscription.scope)
+  }
+
+  /// Keep a session without a connection for its client to return.
+  mutating func detach(_ token: SessionToken, from id: ConnectionID) {
+    guard sessions[token]?.connection == id else { return }
+    sessions[token]?.connection = nil
+    let expires = now + limits.sessionGrace
+    sessions[token]?.expires = expires
+    detached += 1
+    guard detached > limits.detachedSessions else { return }
+    // The one that expires first goes; ties are settled by the token, never by hashing.
+    let oldest = sessions.pairs.filter { $0.value.connection == nil }.min { first, second in
+      let (a, b) = (first.value.expires ?? expires, second.value.expires ?? expires)
+      return a != b ? a < b : (first.key.high, first.key.low) < (second.key.high, second.key.low)
+    }
+    if let oldest { forget(oldest.key) }
+  }
+
+  /// Forget a session without a connection.
+  mutating func forget(_ token: SessionToken) {
+    guard let record = sessions[token], record.connection == nil else { return }
+    sessions[token] = nil
+    detached -= 1
+  }
+
+  private mutating func blocked(
+    _ id: ConnectionID, _ unsent: Int, _ commands: inout [Command]
+  ) {
+    guard var connection = connections[id] else { return }
+    connection.unsentBytes = unsent
+    guard !connection.isBlocked else {
+      // A goodbye behind what waits already. Nothing is live, so there is nothing to hold.
+      connections[id] = connection
+      return
+    }
+    precondition(core.revision == flushed, "the shell reports a blocked write at once")
+    connection.blockedSince = now
+    if !faults.neverPauses { commands.append(.pauseReading(id)) }
+    for index in connection.subscriptions.indices
+    where connection.subscriptions[index].progress == .live {
+      connection.subscriptions[index].progress = .lagging(flushed)
+      let scope = scopes.index(of: connection.subscriptions[index].scope)
+      connection.subscriptions[index].base = scope.map { scopes[index: $0].lastChange } ?? flushed
+      if !faults.forgetsHeldStates { _ = held.hold(core.state, at: flushed) }
+    }
+    connections[id] = connection
+  }
+
+  private mutating func drained(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard connections[id]?.isBlocked == true else { return }
+    connections[id]?.blockedSince = nil
+    connections[id]?.unsentBytes = 0
+    if !faults.neverResumes { commands.append(.resumeReading(id)) }
+    touch(id)
+  }
+
+  private mutating func tick(_ commands: inout [Command]) {
+    for id in connections.keys.sorted() {
+      guard let connection = connections[id] else { continue }
+      if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {
+        let limit = limits.helloDeadline.milliseconds
+        let breach = LimitBreach(
+          "helloDeadlineMs", limit: Int(clamping: limit),
+          observed: Int(clamping: now.milliseconds(since: deadline) + limit))
+        leave(
+          id,
+          Goodbye(
+            .limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
+      } else if let since = connection.blockedSince, now > since + limits.stallDeadline {
+        abandon(connection, since, &commands)
+      } else if connection.token != nil, !connection.isBlocked, connection.isCurrent,
+        !(now < connection.lastSent + limits.bookmarkInterval)
+      {
+        touch(id)
+      }
+    }
+    for token in sessions.keys.sorted(by: { ($0.high, $0.low) < ($1.high, $1.low) }) {
+      guard let expires = sessions[token]?.expires, now > expires else { continue }
+      forget(token)
+    }
+    for index in 0..<scopes.count {
+      if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
+        scopes[index: index].snapshot = nil
+      }
+    }
+  }
+
+  /// Give up on a client that does not read: it cannot be told.
+  private mutating func abandon(
+    _ connection: ServerSession, _ since: Instant, _ commands: inout [Command]
+  ) {
+    counters.goodbyes += 1
+    let goodbye = Goodbye(
+      .stalled, "nothing read for \(now.milliseconds(since: since)) ms",
+      limit: LimitBreach(
+        "stallDeadlineMs", limit: Int(clamping: limits.stallDeadline.milliseconds),
+        observed: Int(clamping: now.milliseconds(since: since))))
+    // Who has been told goodbye already is not told again.
+    if connection.phase != .left {
+      commands.append(.send(connection.id, [Self.frame(.goodbye(goodbye))]))
+      commands.append(.log(LogLine(.warning, goodbye.description, connection.logFields)))
+    }
+    connections[connection.id]?.phase = .left
+    // The next deadline runs from here, should the shell be slow to report the end.
+    connections[connection.id]?.blockedSince = now
+    dropSubscriptions(of: connection.id)
+    if let token = connection.token { detach(token, from: connection.id) }
+    commands.append(.abort(connection.id))
+  }
+
+  private mutating func stop(_ retryAfter: UInt64?) {
+    let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
+    stopping = goodbye
+    for id in connections.keys.sorted() { leave(id, goodbye) }
+  }
+
+  /// Say goodbye at the turn's end.
+  mutating func leave(_ id: ConnectionID, _ goodbye: Goodbye) {
+    guard let phase = connections[id]?.phase else { return }
+    switch phase {
+    case .leaving, .left: return
+    case .live(let token):
+      detach(token, from: id)
+      connections[id]?.phase = .leaving(goodbye, token)
+    case .awaitingHello: connections[id]?.phase = .leaving(goodbye, nil)
+    }
+    touch(id)
+  }
+
+  static func frame(_ message: ServerMessage) -> [UInt8] {
+    Frame.encode { message.encode(into: &$0) }
+  }
+}
+
+extension ServerSession {
+  var logFields: [LogLine.Field] {
+    [
+      .init("connection", "\(id.rawValue)"), .init("pid", "\(peer.pid)"),
+      .init("uid", "\(peer.uid)"), .init("label", label),
+    ]
+  }
+}

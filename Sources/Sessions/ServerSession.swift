@@ -1,0 +1,123 @@
+import CBOR
+import Values
+import Wire
+
+/// The protocol state of one connection.
+struct ServerSession: Sendable {
+  enum Phase: Sendable, Equatable {
+    /// Nothing has been said. Ends with `hello`, or at the deadline.
+    case awaitingHello(offered: SessionToken, deadline: Instant)
+    /// The session of this token goes on here.
+    case live(SessionToken)
+    /// This goodbye is composed at the turn's end, behind what the session still has to get; what
+    /// comes meanwhile is ignored.
+    case leaving(Goodbye, SessionToken?)
+    /// Goodbye has been said.
+    case left
+  }
+
+  let id: ConnectionID
+  let peer: Peer
+  var phase: Phase
+  /// The place of its record in `Server.sessions`, while the phase is live: a record is only
+  /// forgotten when no connection has it.
+  var session = 0
+  var frames: FrameDecoder
+  var label = ""
+  var subscriptions: [Subscription] = []
+  /// What must be answered at the turn's end, in order.
+  var requests: [Request] = []
+  /// Actions up to this number are acknowledged on this connection.
+  var acknowledged: UInt64 = 0
+  /// Actions that were sent again, decided before: acknowledged anew at the turn's end.
+  var repeated: ClosedRange<UInt64>?
+
+  /// Since when bytes have been waiting to be written; nil when none do.
+  var blockedSince: Instant?
+  var unsentBytes = 0
+  /// Whether the connection is in `Server.touched`.
+  var isTouched = false
+  /// Frames to be sent at the turn's end.
+  var output: [[UInt8]] = []
+  var lastSent: Instant
+  /// Connections are counted as they come: a later one has a larger ordinal.
+  var ordinal: UInt64 = 0
+
+  var counters = Counters()
+
+  struct Counters: Sendable {
+    var actions: UInt64 = 0
+    var snapshots: UInt64 = 0
+    var patches: UInt64 = 0
+    /// Revisions that reached the client only as a part of a patch over several.
+    var coalesced: UInt64 = 0
+    var bytesSent: UInt64 = 0
+  }
+
+  init(id: ConnectionID, peer: Peer, offered: SessionToken, limits: Limits, at now: Instant) {
+    self.id = id
+    self.peer = peer
+    phase = .awaitingHello(offered: offered, deadline: now + limits.helloDeadline)
+    frames = FrameDecoder(limit: limits.frameBytes)
+    lastSent = now
+  }
+
+  /// What stands where no connection is, or where one was taken from to be composed.
+  static var nobody: ServerSession {
+    ServerSession(
+      id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0),
+      offered: SessionToken(high: 0, low: 0), limits: Limits(), at: Instant(nanoseconds: 0))
+  }
+
+  var isBlocked: Bool { blockedSince != nil }
+
+  var token: SessionToken? {
+    if case .live(let token) = phase { token } else { nil }
+  }
+
+  /// Whether every subscription stands where the last turn ended.
+  var isCurrent: Bool { subscriptions.allSatisfy { $0.progress == .live } }
+}
+
+/// What one connection sees of the state.
+struct Subscription: Sendable {
+  let number: UInt64
+  let scope: UInt64
+  var progress: Progress
+  /// The revision that the mirror is sure to have while the subscription lags or joins: that of
+  /// the scope's last change by then, for a live mirror need not know of later ones.
+  var base: UInt64 = 0
+
+  enum Progress: Sendable, Equatable {
+    /// Has got everything up to the last turn's end.
+    case live
+    /// Has got everything up to a revision, whose state is held for it.
+    case lagging(UInt64)
+    /// Waits for this snapshot, whose state is held for it; and why it needs one.
+    case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
+    /// Needs a snapshot, for this reason.
+    case lost(ServerMessage.Reason)
+  }
+}
+
+/// A request that is answered at the turn's end, behind the patches.
+enum Request: Sendable {
+  case subscribe(number: UInt64, Path, Position?)
+  case unsubscribe(number: UInt64)
+  case ping(UInt64)
+  case digest(subscription: UInt64)
+  case query(number: UInt64, String)
+}
+
+/// What outlives a connection: whose actions were done, and what came of them.
+struct SessionRecord: Sendable {
+  let uid: UInt64
+  var outcomes: Outcomes
+  /// The connection that has the session now.
+  var connection: ConnectionID?
+  /// When the session is forgotten unless the client returns.
+  var expires: Instant?
+
+  /// What stands where no record is.
+  static var none: SessionRecord { SessionRecord(uid: 0, outcomes: Outcomes(window: 0)) }
+}

@@ -1,0 +1,67 @@
+/// A dictionary whose values stay at one place from insertion to removal. Who remembers the place
+/// reaches the value without hashing, and uses it where it is, without a copy.
+struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private var places: [Key: Int] = [:]
+  /// The keys and values by place. A free place has no key, and `vacant` for a value: an array of
+  /// optional values would be read by copying them.
+  private var taken: [Key?] = []
+  private var slots: [Value] = []
+  private var free: [Int] = []
+  private let vacant: Value
+
+  init(vacant: Value) { self.vacant = vacant }
+
+  var count: Int { places.count }
+
+  /// In no order that means anything.
+  var keys: Dictionary<Key, Int>.Keys { places.keys }
+
+  /// The keys with their values, in the order of their places.
+  var pairs: some Sequence<(key: Key, value: Value)> {
+    taken.indices.lazy.compactMap { place in taken[place].map { ($0, slots[place]) } }
+  }
+  var values: some Sequence<Value> { pairs.lazy.map { $0.value } }
+
+  /// Where the value of a key is.
+  func place(of key: Key) -> Int? { places[key] }
+
+  /// The value at a place that `place(of:)` returned, and that was not removed since.
+  subscript(place place: Int) -> Value {
+    _read { yield slots[place] }
+    _modify { yield &slots[place] }
+  }
+
+  subscript(key: Key) -> Value? {
+    get { places[key].map { slots[$0] } }
+    set {
+      if let newValue {
+        put(newValue, key)
+      } else {
+        _ = removeValue(forKey: key)
+      }
+    }
+  }
+
+  private mutating func put(_ value: Value, _ key: Key) {
+    if let place = places[key] {
+      slots[place] = value
+    } else if let place = free.popLast() {
+      places[key] = place
+      taken[place] = key
+      slots[place] = value
+    } else {
+      places[key] = slots.count
+      taken.append(key)
+      slots.append(value)
+    }
+  }
+
+  mutating func removeValue(forKey key: Key) -> Value? {
+    guard let place = places.removeValue(forKey: key) else { return nil }
+    var value = vacant
+    swap(&value, &slots[place])
+    taken[place] = nil
+    free.append(place)
+    return value
+  }
+}

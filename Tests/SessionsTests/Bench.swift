@@ -1,0 +1,175 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// A server with a document, and what its peers say to it.
+struct Bench {
+  var server: Server<DocumentFeature>
+  var now = Instant(nanoseconds: 1_000_000_000)
+
+  static let peer = Peer(pid: 1, uid: 1000, gid: 1000)
+
+  init(
+    _ root: Value = ["n": 0], limits: Limits = Limits(), epoch: UInt64 = 9, run: UInt64 = 1,
+    revision: UInt64 = 0
+  ) {
+    server = Server(
+      Document(root), reducer: DocumentFeature(), seed: HashSeed(7), epoch: epoch, run: run,
+      revision: revision, limits: limits, at: now)
+  }
+
+  /// Connections that have said hello, none of which has subscribed.
+  static func withClients(_ count: UInt64, limits: Limits = Limits()) -> Bench {
+    var bench = Bench(limits: limits)
+    for number in 1...count {
+      bench.open(number)
+      bench.say(number, .hello(.init(versions: 1...1, label: "bench")))
+    }
+    _ = bench.turn()
+    return bench
+  }
+
+  /// Connections that see the whole document.
+  static func withSubscribers(_ count: UInt64, limits: Limits = Limits()) -> Bench {
+    var bench = withClients(count, limits: limits)
+    for number in 1...count {
+      bench.say(number, .subscribe(subscription: 1, .root, nil))
+    }
+    _ = bench.settle()
+    return bench
+  }
+
+  // MARK: Events
+
+  /// What the server does about an event, log lines left out.
+  @discardableResult
+  mutating func handle(_ event: Event) -> [Command] {
+    var commands: [Command] = []
+    server.handle(event, at: now, into: &commands)
+    return commands.filter { if case .log = $0 { false } else { true } }
+  }
+
+  mutating func pass(_ duration: Duration) { now = now + duration }
+
+  static func token(_ number: UInt64) -> SessionToken { SessionToken(high: number, low: 1) }
+
+  mutating func open(_ number: UInt64, uid: UInt64 = 1000) {
+    handle(.opened(ConnectionID(number), Peer(pid: 1, uid: uid, gid: 1000), Self.token(number)))
+  }
+
+  @discardableResult
+  mutating func say(_ number: UInt64, _ messages: ClientMessage...) -> [Command] {
+    handle(.received(ConnectionID(number), messages.flatMap { frame($0) }))
+  }
+
+  mutating func act(_ number: UInt64, _ first: UInt64, _ actions: DocumentAction...) {
+    for (index, action) in actions.enumerated() {
+      say(number, .action(number: first + UInt64(index), .applied, payload: payload(action)))
+    }
+  }
+
+  mutating func turn() -> [Command] { handle(.turnEnded) }
+
+  /// End the turn, encode the snapshots that are asked for, and so on until nothing is left.
+  mutating func settle() -> [Command] {
+    var all: [Command] = []
+    var commands = turn()
+    while true {
+      all += commands
+      let jobs = commands.compactMap { command -> SnapshotJobID? in
+        if case .encodeSnapshot(let id) = command { id } else { nil }
+      }
+      if jobs.isEmpty { return all }
+      for id in jobs { encode(id) }
+      commands = turn()
+    }
+  }
+
+  mutating func encode(_ id: SnapshotJobID) {
+    guard let job = server.snapshot(for: id) else { return }
+    handle(.snapshotEncoded(id, job.encode()))
+  }
+
+  /// Open a connection and say hello, and let everything settle. Returns the welcome.
+  @discardableResult
+  mutating func join(
+    _ number: UInt64, uid: UInt64 = 1000, token: SessionToken? = nil
+  ) -> ServerMessage.Welcome? {
+    open(number, uid: uid)
+    say(number, .hello(.init(versions: 1...1, label: "bench", token: token)))
+    for message in said(to: number, settle()) {
+      if case .welcome(let welcome) = message { return welcome }
+    }
+    return nil
+  }
+
+  // MARK: Facts
+
+  /// What the commands say to a connection.
+  func said(to number: UInt64, _ commands: [Command]) -> [ServerMessage] {
+    serverMessages(Array(frames(to: number, commands).joined()))
+  }
+
+  func frames(to number: UInt64, _ commands: [Command]) -> [[UInt8]] {
+    commands.flatMap { command -> [[UInt8]] in
+      if case .send(ConnectionID(number), let frames) = command { return frames }
+      return []
+    }
+  }
+
+  /// The goodbye in the commands, if they close the connection behind it.
+  func goodbye(to number: UInt64, _ commands: [Command]) -> Goodbye? {
+    guard commands.contains(.close(ConnectionID(number))),
+      case .goodbye(let goodbye)? = said(to: number, commands).last
+    else { return nil }
+    return goodbye
+  }
+}
+
+func frame(_ message: ClientMessage) -> [UInt8] { Frame.encode { message.encode(into: &$0) } }
+func frame(_ message: ServerMessage) -> [UInt8] { Frame.encode { message.encode(into: &$0) } }
+
+func payload(_ action: DocumentAction) -> [UInt8] {
+  var encoder = CBOREncoder()
+  action.encode(into: &encoder)
+  return encoder.bytes
+}
+
+/// The messages in bytes that a server sent.
+func serverMessages(_ bytes: [UInt8]) -> [ServerMessage] {
+  var decoder = FrameDecoder(limit: 1 << 30)
+  var messages: [ServerMessage] = []
+  bytes.withUnsafeBytes { bytes in
+    try? decoder.receive(bytes) { item throws(WireError) in
+      messages.append(try ServerMessage(item, seed: HashSeed(7)))
+    }
+  }
+  return messages
+}
+
+/// The messages in bytes that a client sent.
+func clientMessages(_ bytes: [UInt8]) -> [ClientMessage] {
+  var decoder = FrameDecoder(limit: 1 << 30)
+  var messages: [ClientMessage] = []
+  bytes.withUnsafeBytes { bytes in
+    try? decoder.receive(bytes) { item throws(WireError) in
+      messages.append(try ClientMessage(item))
+    }
+  }
+  return messages
+}
+
+extension Acknowledgement {
+  static func reduced(_ first: UInt64, _ last: UInt64, at revision: UInt64) -> ServerMessage {
+    .acknowledgement(Acknowledgement(first: first, last: last, revision: revision, .reduced))
+  }
+}
+
+extension DocumentAction {
+  static func put(_ name: String, _ value: Value) -> DocumentAction {
+    .set(Path([.text(name)]), value)
+  }
+}

@@ -1,0 +1,154 @@
+import Documents
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+/// A server and a client with nothing between them.
+struct Pair {
+  var bench: Bench
+  var session = ClientSession<Value>(.init(label: "pair"), seed: 1)
+  var notices: [ClientSession<Value>.Notice] = []
+  private var connection: UInt64 = 0
+  private var toServer: [UInt8] = []
+
+  init(_ root: Value = ["n": 0], limits: Limits = Limits()) {
+    bench = Bench(root, limits: limits)
+    update { $0.start(at: $1, into: &$2) }
+  }
+
+  /// Let each hear what the other says until both are silent.
+  mutating func run() {
+    while true {
+      let bytes = toServer
+      toServer = []
+      if !bytes.isEmpty { bench.handle(.received(ConnectionID(connection), bytes)) }
+      let said = bench.frames(to: connection, bench.settle()).flatMap { $0 }
+      if said.isEmpty && toServer.isEmpty { return }
+      update { session, now, commands in
+        said.withUnsafeBytes { session.received($0, at: now, into: &commands) }
+      }
+    }
+  }
+
+  mutating func update(
+    _ body: (
+      inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]
+    ) -> Void
+  ) {
+    var commands: [ClientSession<Value>.Command] = []
+    body(&session, bench.now, &commands)
+    for command in commands {
+      switch command {
+      case .connect:
+        connection += 1
+        bench.open(connection)
+        update { $0.connected(at: $1, into: &$2) }
+      case .send(let bytes): toServer += bytes
+      case .disconnect: lose()
+      case .notify(let notice): notices.append(notice)
+      }
+    }
+  }
+
+  /// Cut the connection; the client comes back at once.
+  mutating func lose() {
+    bench.handle(.closed(ConnectionID(connection)))
+    toServer = []
+    update { $0.disconnected(at: $1, into: &$2) }
+  }
+
+  mutating func subscribe(to path: Path) -> UInt64 {
+    var number: UInt64 = 0
+    update { session, _, commands in number = session.subscribe(to: path, into: &commands) }
+    return number
+  }
+
+  mutating func send(_ action: DocumentAction) {
+    update { session, _, commands in _ = session.send(payload(action), into: &commands) }
+  }
+}
+
+@Suite struct PairTests {
+  @Test func `a client sees the state and what it does to it`() {
+    var pair = Pair(["n": 1])
+    let root = pair.subscribe(to: .root)
+    let member = pair.subscribe(to: ["n"])
+    pair.run()
+    #expect(pair.session.value(of: root) == ["n": 1])
+    #expect(pair.session.value(of: member) == 1)
+    pair.send(.put("n", 2))
+    pair.send(.put("m", [1, 2]))
+    pair.run()
+    #expect(pair.session.value(of: root) == ["n": 2, "m": [1, 2]])
+    #expect(pair.session.value(of: member) == 2)
+    #expect(pair.session.position(of: member)?.revision == 2)
+    #expect(pair.session.unacknowledged == 0)
+  }
+
+  @Test func `an absent place is seen to come and go`() {
+    var pair = Pair()
+    let number = pair.subscribe(to: ["a", "b"])
+    pair.run()
+    #expect(pair.session.mirror(number)?.isLive == true)
+    #expect(pair.session.value(of: number) == nil)
+    pair.send(.put("a", ["b": 1]))
+    pair.run()
+    #expect(pair.session.value(of: number) == 1)
+    pair.send(.put("a", 5))
+    pair.run()
+    #expect(pair.session.value(of: number) == nil)
+  }
+
+  @Test func `an interrupted client does everything once`() {
+    var pair = Pair()
+    let number = pair.subscribe(to: .root)
+    pair.run()
+    for round in 0..<5 {
+      pair.send(.increment(["n"], by: 1))
+      // On odd rounds the action is lost on the way, on even ones its acknowledgement.
+      if round.isMultiple(of: 2) {
+        let server = pair.bench.server.revision
+        var other = pair
+        other.run()
+        #expect(other.bench.server.revision == server + 1)
+      }
+      pair.lose()
+      pair.run()
+    }
+    #expect(pair.session.value(of: number) == ["n": 5])
+    #expect(pair.session.unacknowledged == 0)
+  }
+
+  @Test func `a mirror that is wrong is found out and healed`() {
+    var pair = Pair()
+    let number = pair.subscribe(to: .root)
+    pair.run()
+    // The server believes that the client is at revision 0 and tells it nothing.
+    let wrong = Pair(["n": 7])
+    pair.bench.server = wrong.bench.server
+    pair.lose()
+    pair.run()
+    #expect(pair.session.value(of: number) == ["n": 0])
+    pair.update { session, _, commands in session.requestDigest(of: number, into: &commands) }
+    pair.run()
+    #expect(pair.session.value(of: number) == ["n": 7])
+    let isTold = pair.notices.contains { if case .diverged = $0 { true } else { false } }
+    #expect(isTold)
+  }
+
+  @Test func `a report says how the daemon is`() {
+    var pair = Pair()
+    // What is asked before there is a connection is not asked at all.
+    pair.update { session, _, commands in session.query(5, "limits", into: &commands) }
+    pair.run()
+    pair.update { session, _, commands in session.query(6, "status", into: &commands) }
+    pair.run()
+    var reports: [UInt64: Value] = [:]
+    for case .report(let number, let value) in pair.notices { reports[number] = value }
+    #expect(reports[5] == nil)
+    #expect(reports[6]?.value(at: ["revision"]) == 0)
+    #expect(reports[6]?.value(at: ["clients"]) == 1)
+  }
+}

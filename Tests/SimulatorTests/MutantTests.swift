@@ -1,0 +1,77 @@
+import Lockstep
+import LockstepTesting
+import Sessions
+import Testing
+import Values
+
+/// A mistake that is made on purpose, and in how many seeds it must show.
+struct Mutant: Sendable, CustomTestStringConvertible {
+  let name: String
+  var seeds: UInt64 = 60
+  let plant: @Sendable (inout SimulationPlan) -> Void
+
+  var testDescription: String { name }
+
+  static let all = [
+    Mutant(name: "a patch is dropped") { $0.faults.droppedRevision = 5 },
+    Mutant(name: "acknowledgements overtake patches") { $0.faults.acknowledgesEarly = true },
+    Mutant(name: "what is sent again is done again") { $0.faults.appliesTwice = true },
+    Mutant(name: "the order of a dictionary is followed") {
+      $0.faults.followsDictionaryOrder = true
+    },
+    Mutant(name: "the run of a position is forgotten", seeds: 200) {
+      $0.faults.forgetsRun = true
+    },
+    Mutant(name: "mirrors do not check the base of a patch") {
+      $0.faults.repeatsFrames = true
+      $0.skipsBaseCheck = true
+      $0.toleratesDivergence = true
+    },
+    Mutant(name: "who drains gets no difference") { $0.faults.skipsCatchUp = true },
+    Mutant(name: "who does not read is read from") { $0.faults.neverPauses = true },
+    Mutant(name: "who reads again is not read from") { $0.faults.neverResumes = true },
+    Mutant(name: "something is composed for who does not read") {
+      $0.faults.ignoresBackPressure = true
+    },
+    Mutant(name: "a snapshot has the wrong revision") { $0.faults.mislabelsSnapshots = true },
+    Mutant(name: "an acknowledgement is lost on resuming") {
+      $0.faults.losesRepeatedAcknowledgements = true
+    },
+    Mutant(name: "held states are kept for who is gone") { $0.faults.leaksHeldStates = true },
+  ]
+
+  /// The first seed that shows the mistake, and what it says.
+  func catching() -> (seed: UInt64, SimulationFailure)? {
+    for seed in 1...seeds {
+      do throws(SimulationFailure) {
+        var simulation = Simulation(seed: seed, of: .document, plant)
+        _ = try simulation.run(steps: 300)
+      } catch {
+        return (seed, error)
+      }
+    }
+    return nil
+  }
+}
+
+@Suite struct MutantTests {
+  @Test(arguments: Mutant.all)
+  func `a planted mistake is caught`(mutant: Mutant) throws {
+    let (seed, failure) = try #require(mutant.catching())
+    print("\(mutant.name): caught by seed \(seed): \(failure.message)")
+  }
+
+  @Test func `frames that come twice do no harm, for mirrors check the base`() throws {
+    for seed in UInt64(1)...60 {
+      var simulation = Simulation(seed: seed, of: .document) { $0.faults.repeatsFrames = true }
+      _ = try simulation.run(steps: 300)
+    }
+  }
+
+  @Test func `without held states everything costs more and stays true`() throws {
+    for seed in UInt64(1)...60 {
+      var simulation = Simulation(seed: seed, of: .document) { $0.faults.forgetsHeldStates = true }
+      _ = try simulation.run(steps: 300)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import Lockstep
+import LockstepTesting
+import Sessions
+import Testing
+import Values
+
+@Suite struct SimulationTests {
+  /// Two thousand worlds, in portions that run beside each other.
+  @Test(arguments: 0..<40)
+  func `whatever happens, every mirror is true`(portion: UInt64) {
+    for seed in (portion * 50 + 1)...(portion * 50 + 50) {
+      #expect(throws: Never.self) {
+        if seed.isMultiple(of: 2) {
+          var simulation = Simulation(seed: seed, of: .document)
+          _ = try simulation.run(steps: 200)
+        } else {
+          var simulation = Simulation(seed: seed, of: .counters)
+          _ = try simulation.run(steps: 200)
+        }
+      }
+    }
+  }
+
+  /// Seeds that once failed, and why.
+  @Test(arguments: [
+    // The hello of a connection that the client had given up was read after that of the next, and
+    // took the session back.
+    (21374, 2500), (22107, 2500),
+    // A patch for a client that had lagged was based on a revision of other scopes.
+    (75, 20), (10, 150),
+  ])
+  func `what once failed does not fail again`(seed: UInt64, steps: Int) throws {
+    var simulation = Simulation(seed: seed, of: .document)
+    _ = try simulation.run(steps: steps)
+  }
+
+  @Test func `one seed is one run, bit for bit`() throws {
+    for seed in UInt64(1)...20 {
+      var (first, second) = (
+        Simulation(seed: seed, of: .document), Simulation(seed: seed, of: .document)
+      )
+      let (a, b) = (try first.run(steps: 200), try second.run(steps: 200))
+      #expect(a.trace == b.trace)
+      #expect(a.counts == b.counts)
+    }
+  }
+
+  @Test func `every path of the protocol is walked`() throws {
+    var counts: [String: Int] = [:]
+    for seed in UInt64(1)...150 {
+      var simulation = Simulation(seed: seed, of: .document)
+      counts.merge(try simulation.run(steps: 300).counts) { $0 + $1 }
+    }
+    for name in Self.paths { #expect(counts[name, default: 0] > 0, "\(name)") }
+  }
+
+  private static let paths = [
+    "answers", "blocks", "clones", "closes", "crashes", "cuts", "jobs", "restarts", "stalls",
+    "stops", "strangers", "trials", "goodbye: done", "goodbye: frameTooLarge", "goodbye: limit",
+    "goodbye: malformed", "goodbye: outOfOrder", "goodbye: replaced", "goodbye: stalled",
+    "goodbye: stopping", "goodbye: unknownMessage", "goodbye: version",
+    "subscribed: current none", "subscribed: patch none", "subscribed: refused duplicate",
+    "subscribed: refused limit", "subscribed: snapshot ahead", "subscribed: snapshot epoch",
+    "subscribed: snapshot history", "subscribed: snapshot lagged",
+    "subscribed: snapshot noPosition",
+  ]
+}
