@@ -1,0 +1,227 @@
+public import EventLoop
+public import Glibc
+public import Lockstep
+public import Logging
+public import Sessions
+public import Values
+import Wire
+
+/// The shell around a `Server`: turns what the operating system does into events, and commands
+/// into system calls. Lives on its loop's thread.
+public final class Daemon<R: Reducer> {
+  public let loop: Loop
+  private var server: Server<R>
+  private let logger: Logger
+  private var listener: Listener?
+  private var claim: SocketClaim?
+  private var ticker: EventLoop.Timer?
+  private var pipes: [ConnectionID: Pipe] = [:]
+  /// Pipes that have been told goodbye, with the time at which they are closed all the same.
+  private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
+  private var nextConnection: UInt64 = 0
+  /// Whether the server has been told something since its last turn ended.
+  private var hasNews = false
+  private var stopDeadline: Instant?
+  private var random = SystemRandomNumberGenerator()
+  /// Reused by every call into the server that commands nothing or little.
+  private var spare: [Command] = []
+
+  /// How long a peer that was told goodbye may take to read it.
+  private static var partingTime: Duration { .seconds(3) }
+
+  /// A daemon for a feature, with a new epoch. Nothing is served until `serve`.
+  public init(
+    _ state: R.State, reducer: R, limits: Limits = Limits(), about: [(String, Value)] = [],
+    logger: Logger, on loop: Loop
+  ) {
+    self.loop = loop
+    self.logger = logger
+    var random = SystemRandomNumberGenerator()
+    server = Server(
+      state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
+      limits: limits, about: about, at: Self.now())
+  }
+
+  private static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
+
+  // MARK: Serving
+
+  /// Listen on a path until `stop`. The socket's file gets these permissions.
+  public func serve(at path: String, mode: mode_t) throws {
+    try SocketPath.check(path)
+    claim = try SocketClaim(path)
+    let listener = try Listener.bind(
+      path: path, mode: mode, backlog: 1024, on: loop,
+      onConnection: { [unowned self] pipe in accept(pipe) })
+    listener.onAcceptError = { [unowned self] error in
+      logger.error("cannot accept a connection", metadata: ["reason": "\(error)"])
+    }
+    self.listener = listener
+    let ticker = EventLoop.Timer(on: loop) { [unowned self] in tick() }
+    ticker.start(after: .seconds(1), repeating: .seconds(1))
+    self.ticker = ticker
+    loop.onTurnEnd = { [unowned self] in endTurn() }
+    logger.notice(
+      "serving",
+      metadata: [
+        "socket": "\(path)", "pid": "\(getpid())", "position": "\(server.position)",
+        "digest": "\(server.digest())",
+      ])
+  }
+
+  /// Say goodbye to every client and let the loop end when they have gone, or soon after.
+  public func stop(retryAfter: UInt64? = 1000) {
+    guard stopDeadline == nil else { return loop.stop() }
+    logger.notice("stopping", metadata: ["clients": "\(server.connectionCount)"])
+    stopDeadline = Self.now() + Self.partingTime
+    listener?.close(unlink: true)
+    listener = nil
+    tell(.stop(retryAfter: retryAfter))
+    endTurn()
+    endIfDone()
+  }
+
+  private func endIfDone() {
+    guard let deadline = stopDeadline else { return }
+    let now = Self.now()
+    guard pipes.isEmpty && parting.isEmpty || now > deadline else { return }
+    logger.notice("stopped", metadata: ["position": "\(server.position)"])
+    loop.onTurnEnd = nil
+    ticker?.close()
+    claim = nil
+    loop.stop()
+  }
+
+  // MARK: Events
+
+  private func tell(_ event: Event) {
+    hasNews = true
+    var commands: [Command] = []
+    server.handle(event, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+  }
+
+  private func accept(_ pipe: Pipe) {
+    guard let identity = pipe.peer else {
+      // Gone before we could ask who it was.
+      return pipe.close()
+    }
+    nextConnection += 1
+    let id = ConnectionID(nextConnection)
+    pipes[id] = pipe
+    let peer = Peer(
+      pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
+      gid: UInt64(identity.gid))
+    tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
+    pipe.onDrained = { [unowned self] in tell(.drained(id)) }
+    pipe.onWriteError = { [unowned self] error in lost(id, error) }
+    pipe.startReading(
+      onBytes: { [unowned self] bytes in receive(id, bytes) },
+      onEnd: { [unowned self] error in lost(id, error) })
+  }
+
+  private func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
+    hasNews = true
+    // The array is moved out while it is used: executing a command can lead back here.
+    var commands: [Command] = []
+    swap(&commands, &spare)
+    server.receive(id, bytes, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    commands.removeAll(keepingCapacity: true)
+    swap(&commands, &spare)
+  }
+
+  private func lost(_ id: ConnectionID, _ error: LoopError?) {
+    if let error {
+      logger.debug(
+        "connection lost", metadata: ["connection": "\(id.rawValue)", "reason": "\(error)"])
+    }
+    forget(id)
+  }
+
+  private func forget(_ id: ConnectionID) {
+    if let parted = parting.removeValue(forKey: id) {
+      parted.pipe.close()
+    } else if let pipe = pipes.removeValue(forKey: id) {
+      pipe.close()
+      tell(.closed(id))
+    }
+    endIfDone()
+  }
+
+  private func tick() {
+    tell(.tick)
+    let now = Self.now()
+    for id in parting.keys.sorted() {
+      if let deadline = parting[id]?.deadline, now > deadline { forget(id) }
+    }
+    endIfDone()
+  }
+
+  private func endTurn() {
+    guard hasNews else { return }
+    hasNews = false
+    var commands: [Command] = []
+    swap(&commands, &spare)
+    server.handle(.turnEnded, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    commands.removeAll(keepingCapacity: true)
+    swap(&commands, &spare)
+  }
+
+  // MARK: Commands
+
+  private func execute(_ command: Command) {
+    switch command {
+    case .send(let id, let frames): send(frames, to: id)
+    case .close(let id): part(id)
+    case .abort(let id): forget(id)
+    case .pauseReading(let id): pipes[id]?.stopReading()
+    case .resumeReading(let id): pipes[id]?.resumeReading()
+    case .encodeSnapshot(let job): encode(job)
+    case .log(let line): logger.log(line)
+    }
+  }
+
+  private func send(_ frames: [[UInt8]], to id: ConnectionID) {
+    guard let pipe = pipes[id] else { return }
+    switch pipe.write(frames) {
+    case .written: break
+    case .pending(let unsent): tell(.blocked(id, unsent: unsent))
+    case .failed(let error): lost(id, error)
+    }
+  }
+
+  /// Close once everything is written, or at the deadline.
+  private func part(_ id: ConnectionID) {
+    guard let pipe = pipes.removeValue(forKey: id) else { return }
+    tell(.closed(id))
+    guard pipe.unsentBytes > 0 else { return pipe.close() }
+    parting[id] = (pipe, Self.now() + Self.partingTime)
+    pipe.onDrained = { [unowned self] in
+      parting[id] = nil
+      endIfDone()
+    }
+    pipe.closeAfterWriting()
+  }
+
+  private func encode(_ id: SnapshotJobID) {
+    guard let job = server.snapshot(for: id) else { return }
+    let loop = loop
+    let daemon = Unchecked(self)
+    // The global pool: encoding computes, and the loop must go on.
+    Task.detached {
+      let frames = job.encode()
+      loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames)) }
+    }
+  }
+}
+
+/// A reference that crosses threads only to come back.
+///
+/// Unchecked: the daemon is touched on its loop's thread alone; other threads carry the reference
+/// from one closure on the loop to another.
+private final class Unchecked<T: AnyObject>: @unchecked Sendable {
+  private(set) weak var value: T?
+  init(_ value: T) { self.value = value }
+}

@@ -1,0 +1,117 @@
+import Glibc
+public import Logging
+import Sessions
+
+/// How log lines are written to standard error.
+public enum LogForm: String, CaseIterable, Sendable {
+  /// `2026-11-21T10:00:00Z info client connected pid=12 uid=0`
+  case text
+  /// One JSON object a line.
+  case json
+  /// Text behind `<6>` and its like, which systemd's journal takes as the priority.
+  case journal
+}
+
+/// A log handler that writes whole lines to standard error, one system call each.
+public struct LineLogHandler: LogHandler {
+  public var metadata: Logger.Metadata = [:]
+  public var logLevel: Logger.Level
+  public let form: LogForm
+
+  public init(form: LogForm, level: Logger.Level) {
+    self.form = form
+    logLevel = level
+  }
+
+  public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  public func log(event: LogEvent) {
+    var fields = metadata.map { ($0.key, "\($0.value)") }
+    if let more = event.metadata { fields += more.map { ($0.key, "\($0.value)") } }
+    fields.sort { $0.0 < $1.0 }
+    write(line(event.level, "\(event.message)", fields) + "\n")
+  }
+
+  private func line(
+    _ level: Logger.Level, _ message: String, _ fields: [(String, String)]
+  ) -> String {
+    switch form {
+    case .text:
+      ([Self.timestamp(), "\(level)", message] + fields.map { "\($0)=\(Self.quoted($1))" })
+        .joined(separator: " ")
+    case .journal:
+      (["<\(Self.priority(level))>\(message)"] + fields.map { "\($0)=\(Self.quoted($1))" })
+        .joined(separator: " ")
+    case .json:
+      "{"
+        + ([("time", Self.timestamp()), ("level", "\(level)"), ("message", message)] + fields)
+        .map { "\(Self.json($0)):\(Self.json($1))" }.joined(separator: ",") + "}"
+    }
+  }
+
+  private func write(_ line: String) {
+    var line = line
+    line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+
+  /// The levels of syslog(3).
+  private static func priority(_ level: Logger.Level) -> Int {
+    switch level {
+    case .trace, .debug: 7
+    case .info: 6
+    case .notice: 5
+    case .warning: 4
+    case .error: 3
+    case .critical: 2
+    }
+  }
+
+  private static func timestamp() -> String {
+    var seconds = time(nil)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    var buffer = [CChar](repeating: 0, count: 32)
+    let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
+    return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  private static func quoted(_ text: String) -> String {
+    let isPlain = !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 32 && $0 != "\"" }
+    return isPlain ? text : json(text)
+  }
+
+  private static func json(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      case _ where scalar.value < 32:
+        let digits = String(scalar.value, radix: 16)
+        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
+  }
+}
+
+extension Logger {
+  /// Log what the server wants an administrator to know.
+  func log(_ line: LogLine) {
+    let level: Logger.Level =
+      switch line.level {
+      case .debug: .debug
+      case .info: .info
+      case .notice: .notice
+      case .warning: .warning
+      case .error: .error
+      }
+    var metadata: Logger.Metadata = [:]
+    for field in line.fields { metadata[field.name] = .string(field.value) }
+    log(level: level, "\(line.message)", metadata: metadata)
+  }
+}

@@ -1,0 +1,82 @@
+public import ArgumentParser
+import EventLoop
+public import Glibc
+public import Logging
+public import Sessions
+
+/// The options that every daemon has.
+public struct DaemonOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The path of the socket.",
+      discussion: """
+        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
+        /run/lockstep/lockstep.sock.
+        """, valueName: "path"))
+  public var socket: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The permissions of the socket's file, in octal.", valueName: "mode"))
+  public var mode: FileMode = FileMode(bits: 0o600)
+
+  @Option(help: "The least level that is logged: trace to critical.")
+  public var logLevel: Logger.Level = .info
+
+  @Option(help: "How log lines look: text, json, or journal (for systemd).")
+  public var logForm: LogForm = .text
+
+  @Option(
+    name: .customLong("limit"),
+    help: ArgumentHelp(
+      "Change a limit; may be repeated.",
+      discussion: "Names and defaults: `lockstep limits`. Durations are in milliseconds.",
+      valueName: "name=value"))
+  public var changedLimits: [LimitChange] = []
+
+  public init() {}
+
+  /// The socket's path, or the standard one.
+  public var socketPath: String { socket ?? SocketPath.standard }
+
+  /// The limits, with the changes that were asked for.
+  public var limits: Limits {
+    var limits = Limits()
+    for change in changedLimits { change.apply(to: &limits) }
+    return limits
+  }
+}
+
+/// Permissions, written in octal.
+public struct FileMode: ExpressibleByArgument, Sendable {
+  public var bits: mode_t
+
+  public init(bits: mode_t) { self.bits = bits }
+
+  public init?(argument: String) {
+    guard let bits = mode_t(argument, radix: 8), bits <= 0o777 else { return nil }
+    self.bits = bits
+  }
+
+  public var defaultValueDescription: String { "0" + String(bits, radix: 8) }
+}
+
+/// A limit and the value that it gets.
+public struct LimitChange: ExpressibleByArgument, Sendable {
+  let name: String
+  let value: UInt64
+
+  public init?(argument: String) {
+    let parts = argument.split(separator: "=", maxSplits: 1)
+    guard parts.count == 2, let value = UInt64(parts[1]),
+      Limits().table.contains(where: { $0.name == parts[0] })
+    else { return nil }
+    name = String(parts[0])
+    self.value = value
+  }
+
+  func apply(to limits: inout Limits) { limits.set(name, to: value) }
+}
+
+extension LogForm: ExpressibleByArgument {}
+extension Logger.Level: @retroactive ExpressibleByArgument {}

@@ -1,0 +1,93 @@
+import EventLoop
+import Glibc
+
+/// The right to serve on a socket's path: a lock beside it that the kernel gives up with the
+/// process, so that two daemons never share a path and a dead one's socket is taken over.
+struct SocketClaim: ~Copyable {
+  private let descriptor: Int32
+
+  /// Why the path cannot be served on. Each text says what to do.
+  enum Failure: Error, CustomStringConvertible, Equatable {
+    case inUse(path: String, pid: Int32?)
+    case notASocket(path: String)
+    case noDirectory(path: String, reason: String)
+
+    var description: String {
+      switch self {
+      case .inUse(let path, let pid?):
+        "another daemon serves on \(path) already: pid \(pid). "
+          + "Stop it, or give this one another path with --socket."
+      case .inUse(let path, nil):
+        "another process serves on \(path) already. Give this one another path with --socket."
+      case .notASocket(let path):
+        "\(path) exists and is not a socket. Move it away, or give another path with --socket."
+      case .noDirectory(let path, let reason):
+        "cannot serve on \(path): \(reason). "
+          + "Make its directory, or give another path with --socket."
+      }
+    }
+  }
+
+  /// Claim a path, and remove a dead daemon's socket from it.
+  init(_ path: String) throws(Failure) {
+    let lockPath = path + ".lock"
+    descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw .noDirectory(path: path, reason: String(cString: strerror(errno)))
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let pid = Self.pid(in: descriptor)
+      close(descriptor)
+      throw .inUse(path: path, pid: pid)
+    }
+    do throws(Failure) {
+      try Self.removeStaleSocket(path)
+    } catch {
+      close(descriptor)
+      throw error
+    }
+    ftruncate(descriptor, 0)
+    let text = Array("\(getpid())\n".utf8)
+    _ = pwrite(descriptor, text, text.count, 0)
+  }
+
+  deinit { close(descriptor) }
+
+  private static func pid(in descriptor: Int32) -> Int32? {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    guard count > 0 else { return nil }
+    return Int32(String(decoding: bytes.prefix { $0 >= 0x30 && $0 <= 0x39 }, as: UTF8.self))
+  }
+
+  private static func removeStaleSocket(_ path: String) throws(Failure) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: path) }
+    // The lock is ours, so no Lockstep daemon listens; another program might.
+    if let pid = listener(at: path) { throw .inUse(path: path, pid: pid > 0 ? pid : nil) }
+    unlink(path)
+  }
+
+  /// The process that listens on a socket, 0 if it cannot be told, nil if nobody does.
+  private static func listener(at path: String) -> Int32? {
+    let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard socket >= 0 else { return nil }
+    defer { close(socket) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let connected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard connected == 0 else { return nil }
+    var credentials: (pid: Int32, uid: UInt32, gid: UInt32) = (0, 0, 0)
+    var size = socklen_t(MemoryLayout.size(ofValue: credentials))
+    getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
+    return credentials.pid
+  }
+}
