@@ -1,0 +1,59 @@
+public import EventLoop
+import Sessions
+public import Wire
+
+/// Why a client could not do what it was asked.
+public enum ClientError: Error, CustomStringConvertible {
+  /// Nobody serves at the path, or we may not connect.
+  case cannotConnect(path: String, LoopError)
+  /// The connection ended for good, for this reason.
+  case closed(Goodbye)
+  /// The daemon did not do the action; nothing changed.
+  case rejected(RejectionMessage)
+  /// Whether the action was done cannot be known: the session is lost. It is never sent again by
+  /// itself.
+  case outcomeUnknown
+  /// The daemon refuses to show the path.
+  case refused(ServerMessage.Reason)
+
+  public var description: String {
+    switch self {
+    case .cannotConnect(let path, let error):
+      switch error.name {
+      case "ENOENT": "no daemon at \(path): there is no such socket. Is lockstepd running?"
+      case "ECONNREFUSED": "no daemon at \(path): the socket is there, but nobody listens."
+      case "EACCES", "EPERM": "may not connect to \(path): permission denied."
+      default: "cannot connect to \(path): \(error)"
+      }
+    case .closed(let goodbye): "the connection is closed (\(goodbye.code)): \(goodbye.message)"
+    case .rejected(let rejection): "rejected: \(rejection)"
+    case .outcomeUnknown: "whether the action was done cannot be known: the session is lost"
+    case .refused(let reason): "the daemon refuses the subscription: \(reason)"
+    }
+  }
+}
+
+/// Where a mirror's connection stands.
+public enum ConnectionState: Sendable, Equatable {
+  case connecting
+  /// The mirror follows the daemon.
+  case live
+  /// The mirror shows what was true when the connection was lost, so long ago; the goodbye is the
+  /// daemon's, if it said one.
+  case stale(for: Duration, Goodbye?)
+  /// There is no coming back.
+  case closed(Goodbye)
+}
+
+extension ConnectionState {
+  init<Mirrored>(_ state: ClientSession<Mirrored>.ConnectionState, at now: Instant) {
+    switch state {
+    case .connecting: self = .connecting
+    case .live: self = .live
+    case .stale(let since, let goodbye):
+      let lag = now.milliseconds(since: since)
+      self = .stale(for: .milliseconds(Int64(clamping: lag)), goodbye)
+    case .closed(let goodbye): self = .closed(goodbye)
+    }
+  }
+}

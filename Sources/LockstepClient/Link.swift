@@ -1,0 +1,388 @@
+import EventLoop
+import Sessions
+import Synchronization
+import Values
+import Wire
+
+/// The shell around a `ClientSession`: one connection, shared by all mirrors on it.
+///
+/// The session is behind a mutex, so any thread may read a mirror or send an action. What the
+/// session commands is queued under the same mutex and done on the loop, in order. Observers are
+/// told under the mutex too: what they are told, and in which order, is what happened.
+final class Link<Mirrored: Synchronizable>: Sendable {
+  typealias Session = ClientSession<Mirrored>
+
+  struct State: Sendable {
+    var session: Session
+    /// What the session commanded and the loop has not done yet.
+    var commands: [Session.Command] = []
+    var isFlushScheduled = false
+    var connection = Session.ConnectionState.connecting
+    /// The error of the last attempt to connect.
+    var connectError: LoopError?
+    var hasBeenLive = false
+    /// How many `MirrorStore`s share the connection.
+    var stores = 0
+
+    var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
+    var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
+    /// Those who wait for the connection.
+    var connecting: [Waiter] = []
+    /// Subscriptions that the daemon refuses.
+    var refusals: [UInt64: ServerMessage.Reason] = [:]
+    var connectionObservers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
+    var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
+    var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
+    var digests: [UInt64: [CheckedContinuation<(UInt64, Digest), any Error>]] = [:]
+    var observers: [UInt64: Observer] = [:]
+    var nextNumber: UInt64 = 1
+    /// Acknowledgements of actions that nobody waits for.
+    var rejectedPosts: UInt64 = 0
+    var divergences: UInt64 = 0
+    var lastDivergence: String?
+  }
+
+  struct Waiter: Sendable {
+    let continuation: CheckedContinuation<Void, any Error>
+  }
+
+  /// Someone who wants to know of changes.
+  struct Observer: Sendable {
+    let subscription: UInt64
+    let onChange: (@Sendable (Mirrored?, Mirror<Mirrored>) -> Void)?
+    let onRevision: (@Sendable (Mirrored?, UInt64, [UInt8]) -> Void)?
+    let onEnd: @Sendable () -> Void
+  }
+
+  let path: String
+  let waitsForDaemon: Bool
+  let loop: Loop
+  let state: Mutex<State>
+
+  /// The loop's own things.
+  ///
+  /// Unchecked: made on any thread, then used on the loop's thread only.
+  final class Wire: @unchecked Sendable {
+    var pipe: Pipe?
+    var timer: EventLoop.Timer?
+    var ticker: EventLoop.Timer?
+    /// Runs out a moment after each tick, when what has come meanwhile has been read.
+    var afterTick: EventLoop.Timer?
+    var generation: UInt64 = 0
+
+    func close() {
+      generation += 1
+      timer?.close()
+      ticker?.close()
+      afterTick?.close()
+      timer = nil
+      ticker = nil
+      afterTick = nil
+      pipe?.stopReading()
+      pipe?.closeAfterWriting()
+      pipe = nil
+    }
+  }
+  let wire = Wire()
+
+  init(
+    path: String, configuration: Session.Configuration, waitsForDaemon: Bool, loop: Loop
+  ) {
+    self.path = path
+    self.waitsForDaemon = waitsForDaemon
+    self.loop = loop
+    var random = SystemRandomNumberGenerator()
+    state = Mutex(State(session: Session(configuration, seed: random.next())))
+  }
+
+  /// Nobody mirrors anything here any more, and nobody waits: the connection goes, too.
+  deinit { loop.execute { [wire] in wire.close() } }
+
+  func start() {
+    loop.execute { [self] in
+      let ticker = EventLoop.Timer(on: loop) { [weak self] in self?.tick() }
+      ticker.start(after: .seconds(1), repeating: .seconds(1))
+      wire.ticker = ticker
+    }
+    perform { $0.session.start(at: Self.now(), into: &$0.commands) }
+  }
+
+  static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
+
+  // MARK: The session, from any thread
+
+  /// Do something with the session, and have its commands done.
+  @discardableResult
+  func perform<R: Sendable>(_ body: (inout State) -> sending R) -> R {
+    let (result, schedules) = state.withLock { state -> (R, Bool) in
+      let result = body(&state)
+      let schedules = settle(&state)
+      return (result, schedules)
+    }
+    if schedules { loop.execute { [self] in flush() } }
+    return result
+  }
+
+  /// Tell users what the session has to say, and note whether the loop has work.
+  private func settle(_ state: inout State) -> Bool {
+    guard !state.commands.isEmpty else {
+      wakeReached(&state)
+      return false
+    }
+    var wireCommands: [Session.Command] = []
+    for command in state.commands {
+      if case .notify(let notice) = command {
+        tell(notice, &state)
+      } else {
+        wireCommands.append(command)
+      }
+    }
+    state.commands = wireCommands
+    wakeReached(&state)
+    guard !wireCommands.isEmpty, !state.isFlushScheduled else { return false }
+    state.isFlushScheduled = true
+    return true
+  }
+
+  private func wakeReached(_ state: inout State) {
+    guard !state.reached.isEmpty else { return }
+    state.reached.removeAll { item in
+      guard let position = state.session.position(of: item.subscription),
+        position.revision >= item.revision
+      else { return false }
+      item.waiter.continuation.resume()
+      return true
+    }
+  }
+
+  // MARK: Notices
+
+  private func tell(_ notice: Session.Notice, _ state: inout State) {
+    switch notice {
+    case .connection(let connection):
+      state.connection = connection
+      for observer in state.connectionObservers.values {
+        observer.yield(ConnectionState(connection, at: Self.now()))
+      }
+      switch connection {
+      case .live:
+        state.hasBeenLive = true
+        for waiter in state.connecting { waiter.continuation.resume() }
+        state.connecting = []
+      case .closed(let goodbye): end(goodbye, &state)
+      case .stale:
+        // Answers to these never come: they belong to the connection, not to the session.
+        failRequests(ClientError.closed(Goodbye(.done, "the connection was lost")), &state)
+      case .connecting: break
+      }
+    case .changed(let subscription):
+      guard let mirror = state.session.mirror(subscription) else { return }
+      for observer in state.observers.values where observer.subscription == subscription {
+        observer.onChange?(mirror.value, mirror)
+      }
+    case .revised(let subscription, let value, let revision, let patch):
+      for observer in state.observers.values where observer.subscription == subscription {
+        observer.onRevision?(value, revision, patch)
+      }
+    case .refused(let subscription, let reason):
+      let error = ClientError.refused(reason)
+      state.refusals[subscription] = reason
+      state.reached.removeAll { item in
+        guard item.subscription == subscription else { return false }
+        item.waiter.continuation.resume(throwing: error)
+        return true
+      }
+    case .acknowledged(let actions, let acknowledgement):
+      acknowledge(actions, acknowledgement, &state)
+    case .pong(let number, let revision):
+      state.pongs.removeValue(forKey: number)?.resume(returning: revision)
+    case .report(let number, let value):
+      state.reports.removeValue(forKey: number)?.resume(returning: value)
+    case .digest(let subscription, let revision, let digest):
+      for waiter in state.digests.removeValue(forKey: subscription) ?? [] {
+        waiter.resume(returning: (revision, digest))
+      }
+    case .diverged(_, let why):
+      state.divergences += 1
+      state.lastDivergence = why
+    case .schema: break
+    }
+  }
+
+  private func acknowledge(
+    _ actions: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ state: inout State
+  ) {
+    if case .rejected = acknowledgement.outcome {
+      state.rejectedPosts += 1
+    }
+    guard !state.actions.isEmpty else { return }
+    for number in actions.lowerBound.rawValue...actions.upperBound.rawValue {
+      guard let waiter = state.actions.removeValue(forKey: ActionID(number)) else { continue }
+      switch acknowledgement.outcome {
+      case .rejected(let rejection) where rejection.code == 0:
+        waiter.resume(throwing: ClientError.closed(Goodbye(.done, rejection.message)))
+      case .rejected(let rejection): waiter.resume(throwing: ClientError.rejected(rejection))
+      case .outcomeUnknown: waiter.resume(throwing: ClientError.outcomeUnknown)
+      case .reduced, .unchanged, .swallowed, .accepted:
+        waiter.resume(returning: acknowledgement)
+      }
+    }
+  }
+
+  private func failRequests(_ error: ClientError, _ state: inout State) {
+    for (_, waiter) in state.pongs { waiter.resume(throwing: error) }
+    for (_, waiter) in state.reports { waiter.resume(throwing: error) }
+    for (_, waiters) in state.digests { for waiter in waiters { waiter.resume(throwing: error) } }
+    state.pongs = [:]
+    state.reports = [:]
+    state.digests = [:]
+  }
+
+  private func end(_ goodbye: Goodbye, _ state: inout State) {
+    let error =
+      if !state.hasBeenLive, let cause = state.connectError {
+        ClientError.cannotConnect(path: path, cause)
+      } else {
+        ClientError.closed(goodbye)
+      }
+    failRequests(error, &state)
+    for item in state.reached { item.waiter.continuation.resume(throwing: error) }
+    state.reached = []
+    for waiter in state.connecting { waiter.continuation.resume(throwing: error) }
+    state.connecting = []
+    for (_, waiter) in state.actions { waiter.resume(throwing: error) }
+    state.actions = [:]
+    for observer in state.observers.values { observer.onEnd() }
+    state.observers = [:]
+    for observer in state.connectionObservers.values { observer.finish() }
+    state.connectionObservers = [:]
+  }
+
+  // MARK: The wire, on the loop
+
+  private func flush() {
+    let commands = state.withLock { state in
+      state.isFlushScheduled = false
+      defer { state.commands = [] }
+      return state.commands
+    }
+    var frames: [[UInt8]] = []
+    for command in commands {
+      if case .send(let bytes) = command {
+        frames.append(bytes)
+        continue
+      }
+      write(&frames)
+      switch command {
+      case .connect(let delay): connect(after: delay)
+      case .disconnect: disconnect()
+      case .send, .notify: break
+      }
+    }
+    write(&frames)
+  }
+
+  private func write(_ frames: inout [[UInt8]]) {
+    guard !frames.isEmpty else { return }
+    if let pipe = wire.pipe, case .failed(let error) = pipe.write(frames) { writingFailed(error) }
+    frames.removeAll(keepingCapacity: true)
+  }
+
+  /// A daemon that has closed takes no more bytes, but why it has is still to be read, and the end
+  /// comes behind it.
+  private func writingFailed(_ error: LoopError) {
+    if error.name != "EPIPE" && error.name != "ECONNRESET" { lost() }
+  }
+
+  private func connect(after delay: Duration) {
+    guard delay > .zero else { return connect() }
+    let timer = wire.timer ?? EventLoop.Timer(on: loop) { [weak self] in self?.connect() }
+    wire.timer = timer
+    timer.start(after: delay)
+  }
+
+  private func connect() {
+    wire.generation += 1
+    let generation = wire.generation
+    Pipe.connect(path: path, on: loop) { [weak self] result in
+      guard let self, wire.generation == generation else {
+        if case .success(let pipe) = result { pipe.close() }
+        return
+      }
+      switch result {
+      case .success(let pipe): opened(pipe)
+      case .failure(let error): failed(error)
+      }
+    }
+  }
+
+  private func opened(_ pipe: Pipe) {
+    wire.pipe = pipe
+    pipe.onWriteError = { [weak self, weak pipe] error in
+      // A pipe that we have left already may still fail.
+      if let self, let pipe, wire.pipe === pipe { writingFailed(error) }
+    }
+    pipe.startReading(
+      onBytes: { [weak self] bytes in self?.received(bytes) },
+      onEnd: { [weak self] _ in self?.lost() })
+    perform { $0.session.connected(at: Self.now(), into: &$0.commands) }
+  }
+
+  private func failed(_ error: LoopError) {
+    perform { state in
+      state.connectError = error
+      if !state.hasBeenLive && !waitsForDaemon {
+        state.session.close(into: &state.commands)
+      } else {
+        state.session.disconnected(at: Self.now(), into: &state.commands)
+      }
+    }
+  }
+
+  private func received(_ bytes: UnsafeRawBufferPointer) {
+    // Unchecked: the bytes are read before this call returns, on this thread.
+    nonisolated(unsafe) let bytes = bytes
+    perform { $0.session.received(bytes, at: Self.now(), into: &$0.commands) }
+  }
+
+  private func lost() {
+    guard let pipe = wire.pipe else { return }
+    wire.pipe = nil
+    pipe.close()
+    perform { $0.session.disconnected(at: Self.now(), into: &$0.commands) }
+  }
+
+  private func disconnect() {
+    wire.generation += 1
+    if let pipe = wire.pipe {
+      wire.pipe = nil
+      pipe.stopReading()
+      pipe.closeAfterWriting()
+    }
+    let hasEnded = perform { state in
+      state.session.disconnected(at: Self.now(), into: &state.commands)
+      return state.session.hasEnded
+    }
+    if hasEnded { wire.close() }
+  }
+
+  /// A process that was stopped, or got no time, wakes to a tick before it has read what came
+  /// meanwhile: read first, for silence is the daemon's fault only if we have listened.
+  private func tick() {
+    let timer =
+      wire.afterTick
+      ?? EventLoop.Timer(on: loop) { [weak self] in
+        self?.perform { $0.session.tick(at: Self.now(), into: &$0.commands) }
+      }
+    wire.afterTick = timer
+    timer.start(after: .milliseconds(1))
+  }
+}
+
+/// The loop on which every client of the process lives, on a thread of its own.
+enum ClientLoop {
+  static let shared: Result<Loop, LoopError> = Result { () throws(LoopError) in
+    Signals.ignoreBrokenPipe()
+    return try Loop.startThread(name: "lockstep-client")
+  }
+}

@@ -1,0 +1,329 @@
+import CBOR
+import EventLoop
+public import Lockstep
+public import Sessions
+import Synchronization
+public import Values
+public import Wire
+
+/// A live copy of a daemon's state, or of what stands at a path in it.
+///
+/// Every read gives the newest value that has arrived; `state` is a consistent snapshot, O(1).
+/// Nothing but actions changes the state: `send` returns when this mirror contains what the action
+/// did. Lost connections are made anew, and every action that is not acknowledged is done exactly
+/// once, or reported as `ClientError.outcomeUnknown`.
+///
+///     let mirror = try await MirrorStore<Value>.connect()
+///     try await mirror.send(DocumentAction.increment(["visits"], by: 1))
+///     print(mirror.state?.value(at: ["visits"]))
+public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
+  let link: Link<Mirrored>
+  let subscription: UInt64
+  /// What the mirror shows: a path in the daemon's state.
+  public let path: Path
+
+  init(_ link: Link<Mirrored>, _ subscription: UInt64, _ path: Path) {
+    self.link = link
+    self.subscription = subscription
+    self.path = path
+    link.state.withLock { $0.stores += 1 }
+  }
+
+  deinit {
+    let subscription = subscription
+    link.perform { state in
+      state.stores -= 1
+      if state.session.hasEnded { return }
+      if subscription != 0 { state.session.unsubscribe(subscription, into: &state.commands) }
+      // Nobody can read or send any more: what was sent still goes out, then the goodbye.
+      if state.stores == 0 { state.session.close(into: &state.commands) }
+    }
+  }
+
+  /// How a client connects.
+  public struct Options: Sendable {
+    /// The daemon's socket; nil for the standard one (`SocketPath.standard`).
+    public var socket: String?
+    /// What the client calls itself in the daemon's reports.
+    public var label: String
+    /// Wait for a daemon that is not there yet, instead of failing at once.
+    public var waitsForDaemon = false
+    /// Come back when the connection is lost.
+    public var reconnects = true
+    /// Hand out every revision (`revisions`), not only the newest.
+    public var everyRevision = false
+    /// Mirror the path. Without this the store only sends and asks; `mirror(of:)` adds mirrors.
+    public var subscribes = true
+    /// How often to compare digests with the daemon; nil for never.
+    public var digestInterval: Duration? = .seconds(60)
+
+    public init(socket: String? = nil, label: String = CommandLine.arguments.first ?? "") {
+      self.socket = socket
+      self.label = label
+    }
+  }
+
+  /// Connect to a daemon, and return when the mirror is whole.
+  public static func connect(
+    path: Path = .root, _ options: Options = Options()
+  ) async throws -> MirrorStore {
+    let mirror = try open(path: path, options)
+    do {
+      if options.subscribes {
+        try await mirror.reached(revision: 0)
+      } else {
+        try await mirror.connected()
+      }
+    } catch {
+      mirror.close()
+      throw error
+    }
+    return mirror
+  }
+
+  /// Begin to connect, and return at once.
+  public static func open(path: Path = .root, _ options: Options = Options()) throws -> MirrorStore
+  {
+    let socket = options.socket ?? SocketPath.standard
+    try SocketPath.check(socket)
+    var configuration = ClientSession<Mirrored>.Configuration(label: options.label)
+    configuration.reconnects = options.reconnects
+    configuration.digestInterval = options.digestInterval
+    let link = Link<Mirrored>(
+      path: socket, configuration: configuration, waitsForDaemon: options.waitsForDaemon,
+      loop: try ClientLoop.shared.get())
+    let subscription =
+      !options.subscribes
+      ? 0
+      : link.perform { state in
+        state.session.subscribe(
+          to: path, everyRevision: options.everyRevision, into: &state.commands)
+      }
+    link.start()
+    return MirrorStore(link, subscription, path)
+  }
+
+  /// Another mirror on the same connection.
+  public func mirror(of path: Path, everyRevision: Bool = false) -> MirrorStore {
+    let subscription = link.perform { state in
+      state.session.subscribe(to: path, everyRevision: everyRevision, into: &state.commands)
+    }
+    return MirrorStore(link, subscription, path)
+  }
+
+  /// Say goodbye. What waits ends with `ClientError.closed`.
+  public func close() {
+    link.perform { $0.session.close(into: &$0.commands) }
+  }
+
+  /// Say goodbye, and return when it is on its way: the process may end then.
+  public func finish() async {
+    close()
+    // The loop does things in order, and the goodbye comes first.
+    await withCheckedContinuation { continuation in link.loop.execute { continuation.resume() } }
+  }
+
+  // MARK: Reading
+
+  /// The newest value; nil when nothing stands at the path. A copy is a snapshot, O(1).
+  public var state: Mirrored? { link.state.withLock { $0.session.value(of: subscription) } }
+
+  /// Where the mirror stands; nil before its first snapshot.
+  public var position: Position? {
+    link.state.withLock { $0.session.position(of: subscription) }
+  }
+
+  /// The value and where it stands, read together.
+  public var snapshot: (state: Mirrored?, position: Position?) {
+    link.state.withLock { state in
+      (state.session.value(of: subscription), state.session.position(of: subscription))
+    }
+  }
+
+  /// The digest of the value. O(what changed since it was last asked for).
+  public var digest: Digest? {
+    let (value, seed) = link.state.withLock { state in
+      (state.session.value(of: subscription), state.session.welcome?.seed)
+    }
+    return seed.map { Digest(value.digest(seed: $0)) }
+  }
+
+  /// Snapshots, patches and bytes that came.
+  public var counters: Mirror<Mirrored>.Counters {
+    link.state.withLock { $0.session.mirror(subscription)?.counters ?? .init() }
+  }
+
+  /// How often the mirror was found to differ from the daemon's state, and was replaced.
+  public var divergences: UInt64 { link.state.withLock { $0.divergences } }
+
+  /// How a mirror last differed: both digests and the revision.
+  public var lastDivergence: String? { link.state.withLock { $0.lastDivergence } }
+
+  /// What the daemon said at the beginning of the session.
+  public var welcome: ServerMessage.Welcome? { link.state.withLock { $0.session.welcome } }
+
+  /// What the daemon's state and actions are made of; nil before the first connection.
+  public var schema: Schema? { link.state.withLock { $0.session.schema } }
+
+  public var connection: ConnectionState {
+    let state = link.state.withLock { $0.connection }
+    return ConnectionState(state, at: Link<Mirrored>.now())
+  }
+
+  /// Where the connection stands, then each change of that. Ends with the connection.
+  public var connections: AsyncStream<ConnectionState> {
+    AsyncStream { continuation in
+      let number = link.perform { state -> UInt64 in
+        state.nextNumber += 1
+        continuation.yield(ConnectionState(state.connection, at: Link<Mirrored>.now()))
+        if case .closed = state.connection {
+          continuation.finish()
+        } else {
+          state.connectionObservers[state.nextNumber] = continuation
+        }
+        return state.nextNumber
+      }
+      continuation.onTermination = { [link] reason in
+        // A finished stream has no observer any more, and may have been finished under the mutex.
+        if case .cancelled = reason {
+          link.perform { state in state.connectionObservers[number] = nil }
+        }
+      }
+    }
+  }
+
+  // MARK: Sending
+
+  /// Have an action done, and return when this mirror contains what it did. Throws
+  /// `ClientError.rejected` when it was not done, `.outcomeUnknown` when nobody can know.
+  @discardableResult
+  public func send(
+    _ action: some SynchronizableAction, _ mark: Mark = .applied
+  ) async throws -> Acknowledgement {
+    try await send(payload: Self.payload(action), mark)
+  }
+
+  /// Have an action done that is encoded already.
+  @discardableResult
+  public func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
+    try await withCheckedThrowingContinuation { continuation in
+      link.perform { state in
+        if case .closed(let goodbye) = state.connection {
+          return continuation.resume(throwing: ClientError.closed(goodbye))
+        }
+        let id = state.session.send(payload, mark, into: &state.commands)
+        state.actions[id] = continuation
+      }
+    }
+  }
+
+  /// Have an action done, without waiting. It is kept, and sent again after a reconnection, like
+  /// any other; what came of it is only counted (`rejectedPosts`).
+  public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
+
+  public func post(payload: [UInt8]) {
+    link.perform { state in
+      if case .closed = state.connection { return }
+      _ = state.session.send(payload, into: &state.commands)
+    }
+  }
+
+  /// How many actions have been rejected on this connection.
+  public var rejectedPosts: UInt64 { link.state.withLock { $0.rejectedPosts } }
+
+  /// How many actions are not acknowledged yet.
+  public var unacknowledged: Int { link.state.withLock { $0.session.unacknowledged } }
+
+  private static func payload(_ action: some SynchronizableAction) -> [UInt8] {
+    var encoder = CBOREncoder()
+    action.encode(into: &encoder)
+    return encoder.bytes
+  }
+
+  // MARK: Waiting
+
+  /// Return when the mirror stands at a revision, or past it.
+  public func reached(revision: UInt64) async throws {
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      link.perform { state in
+        if case .closed(let goodbye) = state.connection {
+          return continuation.resume(throwing: closedError(goodbye, state))
+        }
+        if let reason = state.refusals[subscription] {
+          return continuation.resume(throwing: ClientError.refused(reason))
+        }
+        state.reached.append((subscription, revision, .init(continuation: continuation)))
+      }
+    }
+  }
+
+  /// Return when the connection is live, and `welcome` and `schema` are there.
+  public func connected() async throws {
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      link.perform { state in
+        switch state.connection {
+        case .live: continuation.resume()
+        case .closed(let goodbye): continuation.resume(throwing: closedError(goodbye, state))
+        case .connecting, .stale: state.connecting.append(.init(continuation: continuation))
+        }
+      }
+    }
+  }
+
+  private func closedError(_ goodbye: Goodbye, _ state: Link<Mirrored>.State) -> ClientError {
+    if !state.hasBeenLive, let error = state.connectError {
+      return .cannotConnect(path: link.path, error)
+    }
+    return .closed(goodbye)
+  }
+
+  /// The time of a round trip through the daemon's loop.
+  public func ping() async throws -> Duration {
+    let clock = ContinuousClock()
+    let start = clock.now
+    _ = try await request { state, continuation in
+      state.nextNumber += 1
+      state.pongs[state.nextNumber] = continuation
+      state.session.ping(state.nextNumber, into: &state.commands)
+    }
+    return start.duration(to: clock.now)
+  }
+
+  /// What the daemon says of itself: "status", "clients" or "limits".
+  public func report(_ name: String) async throws -> Value {
+    try await request { state, continuation in
+      state.nextNumber += 1
+      state.reports[state.nextNumber] = continuation
+      state.session.query(state.nextNumber, name, into: &state.commands)
+    }
+  }
+
+  /// The daemon's digest of what the mirror shows, and the revision at which it is true.
+  public func daemonDigest() async throws -> (revision: UInt64, digest: Digest) {
+    let subscription = subscription
+    let answer: (UInt64, Digest) = try await request { state, continuation in
+      state.digests[subscription, default: []].append(continuation)
+      state.session.requestDigest(of: subscription, into: &state.commands)
+    }
+    return answer
+  }
+
+  private func request<R: Sendable>(
+    _ body: (inout Link<Mirrored>.State, CheckedContinuation<R, any Error>) -> Void
+  ) async throws -> R {
+    try await withCheckedThrowingContinuation { continuation in
+      link.perform { state in
+        guard state.session.isLive else {
+          let goodbye =
+            if case .closed(let goodbye) = state.connection { goodbye } else {
+              Goodbye(.done, "the connection is down")
+            }
+          return continuation.resume(throwing: closedError(goodbye, state))
+        }
+        body(&state, continuation)
+      }
+    }
+  }
+}
