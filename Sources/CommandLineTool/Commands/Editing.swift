@@ -1,0 +1,134 @@
+import ArgumentParser
+import Documents
+import Values
+
+// The commands that do one action of the document feature at a path with a value.
+
+struct SetValue: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set",
+    abstract: "Put a value at a path.",
+    discussion: """
+      The parent must exist: an object, or an array with that index ('-' is behind the last). \
+      The path '' replaces the whole document.
+      """)
+
+  @OptionGroup var arguments: PathAndValue
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .set(arguments.path.path, try arguments.value()) }
+}
+
+struct Merge: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "merge",
+    abstract: "Merge a patch into the value at a path (RFC 7386).",
+    discussion: "Members that are null are removed; what is absent becomes an object.")
+
+  @OptionGroup var arguments: PathAndValue
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .merge(arguments.path.path, try arguments.value()) }
+}
+
+struct Append: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "append",
+    abstract: "Append a value to the array at a path.",
+    discussion: "An absent array counts as an empty one.")
+
+  @OptionGroup var arguments: PathAndValue
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .append(arguments.path.path, try arguments.value()) }
+}
+
+struct Insert: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "insert",
+    abstract: "Insert a value (as 'add' of RFC 6902).",
+    discussion: """
+      In front of an index of an array ('-' is its end), or as the member of an object, in place \
+      of one with that name.
+      """)
+
+  @OptionGroup var arguments: PathAndValue
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .insert(arguments.path.path, try arguments.value()) }
+}
+
+struct Test: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "test",
+    abstract: "Succeed if the value at a path is this one, else end with status 1.",
+    discussion: """
+      As RFC 6902 compares: numbers by their value, objects without order. The daemon compares, \
+      and nothing changes.
+      """)
+
+  @OptionGroup var arguments: PathAndValue
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .test(arguments.path.path, try arguments.value()) }
+}
+
+struct Remove: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remove", abstract: "Remove what stands at a path.")
+
+  @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
+  var path: PathArgument
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction { .remove(path.path) }
+}
+
+struct Increment: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "increment",
+    abstract: "Add to the number at a path.",
+    discussion: """
+      An absent number counts as 0. Integers of 64 bits are exact; a sum beyond them is rejected.
+      """)
+
+  @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
+  var path: PathArgument
+
+  @Argument(help: "How much: a number, perhaps negative.")
+  var by: String = "1"
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction {
+    switch try? JSON.parse(by) {
+    case let amount? where amount.kind == "number": return .increment(path.path, by: amount)
+    default: throw Failure(.usage, "'\(by.shortened)' is no number to add.")
+    }
+  }
+}
+
+struct Move: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "move", abstract: "Move a value to another place (as RFC 6902).")
+
+  @OptionGroup var places: FromAndTo
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction {
+    .move(from: places.from.path, to: places.to.path)
+  }
+}
+
+struct Copy: ActingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "copy", abstract: "Copy a value to another place (as RFC 6902).")
+
+  @OptionGroup var places: FromAndTo
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func action() throws -> DocumentAction {
+    .copy(from: places.from.path, to: places.to.path)
+  }
+}

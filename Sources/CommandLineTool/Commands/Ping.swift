@@ -1,0 +1,39 @@
+import ArgumentParser
+import LockstepClient
+import Values
+
+struct Ping: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ping", abstract: "Measure round trips to the daemon.")
+
+  @Option(help: ArgumentHelp("How many.", valueName: "number"))
+  var count = 5
+
+  @Option(
+    help: ArgumentHelp("Wait so long between two; not at all by default.", valueName: "seconds"))
+  var interval: Seconds?
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func validate() throws {
+    if count < 1 { throw ValidationError("--count is at least 1.") }
+  }
+
+  func run() async throws {
+    try await Client.with(options, for: self) { client in
+      let output = Output(options)
+      var latencies = Latencies()
+      for number in 1...count {
+        if number > 1, let interval { try await Task.sleep(for: interval.duration) }
+        let time = try await client.store.ping()
+        latencies.add(time)
+        if output.isPretty {
+          try output.lines("\(number): \(time.formatted)")
+        } else {
+          try output.line(["microseconds": .double(time.inMicroseconds.rounded(to: 0.1))])
+        }
+      }
+      if output.isPretty && count > 1 { try output.lines(output.faint(latencies.summary)) }
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import LockstepClient
+import Values
+
+struct ShowDigest: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "digest",
+    abstract: "Compare the digest of a path with the daemon's.",
+    discussion: """
+      Makes a mirror of the path, and compares its digest with what the daemon computes. Status 1 \
+      if they differ. Digests can be compared within one epoch of the daemon; see 'lockstep \
+      status'. The path goes through objects, not into arrays.
+      """)
+
+  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  var path = PathArgument(.root)
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func run() async throws {
+    try await Client.with(options, for: self) { client in
+      let mirror = try await client.mirror(of: path.path)
+      let (revision, digest) = try await mirror.daemonDigest()
+      // The session compared both at this very revision, and would have replaced the mirror.
+      let isEqual = mirror.lastDivergence == nil
+      let output = Output(options)
+      if output.isPretty {
+        let remark = isEqual ? "daemon and mirror are equal" : "the mirror differed"
+        try output.lines("\(digest)  \(output.faint("revision \(revision), \(remark)"))")
+      } else {
+        let own: Value = isEqual ? .text(digest.description) : .null
+        try output.line([
+          "daemon": .text(digest.description), "equal": .bool(isEqual), "mirror": own,
+          "revision": Value(revision),
+        ])
+      }
+      if let divergence = mirror.lastDivergence {
+        throw Failure(
+          .refused,
+          "the mirror differed from the daemon's state: \(divergence). That is a defect: please "
+            + "report it.")
+      }
+    }
+  }
+}

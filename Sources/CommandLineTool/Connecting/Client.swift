@@ -1,0 +1,148 @@
+import ArgumentParser
+import CBOR
+import Documents
+import EventLoop
+import LockstepClient
+import Sessions
+import Values
+import Wire
+
+/// A connection to a daemon, made for one command.
+struct Client: Sendable {
+  let store: MirrorStore<Value>
+  let socket: String
+
+  /// Connect as the options say, do something, and say goodbye. Nothing is mirrored at first.
+  static func with<R, C: ParsableCommand>(
+    _ options: GlobalOptions, for command: C, reconnects: Bool = false,
+    _ body: (Client) async throws -> R
+  ) async throws -> R {
+    let client = try await connect(options, for: command, reconnects: reconnects)
+    do {
+      let result = try await body(client)
+      await client.store.finish()
+      return result
+    } catch {
+      await client.store.finish()
+      throw error
+    }
+  }
+
+  private static func connect<C: ParsableCommand>(
+    _ options: GlobalOptions, for command: C, reconnects: Bool
+  ) async throws -> Client {
+    Deadline.start(options.timeout)
+    let socket = options.socket ?? SocketPath.standard
+    let label = options.label ?? "lockstep \(C.configuration.commandName ?? "")"
+    var settings = MirrorStore<Value>.Options(socket: socket, label: label)
+    settings.reconnects = reconnects
+    settings.subscribes = false
+    settings.digestInterval = nil
+    do {
+      return Client(store: try await MirrorStore<Value>.connect(settings), socket: socket)
+    } catch ClientError.closed(let goodbye) where goodbye.isLoss {
+      throw Failure(
+        .unreachable,
+        "\(socket) accepts connections, but does not answer as a Lockstep daemon. Is it one, and "
+          + "is it running, not stopped?")
+    }
+  }
+
+  // MARK: Seeing
+
+  /// A mirror of what stands at a path, whole.
+  func mirror(of path: Path, everyRevision: Bool = false) async throws -> MirrorStore<Value> {
+    let mirror = try open(path, everyRevision: everyRevision)
+    try await mirror.reached(revision: 0)
+    return mirror
+  }
+
+  /// A mirror of what stands at a path, empty as yet.
+  func open(_ path: Path, everyRevision: Bool = false) throws -> MirrorStore<Value> {
+    if let schema = store.schema, schema.state != .value {
+      throw Failure(
+        .refused,
+        "the daemon's state is not a document, and this version can only show documents. See "
+          + "'lockstep schema' for what it is; 'lockstep send' works.")
+    }
+    return store.mirror(of: path, everyRevision: everyRevision)
+  }
+
+  /// What the daemon says of itself.
+  func report(_ name: String) async throws -> Value {
+    let report = try await store.report(name)
+    if case .object(let members) = report, members.count == 1,
+      case .text(let message)? = members["error"]
+    {
+      throw Failure(.refused, "\(message).")
+    }
+    return report
+  }
+
+  // MARK: Acting
+
+  /// Have an action of the document feature done.
+  func send(_ action: DocumentAction) async throws -> Acknowledgement {
+    try requireActions(of: action)
+    var payload: [UInt8] = []
+    action.encode(into: &payload)
+    return try await send(payload: payload)
+  }
+
+  /// Have an action done that is encoded already.
+  func send(payload: [UInt8]) async throws -> Acknowledgement {
+    // The message around the payload takes a few bytes more.
+    guard payload.count + 64 <= frameLimit else {
+      throw Failure(
+        .refused,
+        "the action has \(payload.count) bytes, and the daemon takes \(frameLimit) in one "
+          + "message. 'lockstep load' sends a document in parts; 'lockstepd --limit frameBytes=…' "
+          + "allows more.")
+    }
+    return try await store.send(payload: payload)
+  }
+
+  /// The most bytes of one message to the daemon.
+  var frameLimit: Int {
+    let limit = store.welcome?.limits.first { $0.name == "frameBytes" }
+    return Int(clamping: limit?.value ?? UInt64(Limits().frameBytes))
+  }
+
+  /// Payloads carry numbers of cases: make sure that they mean the same to the daemon.
+  private func requireActions(of action: DocumentAction) throws(Failure) {
+    guard let schema = store.schema else { return }
+    let ours = DocumentFeature().schema.actionCases
+    let theirs = schema.actionCases
+    for name in action.names.sorted() where !theirs.contains(where: { ours[name] == $0.value }) {
+      throw Failure(
+        .refused,
+        "the daemon has no document action \"\(name)\"; it has: "
+          + "\(theirs.keys.sorted().joined(separator: ", ")). See 'lockstep schema', and send with "
+          + "'lockstep send'.")
+    }
+  }
+}
+
+extension Schema {
+  /// The cases of the action by their names.
+  var actionCases: [String: Case] {
+    guard case .type(let name) = action, case .enumeration(let cases)? = types[name] else {
+      return [:]
+    }
+    return Dictionary(cases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+}
+
+extension DocumentAction {
+  /// The names of the action and of all inside it.
+  fileprivate var names: Set<String> {
+    guard case .transaction(let actions) = self else { return [name] }
+    return actions.reduce(into: [name]) { $0.formUnion($1.names) }
+  }
+
+  fileprivate func encode(into bytes: inout [UInt8]) {
+    var encoder = CBOREncoder()
+    encode(into: &encoder)
+    bytes = encoder.bytes
+  }
+}

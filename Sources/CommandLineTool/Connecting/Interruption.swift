@@ -1,0 +1,51 @@
+import Glibc
+import Synchronization
+
+/// The wish, by a signal or the deadline, that a command with something to clean up ends soon.
+/// Other commands just end.
+enum Interruption {
+  enum Reason: Int, Sendable {
+    case none, signal, timeout
+  }
+
+  private static let noted = Atomic<Int>(0)
+  private static let arrived = Atomic<Int>(0)
+  private static let watched = Atomic<Bool>(false)
+
+  static var isWatched: Bool { watched.load(ordering: .relaxed) }
+
+  /// Note SIGINT and SIGTERM instead of ending; the second of them ends.
+  static func watch() {
+    watched.store(true, ordering: .relaxed)
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { number in
+        Interruption.noted.store(Reason.signal.rawValue, ordering: .relaxed)
+        Interruption.arrived.store(Int(number), ordering: .relaxed)
+        signal(number, SIG_DFL)
+      }
+    }
+  }
+
+  static func note(_ reason: Reason) { noted.store(reason.rawValue, ordering: .relaxed) }
+
+  /// End by the signal that arrived, if one did, so that the shell sees it.
+  static func endBySignal() {
+    let number = Int32(arrived.load(ordering: .relaxed))
+    if number == 0 { return }
+    // The threads that run tasks block all signals.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, number)
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    raise(number)
+  }
+
+  /// Throw when the end is wished for.
+  static func check() throws(Failure) {
+    switch Reason(rawValue: noted.load(ordering: .relaxed)) ?? .none {
+    case .none: return
+    case .signal: throw Failure(.refused, "interrupted.")
+    case .timeout: throw Failure(.timeout, "not done within --timeout.")
+    }
+  }
+}

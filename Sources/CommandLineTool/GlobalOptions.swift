@@ -1,0 +1,51 @@
+import ArgumentParser
+
+/// The options that every command has.
+struct GlobalOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The daemon's socket.",
+      discussion: """
+        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
+        /run/lockstep/lockstep.sock.
+        """, valueName: "path"),
+    completion: .file())
+  var socket: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Give up after this long, with status 5. Without it there is no limit.",
+      valueName: "seconds"))
+  var timeout: Seconds?
+
+  @Option(
+    help: ArgumentHelp(
+      "What to be called in the daemon's list of clients.", valueName: "name"))
+  var label: String?
+
+  @Flag(help: "Write one JSON value a line, on a terminal too.")
+  var json = false
+
+  @Flag(help: "No colours. The variable NO_COLOR has the same effect, and so has TERM=dumb.")
+  var noColor = false
+
+  /// The options as a usage line has them.
+  static var usage: String {
+    let usage = usageString()
+    return String(usage[(usage.firstIndex(of: "[") ?? usage.startIndex)...])
+  }
+}
+
+/// A length of time that is more than none.
+struct Seconds: ExpressibleByArgument, Equatable {
+  let duration: Duration
+
+  init(_ duration: Duration) { self.duration = duration }
+
+  init?(argument: String) {
+    guard let seconds = Double(argument), seconds > 0, seconds < 1e9 else { return nil }
+    duration = .seconds(seconds)
+  }
+
+  var defaultValueDescription: String { duration.formatted }
+}

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Values
+
+/// A path that a person wrote as a JSON Pointer.
+struct PathArgument: Equatable, Sendable {
+  let path: Path
+
+  init(_ path: Path) { self.path = path }
+
+  init(_ text: String) throws {
+    if let path = Path(pointer: text) {
+      self.path = path
+    } else if text.hasPrefix("/") {
+      throw ValidationError(
+        "in a key '~' is written ~0, and '/' ~1; try '\(Self.escapingTildes(text))'.")
+    } else {
+      throw ValidationError(
+        "a path is empty (the whole) or begins with '/'; try '\(Self.suggestion(text))'.")
+    }
+  }
+
+  static let help: ArgumentHelp = "Where: a JSON Pointer; '' is the whole document."
+
+  /// The pointer that was probably meant by a path in the manner of jq, JSONPath, or a URI.
+  private static func suggestion(_ text: String) -> String {
+    var rest = Substring(text)
+    if rest.hasPrefix("#") || rest.hasPrefix("$") { rest.removeFirst() }
+    var keys = rest
+    if !keys.contains("/") {
+      keys = Substring(keys.split { $0 == "." || $0 == "[" || $0 == "]" }.joined(separator: "/"))
+    }
+    let suggestion = keys.hasPrefix("/") ? String(keys) : "/" + keys
+    return Path(pointer: suggestion) == nil ? escapingTildes(suggestion) : suggestion
+  }
+
+  private static func escapingTildes(_ text: String) -> String {
+    var result = ""
+    var characters = text.unicodeScalars[...]
+    while let character = characters.popFirst() {
+      result.unicodeScalars.append(character)
+      if character == "~", characters.first != "0" && characters.first != "1" { result += "0" }
+    }
+    return result
+  }
+
+  // MARK: Scope and rest
+
+  /// The part that a subscription can follow: up to the first key that may be an array's index. An
+  /// object may have such keys too, so what lies behind is found in the value itself.
+  var scope: Path { Path(Array(path.keys.prefix { !$0.mayBeIndex })) }
+
+  /// The keys behind the scope.
+  var rest: Path { Path(Array(path.keys[scope.keys.count...])) }
+}
+
+extension PathKey {
+  fileprivate var mayBeIndex: Bool {
+    guard case .text(let text) = self else { return true }
+    return text == "-"
+      || !text.isEmpty
+        && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+  }
+}
+
+extension Value? {
+  /// A sentence on why nothing stands at `rest` in this value, which stands at `scope`.
+  func absence(of rest: Path, in scope: Path) -> String {
+    let whole = Path(scope.keys + rest.keys).pointer
+    let hint = whole == "/" ? ": that is the member whose name is empty. The whole is ''." : "."
+    guard var value = self, !rest.keys.isEmpty else {
+      return "nothing stands at '\(whole)'\(hint)"
+    }
+    var path = scope
+    for key in rest.keys {
+      guard let child = value.child(key) else { return value.lack(of: key, at: path) }
+      path.keys.append(key)
+      value = child
+    }
+    return "nothing stands at '\(whole)'."
+  }
+}
+
+extension Value {
+  fileprivate func lack(of key: PathKey, at path: Path) -> String {
+    let place = path.keys.isEmpty ? "the document" : "the \(kind) at \(path.pointer)"
+    switch self {
+    case .array(let elements):
+      let count = elements.count == 1 ? "1 element" : "\(elements.count) elements"
+      return "\(place) has \(count); there is no index \(key)."
+    case .object: return "\(place) has no member \"\(key)\"."
+    case .null, .bool, .integer, .unsigned, .double, .text, .bytes:
+      return "\(place) has no parts, so there is no \(path.pointer)/\(key)."
+    }
+  }
+}

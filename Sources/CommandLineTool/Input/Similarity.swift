@@ -1,0 +1,17 @@
+extension String {
+  /// How many characters have to be put in, taken out, or changed to get the other text.
+  func distance(to other: String) -> Int {
+    let (first, second) = (Array(self), Array(other))
+    var row = Array(0...second.count)
+    for (index, character) in first.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for column in second.indices {
+        let change = diagonal + (character == second[column] ? 0 : 1)
+        diagonal = row[column + 1]
+        row[column + 1] = Swift.min(change, row[column] + 1, diagonal + 1)
+      }
+    }
+    return row[second.count]
+  }
+}

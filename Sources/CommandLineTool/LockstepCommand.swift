@@ -1,0 +1,59 @@
+import ArgumentParser
+
+/// The command line of Lockstep.
+struct LockstepCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lockstep",
+    abstract: "Look at the state of a Lockstep daemon, change it, and follow it live.",
+    discussion: """
+      A PATH is a JSON Pointer (RFC 6901): each step is '/' and a key. '' is the whole document, \
+      '/a/b' the member b of the member a, '/list/0' the first element of an array. '/' alone is \
+      the member whose name is empty, not the whole. In a key '~' is written ~0 and '/' ~1.
+
+      On a terminal, values are laid out for reading. Otherwise, and with --json, each is one \
+      line of JSON. What JSON has no form for is an object with one member: {"$bytes": base64} \
+      and {"$double": "NaN"}.
+
+      The options --socket, --timeout, --label, --json and --no-color go with every command, \
+      before or behind its name.
+
+      EXAMPLES:
+        lockstep set /lamps '{"hall": false}'
+        lockstep watch /lamps/hall
+        lockstep increment /visits
+        lockstep watch /job --until '/job/state="done"' --timeout 60
+
+      ENVIRONMENT:
+        LOCKSTEP_SOCKET  the daemon's socket
+        XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
+        NO_COLOR         if set, no colours
+
+      \(ExitStatus.help)
+      """,
+    version: "0.1.0",
+    subcommands: [Documentation.self],
+    groupedSubcommands: [
+      .init(name: "Reading", subcommands: [Get.self, Watch.self, Export.self]),
+      .init(
+        name: "Changing",
+        subcommands: [
+          SetValue.self, Merge.self, Remove.self, Increment.self, Append.self, Insert.self,
+          Move.self, Copy.self, Test.self, Patch.self, Send.self, Load.self,
+        ]),
+      .init(
+        name: "Daemon",
+        subcommands: [
+          Status.self, Clients.self, ShowSchema.self, ShowDigest.self, ShowLimits.self, Ping.self,
+          Bench.self,
+        ]),
+    ])
+
+  static var _errorPrefix: String { "lockstep: " }
+
+  /// The names of all commands.
+  static var commandNames: [String] {
+    let groups = configuration.groupedSubcommands.flatMap(\.subcommands)
+    let commands = configuration.ungroupedSubcommands + groups
+    return commands.compactMap { $0.configuration.commandName } + ["help"]
+  }
+}

@@ -1,0 +1,57 @@
+/// Rows of cells under headings.
+struct Table {
+  struct Column {
+    var heading: String
+    var isNumber = false
+  }
+
+  let columns: [Column]
+  var rows: [[String]] = []
+
+  init(_ columns: [Column]) { self.columns = columns }
+
+  mutating func add(_ cells: [String]) { rows.append(cells.map(\.escapingControls)) }
+
+  /// The table in lines that fit the width: side by side if the cells fit, the last column cut if
+  /// need be, else each row as a block of its own.
+  func text(width: Int, heading: (String) -> String = { $0 }) -> String {
+    let widths = columns.indices.map { column in
+      rows.reduce(columns[column].heading.columns) { max($0, $1[column].columns) }
+    }
+    let gaps = 2 * (columns.count - 1)
+    let fixed = widths.dropLast().reduce(gaps, +)
+    let last = min(widths.last ?? 0, max(columns.last?.heading.columns ?? 0, 12))
+    guard fixed + last <= width else { return blocks(width: width, heading: heading) }
+    let room = width - fixed
+    func line(_ cells: [String]) -> String {
+      let padded = cells.enumerated().map { index, cell in
+        if index == cells.count - 1 { return cell.cut(to: room) }
+        let space = String(repeating: " ", count: widths[index] - cell.columns)
+        return columns[index].isNumber ? space + cell : cell + space
+      }
+      return padded.joined(separator: "  ")
+    }
+    let head = heading(line(columns.map(\.heading)))
+    return ([head] + rows.map(line)).joined(separator: "\n")
+  }
+
+  private func blocks(width: Int, heading: (String) -> String) -> String {
+    let name = columns.map(\.heading.columns).max() ?? 0
+    return rows.map { row in
+      zip(columns, row).map { column, cell in
+        let space = String(repeating: " ", count: name - column.heading.columns)
+        return heading(column.heading) + space + "  " + cell.cut(to: max(8, width - name - 2))
+      }.joined(separator: "\n")
+    }.joined(separator: "\n\n")
+  }
+}
+
+extension String {
+  /// How many columns the text takes: a character each, which is right for most scripts.
+  var columns: Int { count }
+
+  /// The text in at most so many columns.
+  func cut(to columns: Int) -> String {
+    count <= columns ? self : String(prefix(max(0, columns - 1))) + "…"
+  }
+}

@@ -1,0 +1,81 @@
+import CBOR
+import Documents
+import Values
+
+/// Writes what a watched path goes through.
+struct WatchWriter {
+  private let output: Output
+  private let format: WatchFormat
+  private let path: PathArgument
+  private let condition: UntilCondition?
+  private let limit: Int?
+  private var written = 0
+  /// What was written last; nil inside when nothing stood at the path.
+  private var last: Value??
+
+  init(
+    output: Output, format: WatchFormat?, path: PathArgument, condition: UntilCondition?,
+    limit: Int?
+  ) {
+    self.output = output
+    self.format = format ?? (output.isPretty ? .pretty : .state)
+    self.path = path
+    self.condition = condition
+    self.limit = limit
+  }
+
+  /// Write what the scope of the path holds at a revision, if that is news. Returns whether it was
+  /// the last.
+  ///
+  /// A patch that is given is that of the whole scope; an empty one is a snapshot's.
+  mutating func show(
+    _ state: Value?, at revision: UInt64, patch: [UInt8]
+  ) throws(Failure) -> Bool {
+    let value = state?.value(at: path.rest)
+    if let last, last.isSame(as: value) { return false }
+    switch format {
+    case .state: try showState(value)
+    case .patch: try showPatch(value, revision, patch)
+    case .pretty: try showPretty(value, revision)
+    }
+    last = .some(value)
+    written += 1
+    return written == limit || condition?.holds(in: value, at: path.path) == true
+  }
+
+  private func showState(_ value: Value?) throws(Failure) {
+    if let value { try output.line(value) } else { try output.lines("") }
+  }
+
+  private func showPretty(_ value: Value?, _ revision: UInt64) throws(Failure) {
+    let body = value.map(output.pretty) ?? output.faint("(nothing)")
+    try output.lines(output.faint("revision \(revision)") + "\n" + body)
+  }
+
+  private func showPatch(
+    _ value: Value?, _ revision: UInt64, _ patch: [UInt8]
+  ) throws(Failure) {
+    var bytes = patch
+    // The scope's own patch is the path's too, unless the path goes on below the scope. What one
+    // line leaves out, a snapshot or a coalesced change, is the difference of what was shown.
+    if last == nil || patch.isEmpty || !path.rest.keys.isEmpty {
+      var encoder = CBOREncoder()
+      if let last {
+        _ = value.encodeDifference(from: last, into: &encoder)
+      } else if let value {
+        value.encodeReplacement(into: &encoder)
+      } else {
+        encoder.encodeUndefined()
+      }
+      bytes = encoder.bytes
+    }
+    do {
+      let operations = try PatchOperations.operations(of: bytes)
+      try output.line(["revision": Value(revision), "patch": operations])
+    } catch let failure as Failure {
+      throw failure
+    } catch {
+      throw Failure(.goodbye, "the daemon sent a patch that is none: \(error).")
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import CBOR
+import Documents
+import Lockstep
+import Testing
+import Values
+
+@testable import CommandLineTool
+
+struct PatchOperationsTests {
+  static let pairs: [(Value, Value)] = [
+    (["a": 1], ["a": 2, "b": [1, ["x": nil]]]),
+    (["a": ["b": ["c": 1]]], ["a": ["b": [:]]]),
+    ([1, 2, 3, 4, 5], [0, 1, 3, 9, 5, 6]),
+    ([["x": 1], ["x": 2]], [["y": 0], ["x": 1], ["x": 3]]),
+    ([[1, 2], [3]], [[1, 5, 2], []]),
+    (["~/": ["": 1]], ["~/": ["": 2]]),
+    (1, ["a": 1]), ([], [:]), (nil, []), ([1], 1),
+  ]
+
+  @Test(arguments: pairs)
+  func `a patch as JSON Patch does what the patch does`(before: Value, after: Value) throws {
+    var encoder = CBOREncoder()
+    #expect(after.encodeDifference(from: before, into: &encoder))
+    let operations = try PatchOperations.operations(of: encoder.bytes)
+    var document = Document(before)
+    try DocumentFeature().reduce(
+      into: &document, action: try JSONPatch.actions(from: operations))
+    #expect(document.root == after)
+  }
+
+  @Test func `absence is a remove of the whole`() throws {
+    #expect(try PatchOperations.operations(of: [0xf7]) == [["op": "remove", "path": ""]])
+  }
+
+  @Test func `what is no patch is an error`() {
+    #expect(throws: CBORError.self) { try PatchOperations.operations(of: [0x83, 0, 0, 0]) }
+    #expect(throws: CBORError.self) { try PatchOperations.operations(of: []) }
+  }
+}
