@@ -1,0 +1,64 @@
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "works.h"
+
+static uint8_t buffer[1 << 16];
+
+static void receive(Stream *stream) {
+  ssize_t count = read(stream->descriptor, buffer, sizeof buffer);
+  if (count <= 0) fail("the daemon ended the connection");
+  lockstep_peer.changes(stream, buffer, (size_t)count);
+}
+
+void pause_of_loop(const char *path, uint64_t milliseconds) {
+  Stream stream;
+  lockstep_peer.open_actions(&stream, path);
+  size_t most = milliseconds * 1000, count = 0;
+  uint64_t *times = calloc(most, sizeof *times);
+  uint64_t end = nanoseconds() + milliseconds * 1000000;
+  for (uint64_t begin; count < most && (begin = nanoseconds()) < end;) {
+    uint8_t out[32];
+    write_all(stream.descriptor, out, lockstep_ping(out, count));
+    while (stream.pongs <= count) receive(&stream);
+    times[count++] = nanoseconds() - begin;
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    if (poll(&input, 1, 0) != 0) break;
+    usleep(100);
+  }
+  print_percentiles("ping", times, count);
+  printf("\n");
+}
+
+void join(const char *path, uint64_t times) {
+  uint64_t *durations = calloc(times, sizeof *durations), bytes = 0;
+  for (uint64_t time = 0; time < times; time++) {
+    Stream stream;
+    uint64_t begin = nanoseconds();
+    lockstep_peer.open_actions(&stream, path);
+    lockstep_subscribe(&stream, "entries");
+    while (!stream.is_ready || stream.skip > 0) receive(&stream);
+    durations[time] = nanoseconds() - begin;
+    bytes = stream.snapshot;
+    close(stream.descriptor);
+  }
+  print_percentiles("join", durations, times);
+  printf("bytes=%llu\n", (unsigned long long)bytes);
+}
+
+void idle(const char *path, uint64_t count) {
+  Stream *streams = calloc(count, sizeof *streams);
+  for (uint64_t index = 0; index < count; index++) {
+    char member[32];
+    snprintf(member, sizeof member, "idle%llu", (unsigned long long)index);
+    lockstep_peer.open_actions(&streams[index], path);
+    lockstep_subscribe(&streams[index], member);
+    while (!streams[index].is_ready) receive(&streams[index]);
+  }
+  printf("ready=1\n");
+  fflush(stdout);
+  while (read(0, buffer, sizeof buffer) > 0) {}
+}

@@ -1,0 +1,186 @@
+// Lockstep's side of `Peer`: Protocols/wire.md. Frames are understood by their first 24 bytes; the
+// rest is skipped, wherever a read ends.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "peers.h"
+#include "support.h"
+
+enum { welcome = 11, subscribed, snapshot, patch, acknowledgement, pong, goodbye = 21 };
+enum { frame_head = 24 };
+
+// MARK: Writing
+
+static size_t put_head(uint8_t *out, uint8_t major, uint64_t value) {
+  uint8_t top = (uint8_t)(major << 5);
+  int width = value < 24 ? 0 : value < 0x100 ? 1 : value < 0x10000 ? 2 : value >> 32 == 0 ? 4 : 8;
+  if (width == 0) {
+    out[0] = top | (uint8_t)value;
+    return 1;
+  }
+  out[0] = top | (uint8_t)(24 + __builtin_ctz((unsigned)width));
+  for (int place = width; place > 0; place--, value >>= 8) out[place] = (uint8_t)value;
+  return 1 + (size_t)width;
+}
+
+static size_t put_text(uint8_t *out, const char *text) {
+  size_t count = strlen(text), head = put_head(out, 3, count);
+  memcpy(out + head, text, count);
+  return head + count;
+}
+
+static size_t finish_frame(uint8_t *out, size_t end) {
+  uint32_t length = (uint32_t)(end - 4);
+  memcpy(out, &length, 4);
+  return end;
+}
+
+// The payload of `increment ["counter"]`, and of `increment ["entries", "e0000000", "value"]`.
+static const uint8_t increment_counter[] = "\x82\x03\x81\x67" "counter";
+static const uint8_t increment_entry[] =
+    "\x82\x03\x83\x67" "entries" "\x68" "e0000000" "\x65" "value";
+enum { entry_digits = 4 + 7 + 1 + 1 };
+
+static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
+  out[4] = 0x84;
+  out[5] = 4;
+  size_t at = 6 + put_head(out + 6, 0, number);
+  out[at++] = 0;
+  if (entry < 0) {
+    memcpy(out + at, increment_counter, sizeof increment_counter - 1);
+    return finish_frame(out, at + sizeof increment_counter - 1);
+  }
+  memcpy(out + at, increment_entry, sizeof increment_entry - 1);
+  uint8_t *digit = out + at + entry_digits + 7;
+  for (uint64_t rest = (uint64_t)entry; rest > 0; rest /= 10) *--digit = (uint8_t)('0' + rest % 10);
+  return finish_frame(out, at + sizeof increment_entry - 1);
+}
+
+static size_t publish(uint8_t *out, uint64_t number) { return action(out, number, -1); }
+
+size_t lockstep_ping(uint8_t *out, uint64_t value) {
+  out[4] = 0x82;
+  out[5] = 5;
+  return finish_frame(out, 6 + put_head(out + 6, 0, value));
+}
+
+// MARK: Reading
+
+static uint64_t take(const uint8_t *head, size_t *at) {
+  uint8_t information = head[*at] & 0x1f;
+  *at += 1;
+  if (information < 24) return information;
+  uint64_t value = 0;
+  for (int left = 1 << (information - 24); left > 0; left--) value = value << 8 | head[(*at)++];
+  return value;
+}
+
+static void take_patches(Stream *stream, const uint8_t *head, size_t at, uint64_t count) {
+  take(head, &at);
+  uint64_t from = take(head, &at);
+  // What lagged is told in one step; the next frame's base shows how long it was.
+  uint64_t next = stream->revision;
+  if (next != 0 && from > next) stream->coalesced += from - next;
+  stream->delivered += count;
+  stream->revision = from + count;
+}
+
+static void understand(Stream *stream, const uint8_t *head, uint64_t length) {
+  size_t at = 4;
+  uint64_t items = take(head, &at);
+  switch (take(head, &at)) {
+    case patch:
+      take_patches(stream, head, at, (items - 3) / 2);
+      break;
+    case acknowledgement:
+      take(head, &at);
+      stream->acknowledged = take(head, &at);
+      take(head, &at);
+      take(head, &at);
+      if (take(head, &at) == 4) fail("an action was rejected");
+      break;
+    case snapshot:
+      take(head, &at);
+      take(head, &at);
+      take(head, &at);
+      stream->snapshot += length;
+      if (head[at] == 0xf5) stream->is_ready = true;
+      break;
+    case pong: stream->pongs++; break;
+    case goodbye: fail("the daemon said goodbye: %.16s", head + 8);
+    default: break;
+  }
+}
+
+static void consume(Stream *stream, const uint8_t *bytes, size_t count) {
+  while (count > 0) {
+    if (stream->skip > 0) {
+      size_t skipped = stream->skip < count ? stream->skip : count;
+      stream->skip -= skipped;
+      bytes += skipped;
+      count -= skipped;
+      continue;
+    }
+    const uint8_t *head = bytes;
+    uint32_t length;
+    if (stream->held > 0 || count < frame_head) {
+      // Gather until the head is whole; what follows it may be taken along and given back.
+      size_t more = sizeof stream->head - stream->held;
+      if (more > count) more = count;
+      memcpy(stream->head + stream->held, bytes, more);
+      size_t total = stream->held + more;
+      if (total < 4) {
+        stream->held = total;
+        return;
+      }
+      memcpy(&length, stream->head, 4);
+      size_t needed = length + 4 < frame_head ? length + 4 : frame_head;
+      if (total < needed) {
+        stream->held = total;
+        return;
+      }
+      understand(stream, stream->head, length);
+      size_t of_frame = total < (size_t)length + 4 ? total : (size_t)length + 4;
+      bytes += of_frame - stream->held;
+      count -= of_frame - stream->held;
+      stream->held = 0;
+      stream->skip = (size_t)length + 4 - of_frame;
+      continue;
+    }
+    memcpy(&length, head, 4);
+    understand(stream, head, length);
+    size_t of_frame = count < (size_t)length + 4 ? count : (size_t)length + 4;
+    stream->skip = (size_t)length + 4 - of_frame;
+    bytes += of_frame;
+    count -= of_frame;
+  }
+}
+
+// MARK: Connecting
+
+static void open_actions(Stream *stream, const char *path) {
+  *stream = (Stream){.descriptor = connect_to(path)};
+  uint8_t out[64] = {[4] = 0x86, 1, 0x82, 1, 1};
+  size_t end = 9 + put_text(out + 9, "benchmark");
+  // The fingerprint of the document's schema, so that the welcome is short: null, null behind it.
+  memcpy(out + end, "\xf6\xf6\xf6", 3);
+  write_all(stream->descriptor, out, finish_frame(out, end + 3));
+}
+
+void lockstep_subscribe(Stream *stream, const char *member) {
+  uint8_t out[96] = {[4] = 0x84, 2, 1, 0x81};
+  size_t end = 8 + put_text(out + 8, member);
+  out[end] = 0xf6;
+  write_all(stream->descriptor, out, finish_frame(out, end + 1));
+}
+
+static void subscribe(Stream *stream, const char *path) {
+  open_actions(stream, path);
+  lockstep_subscribe(stream, "counter");
+}
+
+const Peer lockstep_peer = {
+  .name = "lockstep", .open_actions = open_actions, .action = action, .answers = consume,
+  .open_publisher = open_actions, .publish = publish, .subscribe = subscribe, .changes = consume,
+};

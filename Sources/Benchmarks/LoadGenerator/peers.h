@@ -1,0 +1,57 @@
+// What the load generator says to each kind of server, and how it understands the answers: by
+// precomputed bytes, and as little parsing as counting needs. The server is what is measured.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { longest_action = 128 };
+
+// What has come on a connection.
+typedef struct Stream {
+  int descriptor;
+  // The beginning of a frame, until it says what it is; then the bytes of it that are left to skip.
+  uint8_t head[32];
+  size_t held;
+  size_t skip;
+  // Bytes of greetings that are still to come (Redis, limit).
+  size_t greeting;
+  // Bytes of changes that have come but do not make a whole one (Redis, limit).
+  size_t remainder;
+  // Whether what was subscribed to is here.
+  bool is_ready;
+  uint64_t acknowledged;
+  // Changes that came each by itself, and those that came only as a part of a later one.
+  uint64_t delivered;
+  uint64_t coalesced;
+  // The revision that the next patch must be based on.
+  uint64_t revision;
+  uint64_t pongs;
+  // Bytes of snapshots.
+  uint64_t snapshot;
+} Stream;
+
+typedef struct Peer {
+  const char *name;
+  // Connect to send actions that are acknowledged.
+  void (*open_actions)(Stream *, const char *path);
+  // An action: raise the counter, or that of one of the entries if `entry` is not negative.
+  size_t (*action)(uint8_t *out, uint64_t number, int64_t entry);
+  // Understand what answers to actions have come.
+  void (*answers)(Stream *, const uint8_t *, size_t);
+  // Connect to send changes that go to subscribers.
+  void (*open_publisher)(Stream *, const char *path);
+  size_t (*publish)(uint8_t *out, uint64_t number);
+  // Connect to see the changes of the counter. Ready when `is_ready` is set by `changes`.
+  void (*subscribe)(Stream *, const char *path);
+  void (*changes)(Stream *, const uint8_t *, size_t);
+} Peer;
+
+extern const Peer lockstep_peer, redis_peer, limit_peer;
+
+const Peer *peer_named(const char *name);
+
+// Lockstep only.
+size_t lockstep_ping(uint8_t *out, uint64_t value);
+// Subscribe to the counter ("counter") or to all entries ("entries"), or to a path nobody changes.
+void lockstep_subscribe(Stream *, const char *member);

@@ -1,0 +1,71 @@
+// Redis over RESP2. The counter is raised by INCR and HINCRBY. A change goes to subscribers as what
+// a user of Redis would send: INCR, and PUBLISH with the new value, in one write. The value has a
+// fixed width, so messages are counted by their length.
+#include <stdio.h>
+#include <string.h>
+
+#include "peers.h"
+#include "support.h"
+
+#define MESSAGE "*3\r\n$7\r\nmessage\r\n$7\r\ncounter\r\n$12\r\n000000000000\r\n"
+#define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$7\r\ncounter\r\n:1\r\n"
+
+static void open_actions(Stream *stream, const char *path) {
+  *stream = (Stream){.descriptor = connect_to(path)};
+}
+
+static void put_digits(uint8_t *end, uint64_t value) {
+  for (; value > 0; value /= 10) *--end = (uint8_t)('0' + value % 10);
+}
+
+static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
+  (void)number;
+  static const char increment[] = "*2\r\n$4\r\nINCR\r\n$7\r\ncounter\r\n";
+  static const char in_entry[] =
+      "*4\r\n$7\r\nHINCRBY\r\n$8\r\ne0000000\r\n$5\r\nvalue\r\n$1\r\n1\r\n";
+  if (entry < 0) {
+    memcpy(out, increment, sizeof increment - 1);
+    return sizeof increment - 1;
+  }
+  memcpy(out, in_entry, sizeof in_entry - 1);
+  put_digits(out + 4 + 13 + 4 + 8, (uint64_t)entry);
+  return sizeof in_entry - 1;
+}
+
+static void answers(Stream *stream, const uint8_t *bytes, size_t count) {
+  if (bytes[0] == '-') fail("Redis said %.*s", (int)count, bytes);
+  uint64_t lines = 0;
+  for (size_t index = 0; index < count; index++) lines += bytes[index] == '\n';
+  stream->acknowledged += lines;
+}
+
+static size_t publish(uint8_t *out, uint64_t number) {
+  static const char both[] =
+      "*2\r\n$4\r\nINCR\r\n$7\r\ncounter\r\n"
+      "*3\r\n$7\r\nPUBLISH\r\n$7\r\ncounter\r\n$12\r\n000000000000\r\n";
+  memcpy(out, both, sizeof both - 1);
+  put_digits(out + sizeof both - 1 - 2, number);
+  return sizeof both - 1;
+}
+
+static void subscribe(Stream *stream, const char *path) {
+  open_actions(stream, path);
+  stream->greeting = sizeof SUBSCRIBED - 1;
+  static const char request[] = "*2\r\n$9\r\nSUBSCRIBE\r\n$7\r\ncounter\r\n";
+  write_all(stream->descriptor, request, sizeof request - 1);
+}
+
+static void changes(Stream *stream, const uint8_t *bytes, size_t count) {
+  (void)bytes;
+  size_t greeting = stream->greeting < count ? stream->greeting : count;
+  stream->greeting -= greeting;
+  stream->is_ready = stream->greeting == 0;
+  size_t total = stream->remainder + count - greeting;
+  stream->delivered += total / (sizeof MESSAGE - 1);
+  stream->remainder = total % (sizeof MESSAGE - 1);
+}
+
+const Peer redis_peer = {
+  .name = "redis", .open_actions = open_actions, .action = action, .answers = answers,
+  .open_publisher = open_actions, .publish = publish, .subscribe = subscribe, .changes = changes,
+};

@@ -1,0 +1,43 @@
+// The works; each prints its figures as `name=value` on one line.
+#pragma once
+#include "peers.h"
+
+// W1: change the counter, wait for the change.
+void roundtrip(const Peer *peer, const char *path, uint64_t count);
+
+typedef struct Pipelining {
+  uint64_t count;
+  uint64_t window;
+  // 0: the counter. Else that many entries, one of them at random for each action.
+  uint64_t entries;
+  // Actions a second, until the input ends; 0: as fast as the window lets, until all are done.
+  uint64_t rate;
+  // Lockstep: see the patches of all entries as well.
+  bool mirrors;
+  // The server's process, whose time is taken.
+  uint64_t server;
+} Pipelining;
+
+// W2, W8: pipelined actions.
+void pipeline(const Peer *peer, const char *path, Pipelining how);
+
+typedef struct FanOut {
+  uint64_t subscribers;
+  // Changes one at a time, then changes within a window; either may be 0.
+  uint64_t singles;
+  uint64_t count;
+  uint64_t window;
+  // The server's process, whose time is taken between the two.
+  uint64_t server;
+} FanOut;
+
+// W3: one writer, many subscribers in two processes.
+void fan_out(const Peer *peer, const char *path, FanOut how);
+
+// W8: the longest time that the daemon took to answer a ping, until the input ends, and at most so
+// many milliseconds.
+void pause_of_loop(const char *path, uint64_t milliseconds);
+// W8: how long a new mirror of all entries takes to have its snapshot, again and again.
+void join(const char *path, uint64_t times);
+// Hold connections that subscribe to something nobody changes, until the input ends.
+void idle(const char *path, uint64_t count);

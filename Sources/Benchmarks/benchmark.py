@@ -1,0 +1,448 @@
+"""The system benchmark: the same works done by three servers in turn, A B C A B C, in one run.
+
+Absolute figures of a virtual machine move by two times from run to run; what holds is the ratio
+of servers that took turns. So every figure is the median over rounds, with the least and the
+most, and every ratio is the median of the ratios within a round. Each server runs on the first
+core and its clients on the second, unless a row says otherwise.
+
+The servers: `limit` does the least that the work needs on the same sockets (limit-server);
+`lockstep` is the stock daemon; `redis` is Redis over a Unix socket without persistence, if it is
+installed. Scripts/benchmark builds and starts this.
+"""
+
+import argparse
+import collections
+import contextlib
+import datetime
+import json
+import os
+import platform
+import resource
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PEERS = ["limit", "lockstep", "redis"]
+CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]
+
+
+def run_on(cores):
+  """What a child does before it becomes another program: settle on its cores."""
+
+  def prepare():
+    os.sched_setaffinity(0, cores)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+  return prepare
+
+
+# MARK: Servers
+
+
+class Server:
+  """A running server, pinned to its core."""
+
+  def __init__(self, peer, folder, programs, entries=0):
+    self.peer = peer
+    self.entries = entries
+    self.socket = os.path.join(folder, f"{peer}-{entries}.sock")
+    start = time.monotonic()
+    self.process = subprocess.Popen(
+      self.command(programs, folder), stdout=subprocess.DEVNULL,
+      preexec_fn=run_on({SERVER_CORE}))
+    self.wait()
+    if peer == "redis" and entries:
+      self.fill()
+    self.ready = time.monotonic() - start
+
+  def command(self, programs, folder):
+    if self.peer == "limit":
+      return [programs["limit"], self.socket]
+    if self.peer == "redis":
+      return ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
+              "--appendonly", "no", "--dir", folder]
+    return [programs["lockstep"], "--socket", self.socket, "--log-level", "warning", "--load",
+            document(folder, self.entries)]
+
+  def wait(self):
+    for _ in range(6000):
+      with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.connect(self.socket)
+        return
+      if self.process.poll() is not None:
+        sys.exit(f"{self.peer} did not start")
+      time.sleep(0.01)
+    sys.exit(f"{self.peer} did not open its socket within a minute")
+
+  def fill(self):
+    """Give Redis the entries that Lockstep's document begins with."""
+    with socket.socket(socket.AF_UNIX) as client:
+      client.connect(self.socket)
+      for first in range(0, self.entries, 10_000):
+        last = min(first + 10_000, self.entries)
+        client.sendall("".join(
+          f"*6\r\n$4\r\nHSET\r\n$8\r\ne{n:07}\r\n$5\r\nvalue\r\n$1\r\n0\r\n"
+          f"$4\r\nname\r\n$13\r\nentry {n:07}\r\n" for n in range(first, last)).encode())
+        left = 4 * (last - first)
+        while left > 0:
+          left -= len(client.recv(left))
+
+  def pin(self, cores):
+    for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+      os.sched_setaffinity(int(thread), cores)
+
+  def stop(self):
+    self.process.terminate()
+    self.process.wait()
+
+
+def document(folder, entries):
+  """The JSON file that the daemon begins with."""
+  path = os.path.join(folder, f"{entries}.json")
+  with open(path, "w") as file:
+    todos = [{"title": f"todo number {n}", "done": False} for n in range(1000)]
+    file.write(f'{{"counter":0,"todos":{json.dumps(todos)},"entries":{{')
+    file.write(",".join(f'"e{n:07}":{{"value":0,"name":"entry {n:07}"}}' for n in range(entries)))
+    file.write("}}")
+  return path
+
+
+# MARK: Works
+
+
+class Load:
+  """Runs the load generator."""
+
+  def __init__(self, program):
+    self.program = program
+
+  def begin(self, work, server, cores=None, /, **options):
+    command = [self.program, work, server.peer, server.socket]
+    command += [f"{name}={value}" for name, value in options.items()]
+    return subprocess.Popen(
+      command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+      preexec_fn=run_on(cores or {CLIENT_CORE}))
+
+  def end(self, process):
+    output, _ = process.communicate(timeout=600)
+    if process.returncode != 0:
+      sys.exit(f"the load generator failed: {' '.join(process.args)}")
+    return {name: float(value) for name, value in (pair.split("=") for pair in output.split())}
+
+  def run(self, work, server, cores=None, /, **options):
+    return self.end(self.begin(work, server, cores, **options))
+
+
+def bytes_to_mirror(server):
+  """W5: the bytes that a mirror of the whole gets when one todo of 1,000 is done."""
+  if server.peer == "limit":
+    return 8
+  if server.peer == "redis":
+    return redis_bytes(server)
+  with client_of(server) as mirror, client_of(server) as writer:
+    send(mirror, bytes.fromhex("8601820101616df6f6f6"))
+    send(mirror, bytes.fromhex("84020180f6"))
+    message = b""
+    while message[1:2] != b"\x0d" or b"\xf5" not in message[2:12]:
+      message = receive(mirror)
+    send(writer, bytes.fromhex("86018201016177f6f6f6"))
+    send(writer, b"\x84\x04\x01\x00\x83\x00\x83\x65todos\x18\x2a\x64done\xf5")
+    message = receive(mirror)
+    assert message[1] == 14 and b"done\xf5" in message, message.hex()
+    return 4 + len(message)
+
+
+def redis_bytes(server):
+  """The same change as a JSON Patch, published."""
+  with client_of(server) as mirror, client_of(server) as writer:
+    mirror.sendall(b"SUBSCRIBE todos\r\n")
+    mirror.recv(4096)
+    patch = b'[{"op":"replace","path":"/todos/42/done","value":true}]'
+    writer.sendall(b"*3\r\n$7\r\nPUBLISH\r\n$5\r\ntodos\r\n$%d\r\n%s\r\n" % (len(patch), patch))
+    return len(mirror.recv(4096))
+
+
+def client_of(server):
+  client = socket.socket(socket.AF_UNIX)
+  client.connect(server.socket)
+  return client
+
+
+def send(client, message):
+  client.sendall(struct.pack("<I", len(message)) + message)
+
+
+def receive(client):
+  length, = struct.unpack("<I", client.recv(4, socket.MSG_WAITALL))
+  return client.recv(length, socket.MSG_WAITALL)
+
+
+# MARK: Figures
+
+
+class Figures:
+  """What was measured: values by row and peer, one for each round."""
+
+  def __init__(self):
+    self.rows = collections.OrderedDict()
+
+  def note(self, work, row, unit, peer, value, better="less"):
+    key = (work, row, unit, better)
+    self.rows.setdefault(key, collections.defaultdict(list))[peer].append(value)
+
+  def lines(self, peers):
+    for (work, row, unit, better), values in self.rows.items():
+      cells = [cell(values.get(peer)) for peer in peers]
+      ratios = [ratio(values, other) for other in peers if other != "lockstep"]
+      yield [work, f"{row}, {unit}", "▲" if better == "more" else "▼", *cells, *ratios]
+
+
+def cell(values):
+  if not values:
+    return "–"
+  middle = figure(statistics.median(values))
+  return middle if min(values) == max(values) else \
+    f"{middle} ({figure(min(values))} … {figure(max(values))})"
+
+
+def figure(value):
+  if value >= 1000:
+    return f"{value:,.0f}"
+  return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def ratio(values, other):
+  pairs = list(zip(values.get("lockstep", []), values.get(other, [])))
+  if not pairs or any(b == 0 for _, b in pairs):
+    return "–"
+  return f"{figure(statistics.median(a / b for a, b in pairs))}×"
+
+
+# MARK: The plan
+
+
+class Benchmark:
+  def __init__(self, options, folder):
+    self.quick = options.quick
+    self.works = options.works
+    self.folder = folder
+    self.rounds = options.rounds or (3 if options.quick else 5)
+    self.programs = {"limit": options.limit_server, "lockstep": options.lockstepd}
+    self.load = Load(options.load_generator)
+    self.peers = [p for p in PEERS if p != "redis" or shutil.which("redis-server")]
+    self.figures = Figures()
+
+  def count(self, full, quick):
+    """A count, or a list of cases, for this mode."""
+    return quick if self.quick else full
+
+  def run(self):
+    servers = [Server(peer, self.folder, self.programs) for peer in self.peers]
+    try:
+      for work, measure in [("W1", self.w1), ("W2", self.w2), ("W3", self.w3), ("W5", self.w5)]:
+        if work in self.works:
+          self.say(work)
+          measure(servers)
+    finally:
+      for server in servers:
+        server.stop()
+    sizes = self.count([1_000, 100_000, 1_000_000], [1_000, 1_000_000])
+    for entries in sizes:
+      if "W8" in self.works or "W2" in self.works and entries == sizes[-1]:
+        self.with_entries(entries, entries == sizes[-1])
+
+  def say(self, text):
+    print(f"{datetime.datetime.now():%H:%M:%S} {text}", file=sys.stderr, flush=True)
+
+  def w1(self, servers):
+    for _ in range(self.rounds):
+      for place, core in [("one core", SERVER_CORE), ("two cores", CLIENT_CORE)]:
+        for server in servers:
+          result = self.load.run(
+            "roundtrip", server, {core}, count=self.count(50_000, 3_000))
+          for name in ["p50", "p99", "p999"]:
+            self.figures.note(
+              "W1", f"round trip, {place}, {name}", "µs", server.peer, result[f"us_{name}"])
+
+  def w2(self, servers):
+    for turn in range(self.rounds):
+      for window in self.count([100, 1_000, 10_000], [100, 10_000]):
+        for server in servers:
+          self.pipeline("W2", f"W = {window:,}", server, window)
+      if turn == 0 or not self.quick:
+        self.idle(servers)
+
+  def idle(self, servers):
+    """Nothing may cost more because many others are connected."""
+    for server in servers:
+      if server.peer != "lockstep":
+        continue
+      crowd = self.load.begin("idle", server, connections=1_000)
+      crowd.stdout.readline()
+      self.pipeline("W2", "W = 10,000 beside 1,000 idle mirrors", server, 10_000)
+      crowd.communicate()
+
+  def pipeline(self, work, row, server, window, entries=0, **options):
+    # Long enough that the clock is no matter; the limit is many times faster.
+    scale = 20 if server.peer == "limit" and window > 100 else 1
+    result = self.load.run(
+      "pipeline", server, window=window, count=scale * self.count(1_000_000, 100_000),
+      entries=entries, server=server.process.pid, **options)
+    self.figures.note(work, row, "M actions/s", server.peer, result["rate"] / 1e6, "more")
+    self.figures.note(work, row, "server µs an action", server.peer, result["cpu_us"])
+
+  def w3(self, servers):
+    for _ in range(self.rounds):
+      for subscribers in self.count([1, 10, 100, 1_000], [1, 100, 1_000]):
+        for server in servers:
+          result = self.load.run(
+            "fanout", server, subscribers=subscribers,
+            singles=self.count(10_000, 2_000) // max(10, subscribers),
+            count=self.count(2_000_000, 400_000) // max(20, subscribers),
+            server=server.process.pid)
+          row = f"N = {subscribers:,}"
+          note = lambda *values: self.figures.note("W3", *values)
+          note(f"{row}, one change, to the last p50", "µs", server.peer, result["last_p50"])
+          note(f"{row}, one change", "server µs a delivery", server.peer, result["single_cpu_us"])
+          note(f"{row}, window 256", "M deliveries/s", server.peer, result["delivered"] / 1e6,
+               "more")
+          note(f"{row}, window 256", "server µs a delivery", server.peer, result["cpu_us"])
+          if server.peer == "lockstep":
+            assert result["coalesced"] == 0, "the subscribers were too slow to count"
+
+  def w5(self, servers):
+    for server in servers:
+      self.figures.note(
+        "W5", "todos[42].done of 1,000", "bytes to a mirror", server.peer, bytes_to_mirror(server))
+
+  def with_entries(self, entries, also_w2):
+    self.say(f"{entries:,} entries")
+    servers = [Server(peer, self.folder, self.programs, entries) for peer in self.peers]
+    try:
+      if also_w2 and "W2" in self.works:
+        for _ in range(self.rounds):
+          for window in self.count([100, 1_000, 10_000], [1_000]):
+            for server in servers:
+              self.pipeline(
+                "W2", f"one of {entries:,} entries, W = {window:,}", server, window, entries)
+      if "W8" in self.works:
+        self.w8(servers, entries)
+    finally:
+      for server in servers:
+        server.stop()
+
+  def w8(self, servers, entries):
+    for _ in range(self.rounds):
+      for server in servers:
+        self.pipeline(
+          "W8", f"{entries:,} entries, change and patch", server, 1_000, entries, mirrors=1)
+      for server in servers:
+        if server.peer == "lockstep":
+          self.pauses(server, entries)
+
+  def pauses(self, server, entries):
+    """How long a ping waits while 10,000 changes a second go by. The daemon may use every core,
+    since a snapshot is encoded beside the loop; nobody else sees the entries, so none is cached."""
+    server.pin(set(CORES))
+    for what in ["changes only", "a mirror joins"]:
+      changes = self.load.begin(
+        "pipeline", server, set(CORES), window=1_000, entries=entries, rate=10_000,
+        count=1 << 40)
+      time.sleep(0.1)
+      pinger = self.load.begin("pause", server, set(CORES), milliseconds=20_000)
+      if what == "changes only":
+        time.sleep(self.count(1, 0.3))
+      else:
+        joined = self.load.run("join", server, set(CORES), times=1)
+      result = self.load.end(pinger)
+      if what == "a mirror joins":
+        self.figures.note(
+          "W8", f"{entries:,} entries, a mirror has its snapshot", "ms", server.peer,
+          joined["join_max"] / 1000)
+      self.load.end(changes)
+      row = f"{entries:,} entries, {what}, a ping waits"
+      self.figures.note("W8", f"{row} p99", "µs", server.peer, result["ping_p99"])
+      self.figures.note("W8", f"{row} at most", "µs", server.peer, result["ping_max"])
+    server.pin({SERVER_CORE})
+
+
+# MARK: The report
+
+
+def processor():
+  with open("/proc/cpuinfo") as file:
+    names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+  return names[0] if names else platform.machine()
+
+
+def conditions(benchmark, load_before):
+  version = "not installed"
+  if "redis" in benchmark.peers:
+    said = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout
+    version = next((w[2:] for w in said.split() if w.startswith("v=")), said)
+  loads = f"{load_before:.1f} before, {os.getloadavg()[0]:.1f} after"
+  return [
+    f"{datetime.date.today()}, {processor()}, {len(CORES)} cores, Linux {platform.release()}",
+    f"server on core {SERVER_CORE}, clients on core {CLIENT_CORE}; Redis {version}; "
+    f"load average {loads}",
+    f"{'quick' if benchmark.quick else 'full'}, {benchmark.rounds} rounds: "
+    "median (least … most); ▲ more is better, ▼ less is better; "
+    "ratios are Lockstep's figure to the other's, the median over the rounds",
+  ]
+
+
+def table(benchmark):
+  names = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis"}
+  head = ["", "", "", *(names[p] for p in benchmark.peers)]
+  head += [f"to {names[p]}" for p in benchmark.peers if p != "lockstep"]
+  return head, list(benchmark.figures.lines(benchmark.peers))
+
+
+def plain(head, lines):
+  widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
+  for row in [head, *lines]:
+    yield "  ".join(
+      text.ljust(width) if column < 3 else text.rjust(width)
+      for column, (text, width) in enumerate(zip(row, widths))).rstrip()
+
+
+def markdown(about, head, lines):
+  yield from (f"{line}  " for line in about)
+  yield ""
+  yield "| " + " | ".join(head) + " |"
+  yield "| --- | --- | --- |" + " ---: |" * (len(head) - 3)
+  yield from ("| " + " | ".join(row) + " |" for row in lines)
+
+
+def main():
+  parser = argparse.ArgumentParser(
+    prog="Scripts/benchmark", description="Lockstep beside the limit and Redis, in one run.")
+  parser.add_argument("--quick", action="store_true", help="less than a minute, and rougher")
+  parser.add_argument("--rounds", type=int, help="how often each figure is taken")
+  parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
+  parser.add_argument(
+    "works", nargs="*", default=["W1", "W2", "W3", "W5", "W8"], help="default: all")
+  for program in ["limit-server", "load-generator", "lockstepd"]:
+    parser.add_argument(f"--{program}", required=True, help=argparse.SUPPRESS)
+  options = parser.parse_args()
+  load_before = os.getloadavg()[0]
+  with tempfile.TemporaryDirectory(prefix="lockstep-benchmark-") as folder:
+    benchmark = Benchmark(options, folder)
+    benchmark.run()
+  about = conditions(benchmark, load_before)
+  head, lines = table(benchmark)
+  print("\n".join([*about, "", *plain(head, lines)]))
+  if options.markdown:
+    with open(options.markdown, "w") as file:
+      file.write("\n".join(markdown(about, head, lines)) + "\n")
+
+
+if __name__ == "__main__":
+  main()
