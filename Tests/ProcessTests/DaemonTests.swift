@@ -1,0 +1,338 @@
+import Documents
+import Foundation
+import LockstepClient
+import TestClient
+import Testing
+import Values
+import Wire
+
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct DaemonTests {
+  /// Start a daemon that must fail, and return what it said.
+  private func refusal(_ arguments: [String], code: Int32 = 1) async throws -> String {
+    let daemon = try ChildProcess(Binaries.daemon, arguments)
+    let ending = try await daemon.end()
+    #expect(ending == .exit(code), "\(daemon.output)")
+    return daemon.output.joined(separator: "\n")
+  }
+
+  // MARK: The socket
+
+  @Test func `a second daemon on a socket names the pid of the first`() async throws {
+    try await withDaemon { served in
+      let said = try await refusal(["--socket", served.socket])
+      #expect(said.contains("pid \(served.daemon.pid)"))
+      #expect(said.contains(served.socket))
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.set(["a"], 1))
+    }
+  }
+
+  @Test func `of ten daemons that start at once on a stale socket one serves`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let dead = try await startDaemon(socket)
+      try await dead.kill()
+      let daemons = try (0..<10).map { _ in
+        try ChildProcess(Binaries.daemon, ["--socket", socket])
+      }
+      defer { for daemon in daemons { daemon.signal(SIGKILL) } }
+      try await eventually("one serves, the others refuse") {
+        daemons.count { $0.output.contains { $0.contains(" serving ") } } == 1
+          && daemons.count { $0.output.contains { $0.contains("already") } } == 9
+      }
+      let mirror = try await MirrorStore<Value>.connect(.init(socket: socket, label: "test"))
+      try await mirror.send(DocumentAction.set(["a"], 1))
+      mirror.close()
+      for daemon in daemons { try await daemon.kill() }
+    }
+  }
+
+  @Test func `the socket of a killed daemon is taken over`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let first = try await startDaemon(socket)
+      try await first.kill()
+      #expect(FileManager.default.fileExists(atPath: socket))
+      let second = try await startDaemon(socket)
+      second.signal(SIGTERM)
+      #expect(try await second.end() == .exit(0))
+    }
+  }
+
+  @Test func `the socket of another program is left alone`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let proxy = try CuttingProxy(at: socket, to: folder + "/nowhere", seed: 1)
+      defer { proxy.close() }
+      let said = try await refusal(["--socket", socket])
+      #expect(said.contains("pid \(getpid())"))
+      #expect(FileManager.default.fileExists(atPath: socket))
+    }
+  }
+
+  @Test func `a path that is too long is an error that says how long it may be`() async throws {
+    try await withFolder { folder in
+      let path = folder + "/" + String(repeating: "s", count: 108 - folder.utf8.count - 1)
+      #expect(path.utf8.count == 108)
+      let said = try await refusal(["--socket", path])
+      #expect(said.contains("108 bytes"))
+      #expect(said.contains("107"))
+      let longest = String(path.dropLast())
+      let daemon = try await startDaemon(longest)
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+    }
+  }
+
+  @Test func `a file that is no socket is an error and stays`() async throws {
+    try await withFolder { folder in
+      let path = folder + "/file"
+      try "precious".write(toFile: path, atomically: false, encoding: .utf8)
+      let said = try await refusal(["--socket", path])
+      #expect(said.contains("not a socket"))
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
+    }
+  }
+
+  @Test func `a directory that is missing is an error that says so`() async throws {
+    try await withFolder { folder in
+      let said = try await refusal(["--socket", folder + "/missing/socket"])
+      #expect(said.contains("No such file or directory"))
+      #expect(said.contains(folder + "/missing/socket"))
+    }
+  }
+
+  @Test(arguments: [("600", 0o600), ("0660", 0o660), ("777", 0o777), ("0", 0)])
+  func `the socket has the mode that was asked for`(mode: String, bits: Int) async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket, ["--mode", mode])
+      var status = stat()
+      #expect(lstat(socket, &status) == 0)
+      #expect(Int(status.st_mode) & 0o7777 == bits)
+      try await daemon.kill()
+    }
+  }
+
+  @Test func `the socket is only its owner's unless said otherwise`() async throws {
+    try await withDaemon { served in
+      var status = stat()
+      #expect(lstat(served.socket, &status) == 0)
+      #expect(Int(status.st_mode) & 0o7777 == 0o600)
+    }
+  }
+
+  @Test(arguments: [
+    ["--mode", "9"], ["--mode", "1777"], ["--limit", "nonsense=1"], ["--limit", "window"],
+    ["--limit", "window=-1"], ["--log-form", "xml"], ["--log-level", "loud"], ["--unknown"],
+  ])
+  func `a wrong command line is an error of its own`(arguments: [String]) async throws {
+    let said = try await refusal(arguments, code: 64)
+    #expect(said.contains(arguments.last ?? ""))
+  }
+
+  // MARK: Loading
+
+  @Test func `a document is loaded from a file`() async throws {
+    try await withFolder { folder in
+      let file = folder + "/file.json"
+      let text = #"{"a": [1, 2.5, 18446744073709551615, -9223372036854775808], "é": null}"#
+      try text.write(toFile: file, atomically: false, encoding: .utf8)
+      let daemon = try await startDaemon(folder + "/socket", ["--load", file])
+      defer { daemon.signal(SIGKILL) }
+      let mirror = try await MirrorStore<Value>.connect(
+        .init(socket: folder + "/socket", label: "test"))
+      let expected: Value = [
+        "a": [1, .double(2.5), Value(UInt64.max), .integer(.min)], "é": .null,
+      ]
+      #expect(mirror.state?.isSame(as: expected) == true)
+      mirror.close()
+      try await daemon.kill()
+    }
+  }
+
+  @Test(arguments: [
+    ("{\n  \"a\": tru\n}", "line 2, column"), ("", "line 1, column 1"),
+    ("{\"a\": 1, \"a\": 2}", "\"a\""), ("[1, 2", "line 1, column 6"),
+    ("{} {}", "line 1, column 4"), ("18446744073709551616e999", "line 1, column"),
+  ])
+  func `a file that is no JSON is an error with its place`(
+    text: String, place: String
+  ) async throws {
+    try await withFolder { folder in
+      let file = folder + "/bad.json"
+      try text.write(toFile: file, atomically: false, encoding: .utf8)
+      let said = try await refusal(["--socket", folder + "/socket", "--load", file])
+      #expect(said.contains(file))
+      #expect(said.contains(place))
+      #expect(!FileManager.default.fileExists(atPath: folder + "/socket"))
+    }
+  }
+
+  @Test func `a file that is missing or a directory is an error that names it`() async throws {
+    try await withFolder { folder in
+      for file in [folder + "/missing.json", folder] {
+        let said = try await refusal(["--socket", folder + "/socket", "--load", file])
+        #expect(said.contains(file))
+      }
+    }
+  }
+
+  // MARK: Stopping
+
+  @Test(arguments: [SIGTERM, SIGINT])
+  func `a signal stops the daemon, which tells every client first`(signal: Int32) async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let goodbyes = try await blocking {
+        let clients = try (0..<5).map { number in
+          let client = try RawClient(path: socket)
+          // One has not even said hello.
+          if number > 0 { try client.greet() }
+          if number > 1 { try client.send(.subscribe(subscription: 1, .root, nil)) }
+          if number > 2 { try client.act(1, .increment(["n"], by: 1)) }
+          return client
+        }
+        _ = try clients[4].acknowledgements(through: 1)
+        daemon.signal(signal)
+        return try clients.map { try $0.goodbye() }
+      }
+      for goodbye in goodbyes {
+        #expect(goodbye?.code == .stopping)
+        #expect(goodbye?.retryAfter != nil)
+      }
+      #expect(try await daemon.end() == .exit(0))
+      #expect(!FileManager.default.fileExists(atPath: socket))
+    }
+  }
+
+  @Test func `a stopped client does not keep the daemon from stopping`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: daemon)
+      let client = try await served.client("sleeper")
+      client.signal(SIGSTOP)
+      let mirror = try await served.mirror(of: ["nothing"])
+      let text = String(repeating: "x", count: 1 << 20)
+      for number in 0..<3 {
+        try await mirror.send(DocumentAction.set([.text("k\(number)")], .text(text)))
+      }
+      let report = try await mirror.report("clients").elements.first { $0["label"] == "sleeper" }
+      #expect(report?["lagBytes"]?.number ?? 0 > 0)
+      let start = ContinuousClock.now
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+      #expect(ContinuousClock.now - start < .seconds(8))
+      mirror.close()
+      try await client.kill()
+    }
+  }
+
+  @Test func `a second signal stops the daemon at once`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: daemon)
+      let client = try await served.client("sleeper")
+      client.signal(SIGSTOP)
+      let mirror = try await served.mirror(of: ["nothing"])
+      let text = String(repeating: "x", count: 1 << 20)
+      try await mirror.send(DocumentAction.set(["k"], .text(text)))
+      mirror.close()
+      daemon.signal(SIGTERM)
+      try await daemon.line(with: "stopping")
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+      try await client.kill()
+    }
+  }
+
+  @Test func `what was sent before the daemon stops is acknowledged before its goodbye`()
+    async throws
+  {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let (acknowledged, goodbye) = try await blocking {
+        let client = try RawClient(path: socket)
+        try client.greet()
+        daemon.signal(SIGSTOP)
+        for number in 1...100 as ClosedRange<UInt64> {
+          try client.act(number, .increment(["n"], by: 1))
+        }
+        daemon.signal(SIGTERM)
+        daemon.signal(SIGCONT)
+        var acknowledged: UInt64 = 0
+        var goodbye: Goodbye?
+        while let message = try client.receive() {
+          if case .acknowledgement(let acknowledgement) = message {
+            #expect(goodbye == nil)
+            acknowledged = acknowledgement.last
+          }
+          if case .goodbye(let last) = message { goodbye = last }
+        }
+        return (acknowledged, goodbye)
+      }
+      // Both were there when it woke: all is done, or nothing.
+      #expect(acknowledged == 100 || acknowledged == 0)
+      #expect(goodbye?.code == .stopping)
+      #expect(try await daemon.end() == .exit(0))
+    }
+  }
+
+  // MARK: Logs
+
+  @Test func `each form of the log is what it says`() async throws {
+    for form in ["text", "json", "journal"] {
+      try await withFolder { folder in
+        let socket = folder + "/socket"
+        let daemon = try await startDaemon(
+          socket, ["--log-form", form, "--log-level", "debug"])
+        defer { daemon.signal(SIGKILL) }
+        try await blocking {
+          let client = try RawClient(path: socket)
+          try client.greet(label: "a \"label\"\n<3>with = \\ é")
+          try client.send([1, 0, 0, 0, 0xff])
+          _ = try client.goodbye()
+        }
+        try await daemon.line(with: "malformed")
+        daemon.signal(SIGTERM)
+        try await daemon.end()
+        #expect(daemon.output.count >= 4)
+        for line in daemon.output { #expect(try isWellFormed(line, form), "\(line)") }
+      }
+    }
+  }
+
+  private func isWellFormed(_ line: String, _ form: String) throws -> Bool {
+    switch form {
+    case "json":
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
+      return object?["level"] != nil && object?["message"] != nil && object?["time"] != nil
+    case "journal":
+      return line.prefixMatch(of: /<[2-7]>[a-z]/) != nil
+    default:
+      return line.prefixMatch(
+        of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (debug|info|notice|warning) [a-z]/) != nil
+    }
+  }
+
+  @Test func `the level of the log is kept`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try ChildProcess(
+        Binaries.daemon, ["--socket", socket, "--log-level", "error"])
+      try await eventually("it serves") { (try? RawClient(path: socket)) != nil }
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+      #expect(daemon.output == [])
+    }
+  }
+}

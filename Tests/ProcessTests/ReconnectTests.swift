@@ -1,0 +1,197 @@
+import Documents
+import Foundation
+import LockstepClient
+import Sessions
+import Testing
+import Values
+import Wire
+
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct ReconnectTests {
+  @Test func `mirrors of a daemon that was killed are stale, then live with its next one`()
+    async throws
+  {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let first = try await startDaemon(socket)
+      defer { first.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: first)
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.set(["before"], true))
+      let epoch = try #require(mirror.position?.epoch)
+
+      try await first.kill()
+      try await eventually("the mirror is stale") {
+        if case .stale = mirror.connection { true } else { false }
+      }
+      #expect(mirror.value("/before") == true, "a stale mirror still shows what was")
+      mirror.post(DocumentAction.set(["meanwhile"], true))
+
+      let second = try await startDaemon(socket)
+      defer { second.signal(SIGKILL) }
+      try await mirror.send(DocumentAction.set(["after"], true))
+      #expect(mirror.connection == .live)
+      #expect(mirror.position?.epoch != epoch)
+      #expect(mirror.counters.snapshots == 2)
+      #expect(mirror.state?.isSame(as: ["meanwhile": true, "after": true]) == true)
+      let (ours, theirs) = try await mirror.bothDigests()
+      #expect(ours == theirs)
+      mirror.close()
+      try await second.kill()
+    }
+  }
+
+  @Test func `a daemon's death leaves sent actions unknown and does the others once`() async throws
+  {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let first = try await startDaemon(socket)
+      defer { first.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: first)
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.increment(["n"], by: 1))
+
+      // A stopped daemon gets bytes and does nothing with them.
+      first.signal(SIGSTOP)
+      async let sent = Self.outcome(of: mirror)
+      try await eventually("the action is on its way") { mirror.unacknowledged == 1 }
+      try await Task.sleep(for: .milliseconds(50))
+      try await first.kill()
+      try await eventually("the mirror is stale") {
+        if case .stale = mirror.connection { true } else { false }
+      }
+      // Never sent: there is nobody to send it to.
+      async let unsent = Self.outcome(of: mirror)
+      try await eventually("both wait") { mirror.unacknowledged == 2 }
+
+      let second = try await startDaemon(socket)
+      defer { second.signal(SIGKILL) }
+      #expect(await sent == "outcomeUnknown")
+      #expect(await unsent == "reduced")
+      #expect(mirror.value("/n") == 1)
+      mirror.close()
+      try await second.kill()
+    }
+  }
+
+  private static func outcome(of mirror: MirrorStore<Value>) async -> String {
+    do {
+      return "\(try await mirror.send(DocumentAction.increment(["n"], by: 1)).outcome)"
+    } catch ClientError.outcomeUnknown {
+      return "outcomeUnknown"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test func `a client told that the daemon stops comes back when it does`()
+    async throws
+  {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let first = try await startDaemon(socket)
+      defer { first.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: first)
+      let client = try await served.client("returns")
+      first.signal(SIGTERM)
+      #expect(try await first.end() == .exit(0))
+      let second = try await startDaemon(socket)
+      defer { second.signal(SIGKILL) }
+      client.write("increment /n 3")
+      try await client.line("done")
+      try await client.kill()
+      try await second.kill()
+    }
+  }
+
+  @Test func `a client that waits for its daemon is served when it comes`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      var options = MirrorStore<Value>.Options(socket: socket, label: "early")
+      options.waitsForDaemon = true
+      let mirror = try MirrorStore<Value>.open(options)
+      mirror.post(DocumentAction.set(["early"], true))
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      try await mirror.reached(revision: 1)
+      #expect(mirror.value("/early") == true)
+      mirror.close()
+      try await daemon.kill()
+    }
+  }
+
+  @Test func `a client without a daemon is told so at once`() async throws {
+    try await withFolder { folder in
+      let options = MirrorStore<Value>.Options(socket: folder + "/socket", label: "test")
+      let error = await #expect(throws: ClientError.self) {
+        try await MirrorStore<Value>.connect(options)
+      }
+      #expect(error?.description.contains("Is lockstepd running?") == true)
+    }
+  }
+
+  @Test func `a mirror that nobody refers to any more leaves the daemon`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: socket, daemon: daemon)
+      let watcher = try await served.mirror()
+      var mirror: MirrorStore<Value>? = try await served.mirror()
+      try await mirror?.send(DocumentAction.set(["a"], 1))
+      #expect(try await watcher.report("clients").elements.count == 2)
+      mirror = nil
+      try await eventually("the daemon serves one client", within: .seconds(5)) {
+        try await watcher.report("clients").elements.count == 1
+      }
+      try await daemon.kill()
+    }
+  }
+
+  @Test func `an idle client is told where it stands, and stays connected`() async throws {
+    try await withDaemon(["--limit", "bookmarkIntervalMs=1500"]) { served in
+      let idle = try await served.mirror(of: ["nothing"])
+      #expect(idle.welcome?.limits.first { $0.name == "bookmarkIntervalMs" }?.value == 1500)
+      let writer = try await served.mirror()
+      try await writer.send(DocumentAction.set(["a"], 1))
+      try await idle.reached(revision: 1)
+      #expect(idle.state == nil)
+      // Several ticks of both sides later it is still the same connection.
+      try await Task.sleep(for: .seconds(4))
+      #expect(try await writer.report("status")["connections"] == 2)
+      #expect(idle.connection == .live)
+    }
+  }
+
+  @Test func `a client that was stopped longer than daemons may be silent keeps its connection`()
+    async throws
+  {
+    try await withDaemon(["--limit", "bookmarkIntervalMs=1000"]) { served in
+      let writer = try await served.mirror()
+      let client = try await served.client("sleeper")
+      client.signal(SIGSTOP)
+      // Four intervals without a word, and it would take the daemon for dead.
+      try await Task.sleep(for: .milliseconds(5500))
+      try await writer.send(DocumentAction.set(["a"], 1))
+      client.signal(SIGCONT)
+      client.write("reached 1")
+      try await client.line("done")
+      #expect(try await writer.report("status")["connections"] == 2)
+      client.signal(SIGKILL)
+    }
+  }
+
+  @Test func `two mirrors of one path on one connection are one too many`() async throws {
+    try await withDaemon { served in
+      let first = try await served.mirror(of: ["a"])
+      let second = first.mirror(of: ["a"])
+      for _ in 0..<2 {
+        // Asked again, it knows: nobody waits for what never comes.
+        await #expect(throws: ClientError.self) { try await second.reached(revision: 0) }
+      }
+      let other = first.mirror(of: ["b"])
+      try await other.send(DocumentAction.set(["b"], 7))
+      #expect(other.state?.isSame(as: 7) == true)
+    }
+  }
+}
