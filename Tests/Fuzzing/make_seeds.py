@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Write the inputs that fuzzing begins with: make_seeds.py VECTORS FOLDER.
+
+They are the vectors of the protocol in the forms that the targets read (see their comments)."""
+
+import hashlib
+import json
+import pathlib
+import struct
+import sys
+
+
+def head(major, argument):
+    for width, form, information in ((1, "", 0), (1, "B", 24), (2, "H", 25), (4, "I", 26)):
+        if not form and argument < 24:
+            return bytes([major << 5 | argument])
+        if form and argument < 1 << 8 * width:
+            return bytes([major << 5 | information]) + struct.pack(">" + form, argument)
+    return bytes([major << 5 | 27]) + struct.pack(">Q", argument)
+
+
+def encode(value):
+    """The CBOR of a value in the notation of the vectors."""
+    if value is None:
+        return b"\xf6"
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if isinstance(value, int):
+        return head(0, value) if value >= 0 else head(1, -1 - value)
+    if isinstance(value, float):
+        return b"\xfb" + struct.pack(">d", value)
+    if isinstance(value, str):
+        text = value.encode()
+        return head(3, len(text)) + text
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(encode, value))
+    if "$double" in value:
+        return encode(float(value["$double"]))
+    if "$bytes" in value:
+        data = bytes.fromhex(value["$bytes"])
+        return head(2, len(data)) + data
+    if "$undefined" in value:
+        return b"\xf7"
+    pairs = value["$map"] if "$map" in value else value.items()
+    return head(5, len(pairs)) + b"".join(encode(key) + encode(item) for key, item in pairs)
+
+
+def chunks(kind, data):
+    """Steps that hand on data in chunks, which are of up to 255 bytes."""
+    return b"".join(
+        bytes([kind, len(data[at : at + 255])]) + data[at : at + 255]
+        for at in range(0, len(data), 255)
+    )
+
+
+def framed(data):
+    return struct.pack("<I", len(data)) + data
+
+
+DOCUMENT = {"a": {"b": [1, 2, {"c": None}]}, "lamp": {"on": True, "level": 80}, "n": 1.5}
+ACTIONS = [
+    {"set": {"path": "/a", "value": 1}},
+    {"merge": {"path": "", "value": {"a": None, "b": {"c": 1}}}},
+    {"remove": {"path": "/a/b/0"}},
+    {"increment": {"path": "/n"}},
+    {"increment": {"path": "/n", "by": -3}},
+    {"append": {"path": "/a/b", "value": {"$bytes": "aGk="}}},
+    {"insert": {"path": "/a/b/1", "value": "x"}},
+    {"move": {"from": "/a", "path": "/b", "to": "/b"}},
+    {"copy": {"from": "/a", "to": "/b"}},
+    {"test": {"path": ["a", "b", 0], "value": 1}},
+    {"transaction": {"actions": [{"remove": {"path": "/a"}}, {"increment": "/n"}]}},
+    {"transaction": [{"replace": {"path": "/a", "value": {"$double": "NaN"}}}]},
+]
+PATCH = [
+    {"op": "add", "path": "/a/-", "value": 1},
+    {"op": "remove", "path": "/a"},
+    {"op": "replace", "path": "/a~1b/~0", "value": {"b": [True]}},
+    {"op": "move", "from": "/a", "path": "/b"},
+    {"op": "copy", "from": "", "path": "/b"},
+    {"op": "test", "path": "/a", "value": None},
+]
+SCHEMA = {
+    "state": ["type", "S"],
+    "types": {
+        "S": ["struct", [[1, "name", "text"], [2, "lamps", ["map", "int", ["optional", "bool"]]]]],
+        "A": ["enum", [[0, "reset", []], [1, "todo", [[1, "_0", ["type", "A"]]]],
+                       [2, "size", [[1, "", "int"], [2, "", "double"]]],
+                       [3, "put", [[1, "at", "path"], [2, "data", "bytes"],
+                                   [3, "s", ["type", "S"]]]]]],
+    },
+    "action": ["type", "A"],
+}
+TYPED = ["reset", {"todo": {"todo": "reset"}}, {"size": [1, 2.5]},
+         {"put": {"at": "/a", "data": "aGk=", "s": {"name": "x", "lamps": {"1": True, "2": None}}}}]
+
+
+def main(vectors, folder):
+    seeds = {}
+
+    def add(target, data):
+        seeds.setdefault(target, set()).add(bytes(data))
+
+    def read(name):
+        file = vectors / name
+        return json.loads(file.read_text())["vectors"] if file.exists() else []
+
+    values = [DOCUMENT, [], {}, list(range(80)), {f"k{i}": i for i in range(60)}]
+    values += [vector["value"] for vector in read("digests.json")]
+    for value in values:
+        add("value", encode(value))
+        add("item", encode(value))
+        add("difference", encode(DOCUMENT) + encode(value))
+    for vector in read("bad-values.json"):
+        add("value", bytes.fromhex(vector["hex"]))
+        add("item", bytes.fromhex(vector["hex"]))
+    for vector in read("patches.json"):
+        before, patch = encode(vector["before"]), bytes.fromhex(vector["patch"])
+        add("patch", before + patch)
+        add("patch", b"\x03" + patch)
+        add("difference", before + encode(vector["after"]))
+    for vector in read("bad-patches.json"):
+        add("patch", encode(vector["before"]) + bytes.fromhex(vector["patch"]))
+    stream = b""
+    answers = b"\x05\x00\x09\x01\x06"
+    for vector in read("messages.json") + read("bad-messages.json"):
+        data = bytes.fromhex(vector["hex"])
+        add("item", data)
+        add("frame", b"\x06\x03" + framed(data))
+        if vector["sender"] == "client":
+            add("client-message", data)
+            if "error" not in vector:
+                stream += chunks(2, data)
+            add("server", b"\x06\x0f" + chunks(2, data) + b"\x0f\x07\x05\x0f")
+        else:
+            add("server-message", data)
+            add("client", answers + chunks(1, data) + answers + b"\x0c" + answers)
+            if vector.get("type") == "schema":
+                add("schema", data[2:])
+    add("server", b"\x06" + stream + b"\x0f")
+    add("frame", b"\x06\x05" + framed(b"\x82\x05\x07") + framed(b"") + framed(b"\x82\x05\x18\x2a"))
+    for vector in read("bad-frames.json"):
+        add("frame", b"\x06\x02" + bytes.fromhex(vector["hex"]))
+    for vector in read("actions.json"):
+        before, action = encode(vector["before"]), bytes.fromhex(vector["hex"])
+        add("action", before + action)
+        add("action", encode(DOCUMENT) + action + action)
+        add("action-json", b"\x01" + action)
+        add("server", b"\x06\x0f" + chunks(5, action) + b"\x0f\x07\x03\x0f")
+    # A slow good client, one that catches up, subscriptions to parts, a snapshot beside the loop.
+    add("server", b"\x08\x00\x08\x01\x0f\x0b\x07\x00\x0f\x07\x02\x0f\x06\x0f\x0c\x0f\x8f\x0f")
+    add("server", b"\x07\x28\x07\x28\x0f\x08\x01\x0f\x0b\x07\x2d\x0f\x8f\x0f\x0c\x0f\x0d\x0e")
+    add("client", answers + chunks(6, b"\x82\x02\x80") + b"\x0d\x01\x00\x0a\x04"
+        + bytes([len(encode(DOCUMENT))]) + encode(DOCUMENT) + b"\x0e\x01\x01\x04\xa1\x61n\x02")
+    for action in ACTIONS:
+        add("action-json", b"\x00" + json.dumps(action).encode())
+    for action in TYPED:
+        add("action-json", b"\x02" + encode(SCHEMA) + json.dumps(action).encode())
+    add("action-json", b"\x03" + encode(SCHEMA) + encode([2, 1, 2.5]))
+    add("action-json", b"\x03" + encode(SCHEMA) + encode([1, [1, 0]]))
+    add("schema", encode(SCHEMA))
+    numbers = [1e300, 2**64 - 1, -(2**63), "é\n\u0001😀"]
+    for value in ACTIONS + [PATCH, DOCUMENT, numbers, [[[{}]]]]:
+        add("json", json.dumps(value).encode())
+        add("json", json.dumps(value, ensure_ascii=False, indent=1).encode())
+
+    for target, inputs in seeds.items():
+        place = folder / target
+        place.mkdir(parents=True, exist_ok=True)
+        for data in inputs:
+            (place / hashlib.sha1(data).hexdigest()).write_bytes(data)
+
+
+main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
