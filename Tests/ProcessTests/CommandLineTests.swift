@@ -1,0 +1,141 @@
+import Documents
+import Foundation
+import LockstepClient
+import Testing
+import Values
+
+/// The command line as its users meet it: what it prints, and the status that it ends with.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct CommandLineTests {
+  /// A command that has ended: its lines from both streams, and its status.
+  private struct Done {
+    let status: ChildProcess.Ending
+    let lines: [String]
+  }
+
+  private func lockstep(_ socket: String, _ arguments: String...) async throws -> Done {
+    let command = try ChildProcess(
+      (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + arguments)
+    return Done(status: try await command.end(), lines: command.output)
+  }
+
+  @Test func `what is set is got, changed and removed`() async throws {
+    try await withDaemon { served in
+      let socket = served.socket
+      #expect(try await lockstep(socket, "set", "/a", #"{"n":1,"l":[1]}"#).status == .exit(0))
+      #expect(try await lockstep(socket, "increment", "/a/n", "41").status == .exit(0))
+      #expect(try await lockstep(socket, "increment", "/a/new").status == .exit(0))
+      #expect(try await lockstep(socket, "append", "/a/l", "\"x\"").status == .exit(0))
+      #expect(try await lockstep(socket, "merge", "/a", #"{"m":true}"#).status == .exit(0))
+      let value = try await lockstep(socket, "get", "/a")
+      #expect(value.lines == [#"{"l":[1,"x"],"m":true,"n":42,"new":1}"#])
+      #expect(try await lockstep(socket, "get", "/a/l/1").lines == [#""x""#])
+      #expect(try await lockstep(socket, "remove", "/a").status == .exit(0))
+      #expect(try await lockstep(socket, "get", "").lines == ["{}"])
+    }
+  }
+
+  @Test func `each kind of failure has its status and names what was wrong`() async throws {
+    try await withDaemon { served in
+      let socket = served.socket
+      let cases: [(arguments: [String], status: Int32, says: String)] = [
+        (["get", "/absent"], 1, "/absent"), (["set", "/a/b/c", "1"], 1, "/a/b/c"),
+        (["test", "", "7"], 1, "7"), (["get", "absent"], 2, "'/absent'"),
+        (["set", "/a", "{oops"], 2, "line 1, column 2"), (["lamps"], 2, "lamps"),
+        (["send", #"{"incr":{}}"#], 2, "increment"),
+        (["patch", "/no/such/file"], 2, "/no/such/file"),
+        (["watch", "--until", "/a=1", "--timeout", "0.1"], 5, "not done after 100 ms"),
+      ]
+      for item in cases {
+        let command = try ChildProcess(
+          (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + item.arguments)
+        let status = try await command.end()
+        #expect(status == .exit(item.status), "\(item.arguments): \(command.output)")
+        #expect(
+          command.output.joined(separator: "\n").contains(item.says),
+          "\(item.arguments): \(command.output)")
+      }
+      let missing = try await lockstep(served.folder + "/none", "get", "")
+      #expect(missing.status == .exit(3), "\(missing.lines)")
+    }
+  }
+
+  @Test func `watch prints every revision and ends with the daemon's goodbye`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let daemon = try await startDaemon(socket)
+      defer { daemon.signal(SIGKILL) }
+      let watch = try ChildProcess(
+        (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "watch", "/n"])
+      defer { watch.signal(SIGKILL) }
+      // Nothing stands there yet: an empty line.
+      try await watch.line("")
+      for number in 1...20 {
+        let set = try await lockstep(socket, "set", "/n", "\(number)")
+        #expect(set.status == .exit(0))
+      }
+      try await watch.line("20")
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+      #expect(try await watch.end() == .exit(4))
+      #expect(watch.output.filter { Int($0) != nil } == (1...20).map(String.init))
+    }
+  }
+
+  @Test func `a JSON Patch is done whole or not at all`() async throws {
+    try await withDaemon { served in
+      let socket = served.socket
+      let file = served.folder + "/patch.json"
+      let patch = #"[{"op":"add","path":"/a","value":1},{"op":"test","path":"/a","value":2}]"#
+      try Data(patch.utf8).write(to: URL(fileURLWithPath: file))
+      let failed = try await lockstep(socket, "patch", file)
+      #expect(failed.status == .exit(1), "\(failed.lines)")
+      #expect(try await lockstep(socket, "get", "").lines == ["{}"])
+      try Data(patch.replacing("\"value\":2", with: "\"value\":1").utf8)
+        .write(to: URL(fileURLWithPath: file))
+      #expect(try await lockstep(socket, "patch", file).status == .exit(0))
+      #expect(try await lockstep(socket, "get", "").lines == [#"{"a":1}"#])
+    }
+  }
+
+  @Test func `a document survives export and load, as JSON and as CBOR`() async throws {
+    try await withDaemon { served in
+      let socket = served.socket
+      let document = #"{"big":18446744073709551615,"é":[1,1.0,-0.0,null,"\u0000"]}"#
+      #expect(try await lockstep(socket, "set", "", document).status == .exit(0))
+      let digest = try await lockstep(socket, "digest")
+      #expect(digest.status == .exit(0))
+      for form in ["json", "cbor"] {
+        let file = served.folder + "/export.\(form)"
+        let before = try await served.mirror().bothDigests().1
+        #expect(
+          try await lockstep(socket, "export", file, "--format", form).status == .exit(0))
+        #expect(try await lockstep(socket, "set", "", "{}").status == .exit(0))
+        let load = try await lockstep(socket, "load", file, "--format", form)
+        #expect(load.status == .exit(0), "\(load.lines)")
+        #expect(try await served.mirror().bothDigests().1 == before)
+      }
+    }
+  }
+
+  @Test func `clients, status, schema, limits and ping answer in JSON`() async throws {
+    try await withDaemon { served in
+      let mirror = try await served.mirror()
+      for command in ["clients", "status", "schema", "limits"] {
+        let done = try await lockstep(served.socket, command)
+        #expect(done.status == .exit(0), "\(command): \(done.lines)")
+        for line in done.lines { _ = try JSON.parse(Array(line.utf8)) }
+        #expect(!done.lines.isEmpty)
+      }
+      let clients = try await lockstep(served.socket, "clients")
+      let own = try clients.lines.map { try JSON.parse(Array($0.utf8)) }
+        .first { $0["label"] == "test" }
+      #expect(own?["pid"]?.number == Int64(getpid()))
+      for name in ["uid", "position", "lagRevisions", "lagBytes", "lagMs", "scopes", "coalesced"] {
+        #expect(own?[name] != nil, "\(name)")
+      }
+      #expect(try await lockstep(served.socket, "ping").status == .exit(0))
+      mirror.close()
+    }
+  }
+}
