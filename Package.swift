@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import CompilerPluginSupport
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -7,32 +8,100 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
+let argumentParser = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+
+/// An example in `Sources/Examples/NAME`: its feature as a library, a daemon (`named`) and a
+/// client (`name`).
+func example(_ name: String) -> [Target] {
+  let (folder, feature, command) = ("Sources/Examples/\(name)", "\(name)Feature", name.lowercased())
+  return [
+    .target(
+      name: feature, dependencies: ["Lockstep", "Values", "CBOR"], path: "\(folder)/Feature",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "\(command)d",
+      dependencies: [
+        .target(name: feature), "Lockstep", "LockstepServer", "EventLoop", "Values", argumentParser,
+      ],
+      path: "\(folder)/Daemon", swiftSettings: settings),
+    .executableTarget(
+      name: command,
+      dependencies: [
+        .target(name: feature), "EventLoop", "Lockstep", "LockstepClient", "Values",
+        argumentParser,
+      ],
+      path: "\(folder)/Client", swiftSettings: settings),
+  ]
+}
+
+/// A product of swift-syntax, which only the macros need.
+func syntax(_ name: String) -> Target.Dependency {
+  .product(name: name, package: "swift-syntax", condition: .when(traits: ["Macros"]))
+}
+
+/// What a test target needs that uses a `TestStore`: on Linux, failures reach the test through it.
+let issueReporting: [Target.Dependency] = [
+  .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
+  .product(name: "IssueReportingTestSupport", package: "xctest-dynamic-overlay"),
+]
+
+/// The examples, one folder each.
+let examples: [String] = []
+
 let package = Package(
   name: "lockstep",
   platforms: [.macOS(.v15)],
   products: [
     // Each library comes with the modules whose types its users meet.
+    .library(name: "Lockstep", targets: ["Lockstep", "Values", "CBOR"]),
     .library(
       name: "LockstepClient",
       targets: ["LockstepClient", "Documents", "Lockstep", "Sessions", "Wire", "Values", "CBOR"]),
     .library(
       name: "LockstepServer",
       targets: ["LockstepServer", "Documents", "EventLoop", "Lockstep", "Sessions", "Values"]),
+    .library(name: "LockstepFoundation", targets: ["LockstepFoundation", "Values", "CBOR"]),
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
     .executable(name: "lockstep", targets: ["CommandLineTool"]),
     .executable(name: "lockstepd", targets: ["lockstepd"]),
   ],
+  traits: [
+    .default(enabledTraits: ["Macros"]),
+    .trait(name: "Macros", description: "@ObservableState and @Action, which need swift-syntax"),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/swiftlang/swift-syntax", "603.0.0"..<"604.0.0"),
+    // For tests of features: readable differences, reported to whatever runs the test.
+    .package(url: "https://github.com/pointfreeco/swift-custom-dump", from: "1.7.3"),
+    .package(url: "https://github.com/pointfreeco/xctest-dynamic-overlay", from: "1.13.1"),
   ],
   targets: [
     // Pure: no system library, no lock, no clock. Scripts/check keeps it so.
     .target(name: "CBOR", swiftSettings: settings),
     .target(name: "Values", dependencies: ["CBOR"], swiftSettings: settings),
 
-    .target(name: "Lockstep", dependencies: ["Values", "CBOR"], swiftSettings: settings),
+    .target(
+      name: "Lockstep",
+      dependencies: [
+        "Values", "CBOR",
+        .target(name: "LockstepMacros", condition: .when(traits: ["Macros"])),
+      ],
+      swiftSettings: settings),
+    // The compiler plug-in, for the trait "Macros": swift-syntax takes minutes to build.
+    .macro(
+      name: "LockstepMacros",
+      dependencies: [
+        syntax("SwiftCompilerPlugin"), syntax("SwiftDiagnostics"), syntax("SwiftSyntax"),
+        syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacros"),
+      ],
+      swiftSettings: settings),
+    .target(
+      name: "LockstepFoundation", dependencies: ["Values", "CBOR"], swiftSettings: settings),
     .target(
       name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"], swiftSettings: settings),
     .target(name: "Wire", dependencies: ["Values", "CBOR"], swiftSettings: settings),
@@ -48,6 +117,7 @@ let package = Package(
       dependencies: [
         "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
@@ -84,7 +154,11 @@ let package = Package(
     // Deterministic simulation: real sessions over an invented network.
     .target(
       name: "LockstepTesting",
-      dependencies: ["Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR"],
+      dependencies: [
+        "Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR",
+        .product(name: "CustomDump", package: "swift-custom-dump"),
+        .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "Simulate",
@@ -113,6 +187,28 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"], swiftSettings: settings),
     .testTarget(
+      name: "LockstepTests", dependencies: ["Lockstep", "Values", "CBOR"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "LockstepCoreTests",
+      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"] + issueReporting,
+      swiftSettings: settings),
+    .testTarget(
+      name: "LockstepTestingTests",
+      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"] + issueReporting,
+      swiftSettings: settings),
+    .testTarget(
+      name: "LockstepMacrosTests",
+      dependencies: [
+        "LockstepMacros", syntax("SwiftDiagnostics"), syntax("SwiftParser"), syntax("SwiftSyntax"),
+        syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacroExpansion"),
+        syntax("SwiftSyntaxMacros"), syntax("SwiftSyntaxMacrosGenericTestSupport"),
+      ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "LockstepFoundationTests", dependencies: ["LockstepFoundation", "Values", "CBOR"],
+      swiftSettings: settings),
+    .testTarget(
       name: "WireTests", dependencies: ["Wire", "Documents", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(
@@ -136,6 +232,13 @@ let package = Package(
       dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values"],
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
+    .testTarget(
+      name: "LockstepClientTests",
+      dependencies: [
+        "LockstepClient", "LockstepServer", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
+        "CBOR", .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: settings),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(
       name: "TestClient",
@@ -148,5 +251,5 @@ let package = Package(
         "CBOR",
       ],
       exclude: ["lockstep_client.py"], swiftSettings: settings),
-  ]
+  ] + examples.flatMap(example)
 )

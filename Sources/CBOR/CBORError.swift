@@ -22,6 +22,8 @@ public struct CBORError: Error, Equatable, Sendable, CustomStringConvertible {
     case numberOutOfRange
     /// Well-formed, but not what the layer above allows here; the text says why.
     case notAllowed(String)
+    /// A number that stands for none of the cases that the layer above knows.
+    case unknownCase(UInt64)
     /// Bytes after the item that should have been the last.
     case trailingBytes(Int)
   }
@@ -47,6 +49,7 @@ public struct CBORError: Error, Equatable, Sendable, CustomStringConvertible {
       case .mismatch(let expected, let found): "expected \(expected), found \(found)"
       case .numberOutOfRange: "a number that does not fit"
       case .notAllowed(let why): why
+      case .unknownCase(let number): "there is no case number \(number)"
       case .trailingBytes(let count): "\(count) bytes after the last item"
       }
     return "\(what), at byte \(offset)"

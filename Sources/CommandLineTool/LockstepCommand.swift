@@ -10,6 +10,10 @@ struct LockstepCommand: AsyncParsableCommand {
       '/a/b' the member b of the member a, '/list/0' the first element of an array. '/' alone is \
       the member whose name is empty, not the whole. In a key '~' is written ~0 and '/' ~1.
 
+      A daemon whose state has types of its own is shown by the names that its schema gives to \
+      fields and cases, and changed with 'lockstep send'; the other commands that change \
+      something work on documents. See 'lockstep schema'.
+
       On a terminal, values are laid out for reading. Otherwise, and with --json, each is one \
       line of JSON. What JSON has no form for is an object with one member: {"$bytes": base64} \
       and {"$double": "NaN"}.
@@ -21,6 +25,7 @@ struct LockstepCommand: AsyncParsableCommand {
         lockstep set /lamps '{"hall": false}'
         lockstep watch /lamps/hall
         lockstep increment /visits
+        lockstep send todos.add milk
         lockstep watch /job --until '/job/state="done"' --timeout 60
 
       ENVIRONMENT:
@@ -43,8 +48,8 @@ struct LockstepCommand: AsyncParsableCommand {
       .init(
         name: "Daemon",
         subcommands: [
-          Status.self, Clients.self, ShowSchema.self, ShowDigest.self, ShowLimits.self, Ping.self,
-          Bench.self,
+          Status.self, Clients.self, Effects.self, Log.self, Why.self, ShowSchema.self,
+          ShowDigest.self, ShowLimits.self, Metrics.self, Ping.self, Bench.self,
         ]),
     ])
 

@@ -98,11 +98,3 @@ extension Schema.Kind {
     return true
   }
 }
-
-extension Schema.Field {
-  var isUnnamed: Bool {
-    name.isEmpty
-      || name.utf8.first == UInt8(ascii: "_") && name.utf8.count > 1
-        && name.utf8.dropFirst().allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-  }
-}

@@ -45,6 +45,15 @@ extension Document: Journaled {
 
   public func digest(seed: HashSeed) -> UInt64 { root.digest(seed: seed) }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
+
+  /// A scope of a document is what stands at a path through the members of objects.
+  public static func visit<V: PartVisitor>(
+    _ new: Document?, _ old: Document?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    Value.visit(new?.root, old?.root, at: path, from: depth, &visitor)
+  }
+
   /// Make the document, as it is now, part of a state that hashes with `seed`: a transaction
   /// begins, and the notes of the one before are forgotten. O(1) where it already does.
   public mutating func adopt(seed: HashSeed) {
@@ -69,23 +78,4 @@ extension Document: Journaled {
     // Only after a patch with another seed was undone is there anything to do.
     root.adopt(seed: seed)
   }
-}
-
-/// A scope of a document is what stands at a path through the members of objects.
-extension Document: ScopedState {
-  public func encode(at path: Path, into encoder: inout CBOREncoder) {
-    root.scoped(to: path).encode(into: &encoder)
-  }
-
-  public func encodeDifference(
-    from old: Document, at path: Path, into encoder: inout CBOREncoder
-  ) -> Bool {
-    root.scoped(to: path).encodeDifference(from: old.root.scoped(to: path), into: &encoder)
-  }
-
-  public func digest(at path: Path, seed: HashSeed) -> UInt64 {
-    root.scoped(to: path).digest(seed: seed)
-  }
-
-  public func isPresent(at path: Path) -> Bool { root.scoped(to: path) != nil }
 }

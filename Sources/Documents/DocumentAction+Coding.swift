@@ -4,7 +4,7 @@ public import Values
 
 /// The payload of an action: the array of its case number and fields. A case without fields would
 /// be its number alone; there is none yet.
-extension DocumentAction: SynchronizableAction {
+extension DocumentAction: SynchronizableAction, SynchronizableScalar {
   /// The cases by their numbers, which are part of the protocol.
   enum Case: UInt64, CaseIterable {
     case set = 0
@@ -42,20 +42,16 @@ extension DocumentAction: SynchronizableAction {
 
   // MARK: Decoding
 
-  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(ActionError) {
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     let start = decoder.offset
     let (kind, items) = try Self.open(&decoder)
     guard kind.items.contains(items) else {
-      throw .malformed(CBORError(.notAllowed(Self.arity(kind, items)), at: start))
+      throw CBORError(.notAllowed(Self.arity(kind, items)), at: start)
     }
     if kind == .transaction {
       self = .transaction(try Self.actions(&decoder, seed: seed))
     } else {
-      do throws(CBORError) {
-        self = try Self.fields(of: kind, items, &decoder, seed: seed)
-      } catch {
-        throw .malformed(error)
-      }
+      self = try Self.fields(of: kind, items, &decoder, seed: seed)
     }
     decoder.close()
   }
@@ -64,25 +60,23 @@ extension DocumentAction: SynchronizableAction {
   /// only one, so what is returned is in an array that is open.
   private static func open(
     _ decoder: inout CBORDecoder
-  ) throws(ActionError) -> (kind: Case, items: Int) {
+  ) throws(CBORError) -> (kind: Case, items: Int) {
     let start = decoder.offset
     let items: Int
     let number: UInt64
-    do throws(CBORError) {
-      if try decoder.peekMajor() == .unsigned {
-        number = try decoder.unsigned()
-        items = 1
-      } else {
-        items = try decoder.array()
-        guard items > 0 else {
-          throw CBORError(.notAllowed("an action is [number, fields…], not []"), at: start)
-        }
-        number = try decoder.unsigned()
+    if try decoder.peekMajor() == .unsigned {
+      number = try decoder.unsigned()
+      items = 1
+    } else {
+      items = try decoder.array()
+      guard items > 0 else {
+        throw CBORError(.notAllowed("an action is [number, fields…], not []"), at: start)
       }
-    } catch {
-      throw .malformed(error)
+      number = try decoder.unsigned()
     }
-    guard let kind = Case(rawValue: number) else { throw .unknownCase(number) }
+    guard let kind = Case(rawValue: number) else {
+      throw CBORError(.unknownCase(number), at: start)
+    }
     return (kind, items)
   }
 
@@ -95,9 +89,8 @@ extension DocumentAction: SynchronizableAction {
 
   private static func actions(
     _ decoder: inout CBORDecoder, seed: HashSeed
-  ) throws(ActionError) -> [DocumentAction] {
-    let count: Int
-    do throws(CBORError) { count = try decoder.array() } catch { throw .malformed(error) }
+  ) throws(CBORError) -> [DocumentAction] {
+    let count = try decoder.array()
     var actions: [DocumentAction] = []
     // Nothing is reserved: what is kept grows with what has been read.
     for _ in 0..<count { actions.append(try DocumentAction(from: &decoder, seed: seed)) }

@@ -28,10 +28,14 @@ public struct DocumentFeature: Reducer {
   /// the store rolls them back.
   public func reduce(
     into state: inout Document, action: DocumentAction
-  ) throws(Rejection) {
+  ) throws(Rejection) -> Effect<DocumentAction> {
     var left = Allowance(actions: limits.maxActions, copiedBytes: limits.maxCopiedBytes)
     try reduce(into: &state, action, &left)
+    return .none
   }
+
+  /// The reductions of a document ask for nothing but their arguments.
+  public static var usesContext: Bool { false }
 
   /// What the rest of an action may still do.
   private struct Allowance {
@@ -137,16 +141,12 @@ public struct DocumentFeature: Reducer {
 
 // MARK: Schema
 
-extension DocumentFeature {
-  public var schema: Schema {
-    Schema(
-      state: .value, action: .type("Action"),
-      types: [
-        "Action": .enumeration(
-          DocumentAction.Case.allCases.map { kind in
-            .init(Int(kind.rawValue), kind.name, kind.fields)
-          })
-      ])
+extension DocumentAction {
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    schema.kind(of: Self.self, named: "Action") { _ in
+      .enumeration(
+        Case.allCases.map { kind in .init(Int(kind.rawValue), kind.name, kind.fields) })
+    }
   }
 }
 

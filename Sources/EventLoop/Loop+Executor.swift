@@ -8,6 +8,8 @@ internal import Synchronization
 enum Work: @unchecked Sendable {
   case job(UnownedJob)
   case body(() -> Void)
+  /// One of the two is called: the second when the loop ends first.
+  case either(() -> Void, orElse: () -> Void)
 }
 
 /// What other threads gave to the loop.
@@ -24,25 +26,35 @@ extension Loop {
   /// one lock, and a wake-up when nothing else was waiting; on the loop it costs neither. After
   /// the end of `run` the body is dropped.
   public func execute(_ body: @escaping @Sendable () -> Void) {
-    put(.body(body))
+    _ = put(.body(body))
+  }
+
+  /// Runs `body` as `execute` does, or `dropped` if the loop ends before: one of the two, so that
+  /// nobody waits for ever.
+  public func execute(
+    orElse dropped: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () -> Void
+  ) {
+    if !put(.either(body, orElse: dropped)) { dropped() }
   }
 
   /// Runs `body` later on, for callers that are on the loop.
   func afterwards(_ body: @escaping () -> Void) {
     assert(isOnLoop)
-    put(.body(body))
+    _ = put(.body(body))
   }
 
-  private func put(_ work: Work) {
+  /// Returns whether the loop takes work still.
+  private func put(_ work: Work) -> Bool {
     if runner.load(ordering: .relaxed) == pthread_self() {
       local.append(work)
-      return
+      return true
     }
-    inbox.withLock { inbox in
-      guard inbox.isOpen else { return }
+    return inbox.withLock { inbox in
+      guard inbox.isOpen else { return false }
       inbox.work.append(work)
       // Inside the lock, or the loop could end between the two and the handle be gone.
       if inbox.work.count == 1 { uv_async_send(async) }
+      return true
     }
   }
 }
@@ -51,7 +63,7 @@ extension Loop: SerialExecutor, TaskExecutor {
   /// Queues a job of an actor or a task; see `execute`. A job given to a loop that has ended
   /// never runs.
   public func enqueue(_ job: consuming ExecutorJob) {
-    put(.job(UnownedJob(job)))
+    _ = put(.job(UnownedJob(job)))
   }
 
   /// The loop as the executor of an actor: return it from `unownedExecutor`.

@@ -243,7 +243,7 @@ public final class Loop: @unchecked Sendable {
     case .job(let job):
       job.runSynchronously(
         isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
-    case .body(let body):
+    case .body(let body), .either(let body, _):
       body()
     }
   }
@@ -274,6 +274,7 @@ public final class Loop: @unchecked Sendable {
     uv_run(raw, UV_RUN_DEFAULT)
     let status = uv_loop_close(raw)
     precondition(status == 0, "A handle was left open at the end of its loop.")
+    for case .either(_, let dropped) in leftovers { dropped() }
     leftovers.removeAll()
   }
 

@@ -9,8 +9,8 @@ import Wire
 /// The session is behind a mutex, so any thread may read a mirror or send an action. What the
 /// session commands is queued under the same mutex and done on the loop, in order. Observers are
 /// told under the mutex too: what they are told, and in which order, is what happened.
-final class Link<Mirrored: Synchronizable>: Sendable {
-  typealias Session = ClientSession<Mirrored>
+final class Link: Sendable {
+  typealias Session = ClientSession<AnyMirrored>
 
   struct State: Sendable {
     var session: Session
@@ -21,8 +21,9 @@ final class Link<Mirrored: Synchronizable>: Sendable {
     /// The error of the last attempt to connect.
     var connectError: LoopError?
     var hasBeenLive = false
-    /// How many `MirrorStore`s share the connection.
+    /// How many `Replica`s share the connection, and each subscription.
     var stores = 0
+    var shares: [UInt64: Int] = [:]
 
     var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
     var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
@@ -33,6 +34,8 @@ final class Link<Mirrored: Synchronizable>: Sendable {
     var connectionObservers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
     var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
+    /// Reports that go on.
+    var reportStreams: [UInt64: AsyncThrowingStream<Value, any Error>.Continuation] = [:]
     var digests: [UInt64: [CheckedContinuation<(UInt64, Digest), any Error>]] = [:]
     var observers: [UInt64: Observer] = [:]
     var nextNumber: UInt64 = 1
@@ -49,8 +52,9 @@ final class Link<Mirrored: Synchronizable>: Sendable {
   /// Someone who wants to know of changes.
   struct Observer: Sendable {
     let subscription: UInt64
-    let onChange: (@Sendable (Mirrored?, Mirror<Mirrored>) -> Void)?
-    let onRevision: (@Sendable (Mirrored?, UInt64, [UInt8]) -> Void)?
+    let onChange: (@Sendable (Mirror<AnyMirrored>) -> Void)?
+    let onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)?
+    let onConnection: (@Sendable (Session.ConnectionState) -> Void)?
     let onEnd: @Sendable () -> Void
   }
 
@@ -161,6 +165,7 @@ final class Link<Mirrored: Synchronizable>: Sendable {
     switch notice {
     case .connection(let connection):
       state.connection = connection
+      for observer in state.observers.values { observer.onConnection?(connection) }
       for observer in state.connectionObservers.values {
         observer.yield(ConnectionState(connection, at: Self.now()))
       }
@@ -178,7 +183,7 @@ final class Link<Mirrored: Synchronizable>: Sendable {
     case .changed(let subscription):
       guard let mirror = state.session.mirror(subscription) else { return }
       for observer in state.observers.values where observer.subscription == subscription {
-        observer.onChange?(mirror.value, mirror)
+        observer.onChange?(mirror)
       }
     case .revised(let subscription, let value, let revision, let patch):
       for observer in state.observers.values where observer.subscription == subscription {
@@ -198,6 +203,7 @@ final class Link<Mirrored: Synchronizable>: Sendable {
       state.pongs.removeValue(forKey: number)?.resume(returning: revision)
     case .report(let number, let value):
       state.reports.removeValue(forKey: number)?.resume(returning: value)
+      state.reportStreams[number]?.yield(value)
     case .digest(let subscription, let revision, let digest):
       for waiter in state.digests.removeValue(forKey: subscription) ?? [] {
         waiter.resume(returning: (revision, digest))
@@ -234,7 +240,9 @@ final class Link<Mirrored: Synchronizable>: Sendable {
     for (_, waiter) in state.reports { waiter.resume(throwing: error) }
     for (_, waiters) in state.digests { for waiter in waiters { waiter.resume(throwing: error) } }
     state.pongs = [:]
+    for (_, stream) in state.reportStreams { stream.finish(throwing: error) }
     state.reports = [:]
+    state.reportStreams = [:]
     state.digests = [:]
   }
 

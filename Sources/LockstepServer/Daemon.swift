@@ -22,6 +22,7 @@ public final class Daemon<R: Reducer> {
   /// Whether the server has been told something since its last turn ended.
   private var hasNews = false
   private var stopDeadline: Instant?
+  private var effects = EffectTasks()
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
@@ -31,7 +32,9 @@ public final class Daemon<R: Reducer> {
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`.
   public init(
-    _ state: R.State, reducer: R, limits: Limits = Limits(), about: [(String, Value)] = [],
+    _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = .live, limits: Limits = Limits(),
+    about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
     logger: Logger, on loop: Loop
   ) {
     self.loop = loop
@@ -39,7 +42,9 @@ public final class Daemon<R: Reducer> {
     var random = SystemRandomNumberGenerator()
     server = Server(
       state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
-      limits: limits, about: about, at: Self.now())
+      limits: limits, about: about, middleware: middleware, dependencies: dependencies,
+      shellReports: reports, at: Self.now())
+    server.setWallClock(.now, at: Self.now())
   }
 
   private static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
@@ -61,6 +66,7 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
+    tell(.started(.first))
     logger.notice(
       "serving",
       metadata: [
@@ -87,6 +93,7 @@ public final class Daemon<R: Reducer> {
     guard pipes.isEmpty && parting.isEmpty || now > deadline else { return }
     logger.notice("stopped", metadata: ["position": "\(server.position)"])
     loop.onTurnEnd = nil
+    effects.cancelAll()
     ticker?.close()
     claim = nil
     loop.stop()
@@ -150,6 +157,8 @@ public final class Daemon<R: Reducer> {
   }
 
   private func tick() {
+    // Clocks are set now and then.
+    server.setWallClock(.now, at: Self.now())
     tell(.tick)
     let now = Self.now()
     for id in parting.keys.sorted() {
@@ -178,6 +187,8 @@ public final class Daemon<R: Reducer> {
     case .abort(let id): forget(id)
     case .pauseReading(let id): pipes[id]?.stopReading()
     case .resumeReading(let id): pipes[id]?.resumeReading()
+    case .effect(let order): execute(order)
+    case .wake: wake()
     case .encodeSnapshot(let job): encode(job)
     case .log(let line): logger.log(line)
     }
@@ -214,6 +225,54 @@ public final class Daemon<R: Reducer> {
       let frames = job.encode()
       loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames)) }
     }
+  }
+}
+
+// MARK: Effects
+
+extension Daemon {
+  private func wake() {
+    let daemon = Unchecked(self)
+    // Queued behind what the sockets bring, so that nobody waits for it.
+    loop.execute { daemon.value?.hasNews = true }
+  }
+
+  private func execute(_ order: EffectOrder) {
+    switch order {
+    case .start(let id): start(id)
+    case .cancel(let id): effects.cancel(id)
+    case .cancelTasks(let name): effects.cancel(name)
+    }
+  }
+
+  /// Run an effect on the global pool: what it does there cannot hold up the loop.
+  private func start(_ id: EffectID) {
+    guard let operation = server.operation(of: id) else { return }
+    let loop = loop
+    let daemon = Unchecked(self)
+    let host = DaemonEffectHost(loop: loop) { change in daemon.value.map { change(&$0.effects) } }
+    effects.tasks[id] = Task.detached(priority: operation.priority) {
+      let error = await operation.run(host: host) { action in
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+          loop.execute(orElse: { continuation.resume() }) {
+            daemon.value?.effectSent(action, id)
+            continuation.resume()
+          }
+        }
+      }
+      loop.execute { daemon.value?.effectEnded(id, error) }
+    }
+  }
+
+  private func effectSent(_ action: R.Action, _ id: EffectID) {
+    hasNews = true
+    server.effectSent(action, id, at: Self.now())
+  }
+
+  private func effectEnded(_ id: EffectID, _ error: String?) {
+    hasNews = true
+    effects.tasks[id] = nil
+    server.effectEnded(id, unhandled: error, at: Self.now())
   }
 }
 

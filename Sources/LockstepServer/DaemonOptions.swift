@@ -34,7 +34,41 @@ public struct DaemonOptions: ParsableArguments {
       valueName: "name=value"))
   public var changedLimits: [LimitChange] = []
 
+  @Option(
+    name: .customLong("feature"),
+    help: ArgumentHelp(
+      "Serve only this part of the feature; may be repeated.",
+      discussion: "Actions of other parts are rejected. A part is the first word of an action.",
+      valueName: "name"))
+  public var features: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Reject what a user sends beyond so many actions a second.", valueName: "actions"))
+  public var rateLimit: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "On a fatal signal, write the last so many actions to standard error.", valueName: "count"))
+  public var crashReport: Int?
+
+  @Flag(help: "Log every action, with its cause and what it came to.")
+  public var logActions = false
+
+  @Flag(
+    inversion: .prefixedNo, help: "Count actions by name and outcome, for `lockstep metrics`.")
+  public var metrics = false
+
   public init() {}
+
+  public mutating func validate() throws {
+    if let rateLimit, rateLimit < 1 {
+      throw ValidationError("--rate-limit must be at least 1, not \(rateLimit).")
+    }
+    if let crashReport, !(1...10_000).contains(crashReport) {
+      throw ValidationError("--crash-report must be from 1 to 10000, not \(crashReport).")
+    }
+  }
 
   /// The socket's path, or the standard one.
   public var socketPath: String { socket ?? SocketPath.standard }

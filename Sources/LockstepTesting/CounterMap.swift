@@ -4,7 +4,7 @@ import Sessions
 public import Values
 
 /// A state of typed collections: counters by group and name.
-public struct CounterMap: ScopedState, Journaled {
+public struct CounterMap: Journaled {
   var groups = SyncMap<String, SyncMap<String, Int>>()
 
   public init() {}
@@ -33,59 +33,26 @@ public struct CounterMap: ScopedState, Journaled {
   }
   public mutating func rollBack() { groups.rollBack() }
 
-  // MARK: Scopes
-
-  private func group(_ key: PathKey) -> SyncMap<String, Int>? {
-    String(pathKey: key).flatMap { groups[$0] }
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    .map(key: .text, value: .map(key: .text, value: .integer))
   }
 
-  private func counter(_ path: Path) -> Int? {
-    guard path.keys.count == 2, let name = String(pathKey: path.keys[1]) else { return nil }
-    return group(path.keys[0])?[name]
-  }
-
-  public func encode(at path: Path, into encoder: inout CBOREncoder) {
-    switch path.keys.count {
-    case 0: encode(into: &encoder)
-    case 1: group(path.keys[0]).encode(into: &encoder)
-    default: counter(path).encode(into: &encoder)
-    }
-  }
-
-  public func encodeDifference(
-    from old: CounterMap, at path: Path, into encoder: inout CBOREncoder
-  ) -> Bool {
-    switch path.keys.count {
-    case 0: encodeDifference(from: old, into: &encoder)
-    case 1: group(path.keys[0]).encodeDifference(from: old.group(path.keys[0]), into: &encoder)
-    default: counter(path).encodeDifference(from: old.counter(path), into: &encoder)
-    }
-  }
-
-  public func digest(at path: Path, seed: HashSeed) -> UInt64 {
-    switch path.keys.count {
-    case 0: digest(seed: seed)
-    case 1: group(path.keys[0]).digest(seed: seed)
-    default: counter(path).digest(seed: seed)
-    }
-  }
-
-  public func isPresent(at path: Path) -> Bool {
-    switch path.keys.count {
-    case 0: true
-    case 1: group(path.keys[0]) != nil
-    default: counter(path) != nil
-    }
+  public static func visit<V: PartVisitor>(
+    _ new: CounterMap?, _ old: CounterMap?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    SyncMap.visit(new?.groups, old?.groups, at: path, from: depth, &visitor)
   }
 }
 
 /// What may be done to counters.
-public enum CounterAction: Equatable, SynchronizableAction {
+public enum CounterAction: Equatable, SynchronizableAction, SynchronizableScalar {
   case set(String, String, Int)
   case remove(String, String)
   case drop(String)
   /// Changes much and then fails: nothing of it may show.
   case fail(String)
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
 
   public var name: String {
     switch self {
@@ -116,23 +83,19 @@ public enum CounterAction: Equatable, SynchronizableAction {
     encoder.encode(value)
   }
 
-  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(ActionError) {
-    let number: UInt64
-    do throws(CBORError) {
-      _ = try decoder.array()
-      number = try decoder.unsigned()
-      let (group, name) = (try decoder.text(), try decoder.text())
-      let value = Int(try decoder.integer())
-      decoder.close()
-      switch number {
-      case 0: self = .set(group, name, value)
-      case 1: self = .remove(group, name)
-      case 2: self = .drop(group)
-      case 3: self = .fail(group)
-      default: throw CBORError(.numberOutOfRange, at: 0)
-      }
-    } catch {
-      throw .malformed(error)
+  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    let start = decoder.offset
+    _ = try decoder.array()
+    let number = try decoder.unsigned()
+    let (group, name) = (try decoder.text(), try decoder.text())
+    let value = Int(try decoder.integer())
+    decoder.close()
+    switch number {
+    case 0: self = .set(group, name, value)
+    case 1: self = .remove(group, name)
+    case 2: self = .drop(group)
+    case 3: self = .fail(group)
+    default: throw CBORError(.unknownCase(number), at: start)
     }
   }
 }
@@ -141,7 +104,9 @@ public enum CounterAction: Equatable, SynchronizableAction {
 public struct CounterFeature: Reducer {
   public init() {}
 
-  public func reduce(into state: inout CounterMap, action: CounterAction) throws(Rejection) {
+  public func reduce(
+    into state: inout CounterMap, action: CounterAction
+  ) throws(Rejection) -> Effect<CounterAction> {
     switch action {
     case .set(let group, let name, let value):
       let done: Void? = state.groups.modifyValue(forKey: group) {
@@ -163,10 +128,7 @@ public struct CounterFeature: Reducer {
       state.groups[group] = SyncMap(seed: state.groups.seed)
       throw Rejection(.refused, "failed as asked")
     }
-  }
-
-  public var schema: Schema {
-    Schema(state: .map(key: .text, value: .map(key: .text, value: .integer)), action: .value)
+    return .none
   }
 }
 

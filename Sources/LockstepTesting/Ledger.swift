@@ -3,7 +3,7 @@ import Wire
 
 /// All that was ever true in a simulation: each state that each run of the daemon had, and what
 /// became of each action.
-struct Ledger<State: ScopedState>: Sendable {
+struct Ledger<State: Synchronizable>: Sendable {
   struct RunKey: Hashable, Sendable {
     var epoch: UInt64
     var run: UInt64

@@ -1,6 +1,5 @@
 public import Documents
 public import Lockstep
-public import Sessions
 public import Values
 
 /// A feature, and what its users do, as a simulation needs them.

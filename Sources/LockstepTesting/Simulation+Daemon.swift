@@ -163,6 +163,8 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
+    // The features of a simulation ask for no work yet; what waits goes on with the next turn.
+    case .effect, .wake: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }
     }

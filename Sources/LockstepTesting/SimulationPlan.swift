@@ -1,5 +1,5 @@
 public import Sessions
-import Values
+public import Values
 
 /// What kind of world a simulation has: its limits, its users and its misfortunes. Drawn from the
 /// seed, so that every limit is small in some runs and large in others.

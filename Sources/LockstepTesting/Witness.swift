@@ -11,7 +11,7 @@ struct Tag: Hashable, Sendable, CustomStringConvertible {
 
 /// An action that says whose it is, so that it can be seen how often, and in which order, the
 /// daemon did it.
-struct Tagged<Action: SynchronizableAction>: SynchronizableAction {
+struct Tagged<Action: SynchronizableAction>: SynchronizableAction, SynchronizableScalar {
   var tag: Tag
   var action: Action
 
@@ -29,13 +29,13 @@ struct Tagged<Action: SynchronizableAction>: SynchronizableAction {
     action.encode(into: &encoder)
   }
 
-  init(from decoder: inout CBORDecoder, seed: HashSeed) throws(ActionError) {
-    do throws(CBORError) {
-      guard try decoder.array() == 3 else { throw CBORError(.numberOutOfRange, at: 0) }
-      tag = Tag(client: try decoder.unsigned(), number: try decoder.unsigned())
-    } catch {
-      throw .malformed(error)
-    }
+  func isSame(as other: Tagged) -> Bool { tag == other.tag && action.isSame(as: other.action) }
+
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
+
+  init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    guard try decoder.array() == 3 else { throw CBORError(.numberOutOfRange, at: 0) }
+    tag = Tag(client: try decoder.unsigned(), number: try decoder.unsigned())
     action = try Action(from: &decoder, seed: seed)
     decoder.close()
   }
@@ -60,12 +60,13 @@ struct Witness<R: Reducer>: Reducer {
   let base: R
   let log: WitnessLog<R.State>
 
-  var schema: Schema { base.schema }
-
-  func reduce(into state: inout R.State, action: Tagged<R.Action>) throws(Rejection) {
+  func reduce(
+    into state: inout R.State, action: Tagged<R.Action>
+  ) throws(Rejection) -> Effect<Tagged<R.Action>> {
     log.entries.append(.init(tag: action.tag, before: state))
     do throws(Rejection) {
-      try base.reduce(into: &state, action: action.action)
+      let effect = try base.reduce(into: &state, action: action.action)
+      return effect.map { Tagged(action.tag, $0) }
     } catch {
       log.entries[log.entries.count - 1].isRejected = true
       throw error

@@ -47,13 +47,24 @@ extension ClientSession {
     let head = try MessageHead(from: &decoder)
     if head.type == .patch {
       do throws(CBORError) {
-        return try readPatches(head, &decoder, welcome, &commands)
+        try readPatches(head, &decoder, welcome, &commands)
       } catch {
-        throw .malformed(error)
+        throw unreadable(error)
       }
+    } else {
+      let message = try ServerMessage(item, seed: welcome.seed)
+      try handle(message, welcome, &commands)
     }
-    let message = try ServerMessage(item, seed: welcome.seed)
-    try handle(message, welcome, &commands)
+    tellHeld(&commands)
+  }
+
+  /// The goodbye for bytes that make no sense here.
+  private func unreadable(_ error: CBORError) -> WireError {
+    guard case .unknownCase(let number) = error.kind else { return .malformed(error) }
+    let names = stateTranslation?.names(ofCase: number) ?? []
+    let what = names.isEmpty ? "case number \(number)" : names.joined(separator: " or ")
+    return WireError(
+      .schema, "the daemon's \(what) is not known here, and there is no fallback for it")
   }
 
   // MARK: The greeting
@@ -62,7 +73,7 @@ extension ClientSession {
     _ item: UnsafeRawBufferPointer, _ commands: inout [Command]
   ) throws(WireError) {
     switch try ServerMessage(item, seed: .unseeded) {
-    case .welcome(let welcome): greet(welcome, &commands)
+    case .welcome(let welcome): try greet(welcome, &commands)
     case .goodbye(let goodbye): lastGoodbye = goodbye
     case let other: throw WireError(.outOfOrder, "the first message was no welcome: \(other)")
     }
@@ -70,16 +81,15 @@ extension ClientSession {
 
   private mutating func greet(
     _ welcome: ServerMessage.Welcome, _ commands: inout [Command]
-  ) {
+  ) throws(WireError) {
+    // A daemon that sends none has the one whose fingerprint we said.
+    let said = welcome.schema ?? (schema == nil ? configuration.schemaUse.expected : nil)
+    if let said { try adopt(said, &commands) }
     phase = .live
     attempt = 0
     lastDigest = now
     self.welcome = welcome
     token = welcome.token
-    if let schema = welcome.schema {
-      self.schema = schema
-      commands.append(.notify(.schema(schema)))
-    }
     if !welcome.isResumed {
       forgetSent(&commands)
       // The next action to be sent is number 1 of the new session.
@@ -104,9 +114,10 @@ extension ClientSession {
           if try mirrors[index].take(snapshot, welcome) { noteChange(index, &commands) }
         }
       } catch {
-        throw .malformed(error)
+        throw unreadable(error)
       }
-    case .acknowledgement(let acknowledgement): acknowledge(acknowledgement, &commands)
+    case .acknowledgement(let acknowledgement):
+      heldAcknowledgements.append(acknowledgement)
     case .bookmark(let revision, _): advance(to: revision)
     case .pong(let value, let revision):
       advance(to: revision)
@@ -114,8 +125,7 @@ extension ClientSession {
     case .digest(let number, let revision, let digest):
       compare(number, revision, digest, welcome, &commands)
     case .schema(let schema):
-      self.schema = schema
-      commands.append(.notify(.schema(schema)))
+      if try adopt(schema, &commands) { resubscribe(&commands) }
     case .report(let number, let value): commands.append(.notify(.report(number, value)))
     case .goodbye(let goodbye): lastGoodbye = goodbye
     case .welcome: throw WireError(.outOfOrder, "a second welcome")
@@ -131,6 +141,7 @@ extension ClientSession {
       return
     }
     if subscribed.continuation == .refused {
+      mirrors[index].isHealing = false
       commands.append(.notify(.refused(subscribed.subscription, subscribed.reason)))
       return
     }
@@ -172,9 +183,13 @@ extension ClientSession {
             .notify(
               .revised(
                 mirrors[index].number, mirrors[index].value, revision: to,
-                patch: [UInt8](decoder.consumed(since: start)))))
+                patch: mirrors[index].translation == nil
+                  ? [UInt8](decoder.consumed(since: start)) : mirrors[index].translatedPatch)))
         }
       case .published: noteChange(index, &commands)
+      case .untranslatable:
+        resync(index, nil, &commands)
+        return
       case .gap:
         let has = mirrors[index].patchable ?? 0
         resync(
@@ -185,13 +200,15 @@ extension ClientSession {
     }
   }
 
-  /// Ask for a snapshot in place of a mirror that cannot go on.
-  private mutating func resync(_ index: Int, _ why: String, _ commands: inout [Command]) {
+  /// Ask for a snapshot in place of a mirror that cannot go on; `why` says what is wrong, if
+  /// anything is.
+  private mutating func resync(_ index: Int, _ why: String?, _ commands: inout [Command]) {
     let number = mirrors[index].number
     mirrors[index].counters.resyncs += 1
     mirrors[index].disconnect()
+    mirrors[index].isHealing = true
     mirrors[index].position = nil
-    commands.append(.notify(.diverged(number, why)))
+    if let why { commands.append(.notify(.diverged(number, why))) }
     commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
     commands.append(subscription(of: mirrors[index]))
   }
@@ -209,6 +226,8 @@ extension ClientSession {
       mirrors[index].isLive
     else { return }
     mirrors[index].advance(to: revision)
+    // The daemon's digest is of its own form.
+    if mirrors[index].translation != nil { return }
     let ours = mirrors[index].value.digest(seed: welcome.seed)
     if ours != digest.rawValue {
       resync(index, "digest \(Digest(ours)), the daemon's \(digest) at \(revision)", &commands)
@@ -216,6 +235,17 @@ extension ClientSession {
   }
 
   // MARK: Acknowledgements
+
+  /// Tell what has been acknowledged, unless a mirror is behind it; or even then, when the stream
+  /// ends and nothing else is to come.
+  mutating func tellHeld(_ commands: inout [Command], evenUnseen: Bool = false) {
+    if heldAcknowledgements.isEmpty { return }
+    if !evenUnseen && mirrors.contains(where: \.isHealing) { return }
+    let held = heldAcknowledgements
+    heldAcknowledgements.removeAll(keepingCapacity: true)
+    for acknowledgement in held { acknowledge(acknowledgement, &commands) }
+    if !evenUnseen { sendPending(&commands) }
+  }
 
   private mutating func acknowledge(
     _ acknowledgement: Acknowledgement, _ commands: inout [Command]
@@ -229,12 +259,34 @@ extension ClientSession {
     let further = acknowledgement.last - oldest
     guard further < UInt64(sentOnConnection) else { return }
     let count = Int(further) + 1
-    let first = pending[firstPending].id
-    let last = ActionID(first.rawValue + UInt64(count) - 1)
+    tellOutcomes(count, acknowledgement, &commands)
     dropPending(count)
     sentOnConnection -= count
     sentInSession -= count
-    commands.append(.notify(.acknowledged(first...last, acknowledgement)))
-    sendPending(&commands)
+  }
+
+  /// Tell what became of the oldest pending actions: what the daemon says, but our own reason where
+  /// it got no action that it could understand.
+  private mutating func tellOutcomes(
+    _ count: Int, _ acknowledgement: Acknowledgement, _ commands: inout [Command]
+  ) {
+    var first = firstPending
+    let end = firstPending + count
+    func tell(_ range: Range<Int>, _ acknowledgement: Acknowledgement) {
+      if range.isEmpty { return }
+      let ids = pending[range.lowerBound].id...pending[range.upperBound - 1].id
+      commands.append(.notify(.acknowledged(ids, acknowledgement)))
+    }
+    if case .rejected = acknowledgement.outcome {
+      for index in first..<end {
+        guard let refusal = pending[index].refusal else { continue }
+        tell(first..<index, acknowledgement)
+        var own = acknowledgement
+        own.outcome = .rejected(refusal)
+        tell(index..<(index + 1), own)
+        first = index + 1
+      }
+    }
+    tell(first..<end, acknowledgement)
   }
 }

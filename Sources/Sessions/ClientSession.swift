@@ -78,6 +78,9 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     let id: ActionID
     let mark: Mark
     let payload: [UInt8]
+    /// Why the action cannot be said in the daemon's terms. It is sent as an item that is no
+    /// action, so that it keeps its number, and the daemon rejects it in its turn.
+    var refusal: RejectionMessage?
   }
 
   public struct Configuration: Sendable {
@@ -91,6 +94,8 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     public var reconnects = true
     /// How often to compare digests; nil for never.
     public var digestInterval: Duration? = .seconds(60)
+    /// What to do with the daemon's schema. Where values are translated, digests are not compared.
+    public var schemaUse = SchemaUse.ignore
 
     public init(label: String = "") { self.label = label }
   }
@@ -108,6 +113,9 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   // The session.
   public internal(set) var welcome: ServerMessage.Welcome?
   public internal(set) var schema: Schema?
+  /// How the daemon's values become ours, and our actions its; nil when they are already.
+  var stateTranslation: Translation?
+  var actionTranslation: Translation?
   var token: SessionToken?
   /// Actions that are not acknowledged, oldest first, from `firstPending` on.
   var pending: [Pending] = []
@@ -116,6 +124,8 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   var sentInSession = 0
   /// How many of them have been sent on this connection.
   var sentOnConnection = 0
+  /// Acknowledgements that came while a mirror heals: they are told once it shows what they say.
+  var heldAcknowledgements: [Acknowledgement] = []
   var nextAction: UInt64 = 1
   /// What to subtract from an identifier to get its number in this session.
   var numberOffset: UInt64 = 0
@@ -158,20 +168,31 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     return id
   }
 
-  /// See what stands at a path. `everyRevision` asks for a notice for each patch.
+  /// See what stands at a path. `everyRevision` asks for a notice for each patch; `form` says how
+  /// values are made, if not as `Mirrored` does it.
   public mutating func subscribe(
-    to path: Path, everyRevision: Bool = false, into commands: inout [Command]
+    to path: Path, everyRevision: Bool = false, as form: MirrorForm<Mirrored>? = nil,
+    into commands: inout [Command]
   ) -> UInt64 {
     let number = nextSubscription
     nextSubscription += 1
-    let mirror = Mirror<Mirrored>(number: number, path: path, everyRevision: everyRevision)
+    var mirror = Mirror(number: number, path: path, everyRevision: everyRevision, form: form)
+    mirror.translate(by: stateTranslation)
     mirrors.append(mirror)
     if case .live = phase { commands.append(subscription(of: mirror)) }
     return number
   }
 
+  /// Give a notice for each patch of a mirror from now on.
+  public mutating func wantEveryRevision(of number: UInt64) {
+    for index in mirrors.indices where mirrors[index].number == number {
+      mirrors[index].everyRevision = true
+    }
+  }
+
   public mutating func unsubscribe(_ number: UInt64, into commands: inout [Command]) {
     mirrors.removeAll { $0.number == number }
+    tellHeld(&commands)
     if case .live = phase {
       commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
     }
@@ -182,9 +203,12 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   }
 
   public mutating func query(
-    _ number: UInt64, _ name: String, into commands: inout [Command]
+    _ number: UInt64, _ name: String, arguments: [String] = [], into commands: inout [Command]
   ) {
-    if case .live = phase { commands.append(.send(Self.frame(.query(number: number, name)))) }
+    if case .live = phase {
+      commands.append(
+        .send(Self.frame(.query(number: number, name, arguments: arguments))))
+    }
   }
 
   public mutating func requestDigest(of number: UInt64, into commands: inout [Command]) {
@@ -199,6 +223,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     if case .live = phase {
       commands.append(.send(Self.frame(.goodbye(.done, "goodbye"))))
     }
+    tellHeld(&commands, evenUnseen: true)
     end(Goodbye(.done, "closed by the client"), &commands)
     commands.append(.disconnect)
   }
@@ -236,7 +261,8 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
         Self.frame(
           .hello(
             .init(
-              versions: 1...1, label: configuration.label, fingerprint: schema?.fingerprint,
+              versions: 1...1, label: configuration.label,
+              fingerprint: (schema ?? configuration.schemaUse.expected)?.fingerprint,
               token: token,
               position: mirrors.compactMap(\.position).min {
                 $0.revision < $1.revision
@@ -250,6 +276,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     case .ended, .waiting, .idle: return
     case .connecting, .greeting, .live: break
     }
+    tellHeld(&commands, evenUnseen: true)
     for index in mirrors.indices { mirrors[index].disconnect() }
     let goodbye = lastGoodbye
     lastGoodbye = nil
@@ -317,7 +344,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     }
     if let interval = configuration.digestInterval, now > lastDigest + interval {
       lastDigest = now
-      for mirror in mirrors where mirror.isLive {
+      for mirror in mirrors where mirror.isLive && mirror.translation == nil {
         commands.append(.send(Self.frame(.digestRequest(subscription: mirror.number))))
       }
     }
@@ -332,7 +359,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   func subscription(of mirror: Mirror<Mirrored>) -> Command {
     .send(
       Self.frame(
-        .subscribe(subscription: mirror.number, mirror.path, mirror.position)))
+        .subscribe(subscription: mirror.number, mirror.sourcePath, mirror.position)))
   }
 
   /// Send the actions that the window still admits, as one write.
@@ -343,10 +370,11 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     guard index < end else { return }
     var encoder = CBOREncoder()
     while index < end {
+      let payload = translatedPayload(at: index)
       let action = pending[index]
       Frame.append(to: &encoder) {
         ClientMessage.action(
-          number: action.id.rawValue - numberOffset, action.mark, payload: action.payload
+          number: action.id.rawValue - numberOffset, action.mark, payload: payload
         ).encode(into: &$0)
       }
       index += 1
@@ -392,16 +420,5 @@ extension Goodbye {
     // daemon says when to come back.
     default: retryAfter == nil
     }
-  }
-}
-
-/// Steele, Lea and Flood's SplitMix64: for jitter and simulations, not for secrets.
-public struct SplitMix64: RandomNumberGenerator, Sendable {
-  private var state: UInt64
-  public init(_ seed: UInt64) { state = seed }
-
-  public mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    return Hashing.mix(state)
   }
 }

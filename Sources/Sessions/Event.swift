@@ -1,3 +1,4 @@
+public import Lockstep
 public import Wire
 
 /// The shell's name for a connection; never used twice.
@@ -31,6 +32,8 @@ public enum Event: Equatable, Sendable {
   case snapshotEncoded(SnapshotJobID, [[UInt8]])
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
+  /// Clients may come. Handled before any action of theirs.
+  case started(Start)
   /// A second has passed.
   case tick
   /// Say goodbye to everyone; accept no one.
@@ -49,6 +52,11 @@ public enum Command: Equatable, Sendable {
   /// Read nothing from this peer until told otherwise.
   case pauseReading(ConnectionID)
   case resumeReading(ConnectionID)
+  /// Start, or cancel, the task of an effect (`Server.operation`).
+  case effect(EffectOrder)
+  /// End another turn soon, though nothing may happen until then: there is more to do than one
+  /// turn should take.
+  case wake
   /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
   /// `Event.snapshotEncoded` follows.
   case encodeSnapshot(SnapshotJobID)

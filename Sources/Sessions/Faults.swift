@@ -30,6 +30,13 @@ package struct Faults: Sendable, Equatable {
   /// Do not hold what a client that lags has: it needs a snapshot each time, and gets it.
   package var forgetsHeldStates = false
 
+  /// Start effects before the patch of their action is on its way.
+  package var startsEffectsEarly = false
+  /// Let effects run on that should end with their client.
+  package var leaksOwnedEffects = false
+  /// Run what effects send as often as they like.
+  package var neverYields = false
+
   package init() {}
 
   func dropsPatch(of revision: UInt64) -> Bool { droppedRevision == revision }

@@ -39,6 +39,13 @@ public struct Limits: Hashable, Sendable {
   public var patchFrameBytes = 256 << 10
   /// Requests that one connection may make in one turn, actions not counted.
   public var requestsPerTurn = 16_384
+  /// Actions that effects and middleware sent and that run in one turn: some milliseconds, so that
+  /// a feature that keeps sending to itself stops nobody else.
+  public var waitingPerTurn = 4096
+  /// Actions that the log keeps: enough to see what led to the present, a few megabytes.
+  public var logEntries = 4096
+  /// The most bytes of an action that the log keeps with its name.
+  public var logActionBytes = 1024
 
   public init() {}
 
@@ -92,5 +99,8 @@ public struct Limits: Hashable, Sendable {
     ("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
     ("patchFrameBytes", .count(\.patchFrameBytes)),
     ("requestsPerTurn", .count(\.requestsPerTurn)),
+    ("waitingPerTurn", .count(\.waitingPerTurn)),
+    ("logEntries", .count(\.logEntries)),
+    ("logActionBytes", .count(\.logActionBytes)),
   ]
 }

@@ -1,16 +1,27 @@
-import CBOR
+public import CBOR
 public import Values
 public import Wire
 
 /// A client's copy of what stands at a path.
 public struct Mirror<Mirrored: Synchronizable>: Sendable {
   public let number: UInt64
+  /// In the client's terms.
   public let path: Path
-  let everyRevision: Bool
+  var everyRevision: Bool
+  /// How its values are made, where the session's mirrors differ in that.
+  let form: MirrorForm<Mirrored>?
+  /// What the path leads to in the daemon's state, and how values and patches from there become
+  /// ours; nil when they are ours already.
+  private(set) var translation: (by: Translation, place: Translation.Place)?
+  /// The patch that was applied last, if it was translated.
+  private(set) var translatedPatch: [UInt8] = []
   /// Nil when nothing stands at the path.
   public internal(set) var value: Mirrored?
   /// Nil before the first snapshot.
   public internal(set) var position: Position?
+  /// A snapshot is to come in place of what the mirror should not show any more. What is
+  /// acknowledged meanwhile does not show yet.
+  var isHealing = false
   /// The daemon's number for the path; nil until it answers.
   var scope: UInt64?
   private var phase = Phase.detached
@@ -21,15 +32,7 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
   /// Snapshots and patches that came, and revisions that came only as part of a wider patch.
   public internal(set) var counters = Counters()
 
-  public struct Counters: Hashable, Sendable {
-    public var snapshots: UInt64 = 0
-    public var patches: UInt64 = 0
-    public var coalesced: UInt64 = 0
-    public var bytes: UInt64 = 0
-    public var resyncs: UInt64 = 0
-
-    public init() {}
-  }
+  public typealias Counters = MirrorCounters
 
   /// What the stream of the subscription does. The daemon announces the revision at which it will
   /// stand (`target`). Until then the mirror is not live, and a snapshot on the way is not shown:
@@ -46,7 +49,10 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     case live
   }
 
-  init(number: UInt64, path: Path, everyRevision: Bool) {
+  init(
+    number: UInt64, path: Path, everyRevision: Bool, form: MirrorForm<Mirrored>? = nil
+  ) {
+    self.form = form
     self.number = number
     self.path = path
     self.everyRevision = everyRevision
@@ -55,8 +61,17 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
   /// Whether the mirror follows the daemon: the stream continues from `position`.
   public var isLive: Bool { if case .live = phase { true } else { false } }
 
+  /// The path in the daemon's terms. Where it names nothing that the daemon knows, one that leads
+  /// nowhere: nothing stands there, as with any other path of which that is true.
+  var sourcePath: Path { translation?.place.sourcePath ?? path }
+
+  mutating func translate(by translation: Translation?) {
+    self.translation = translation.map { ($0, $0.place(at: path, number: number)) }
+  }
+
   mutating func disconnect() {
     phase = .detached
+    isHealing = false
     scope = nil
     parts = []
     draft = nil
@@ -106,6 +121,7 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     }
     value = draft
     draft = nil
+    isHealing = false
     position = Position(
       epoch: welcome.position.epoch, run: welcome.position.run, revision: revision)
     phase = .live
@@ -126,13 +142,31 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     guard snapshot.isLast else { return false }
     let whole = parts
     parts = []
-    draft = try CBORDecoder.read(whole) { decoder throws(CBORError) in
-      try Mirrored?(from: &decoder, seed: welcome.seed)
-    }
+    draft = try decode(whole, welcome)
     counters.snapshots += 1
     phase = .drafting(revision: snapshot.revision, target: target)
     return publish(welcome)
   }
+
+  private func decode(
+    _ bytes: [UInt8], _ welcome: ServerMessage.Welcome
+  ) throws(CBORError) -> Mirrored? {
+    var bytes = bytes
+    if let (translation, place) = translation {
+      bytes = try CBORDecoder.read(bytes) { decoder throws(CBORError) in
+        var encoder = CBOREncoder(reservingCapacity: bytes.count)
+        try translation.value(at: place, from: &decoder, into: &encoder)
+        return encoder.bytes
+      }
+    }
+    return try CBORDecoder.read(bytes, depth: Self.depth) { decoder throws(CBORError) in
+      if let form { return try form.decode(&decoder, welcome.seed) }
+      return try Mirrored?(from: &decoder, seed: welcome.seed)
+    }
+  }
+
+  /// A case that is read by names takes two levels where it took one.
+  private static var depth: Int { 2 * CBORDecoder.defaultDepth }
 
   enum PatchOutcome {
     case applied
@@ -142,6 +176,8 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     case known
     /// The patch is based on a revision that the mirror does not have.
     case gap
+    /// No patch says in our terms what this one does.
+    case untranslatable
   }
 
   /// Apply the next item, a patch from one revision to another.
@@ -167,18 +203,41 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     counters.patches += 1
     if path.keys.isEmpty && to > from { counters.coalesced += to - from - 1 }
     defer { counters.bytes += UInt64(decoder.offset - start) }
+    guard let (translation, place) = translation else { return try apply(&decoder, to, welcome) }
+    var encoder = CBOREncoder()
+    var patch = CBORDecoder(try decoder.rawItem())
+    guard try translation.patch(at: place, from: &patch, into: &encoder) else {
+      return .untranslatable
+    }
+    translatedPatch = encoder.bytes
+    return try CBORDecoder.read(translatedPatch, depth: Self.depth) {
+      (decoder) throws(CBORError) in try apply(&decoder, to, welcome)
+    }
+  }
+
+  /// Apply the next item, a patch in our terms.
+  private mutating func apply(
+    _ decoder: inout CBORDecoder, _ to: UInt64, _ welcome: ServerMessage.Welcome
+  ) throws(CBORError) -> PatchOutcome {
     if case .drafting(_, let target) = phase {
-      try draft.apply(patch: &decoder, seed: welcome.seed)
+      try apply(&decoder, to: &draft, welcome)
       draft.adopt(seed: welcome.seed)
       phase = .drafting(revision: to, target: target)
       return publish(welcome) ? .published : .known
     }
-    try value.apply(patch: &decoder, seed: welcome.seed)
+    try apply(&decoder, to: &value, welcome)
     // A mirror never settles: this ends its transaction, so that no notes pile up.
     value.adopt(seed: welcome.seed)
     position?.revision = to
     if case .catchingUp(let target) = phase, to >= target { phase = .live }
     return .applied
+  }
+
+  private func apply(
+    _ decoder: inout CBORDecoder, to value: inout Mirrored?, _ welcome: ServerMessage.Welcome
+  ) throws(CBORError) {
+    if let form { return try form.apply(&value, &decoder, welcome.seed) }
+    try value.apply(patch: &decoder, seed: welcome.seed)
   }
 
   /// The revision on which the next patch must be based; nil when none can be applied.
@@ -194,5 +253,35 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
   mutating func advance(to revision: UInt64) {
     guard isLive, let old = position?.revision, old < revision else { return }
     position?.revision = revision
+  }
+}
+
+/// What came to a mirror.
+public struct MirrorCounters: Hashable, Sendable {
+  public var snapshots: UInt64 = 0
+  public var patches: UInt64 = 0
+  public var coalesced: UInt64 = 0
+  public var bytes: UInt64 = 0
+  public var resyncs: UInt64 = 0
+
+  public init() {}
+}
+
+/// How the values of one mirror are made, in a session whose mirrors are of several types and
+/// whose `Mirrored` can hold a value of each.
+public struct MirrorForm<Mirrored: Synchronizable>: Sendable {
+  public typealias Decode =
+    @Sendable (inout CBORDecoder, HashSeed) throws(CBORError) -> Mirrored
+  public typealias Apply =
+    @Sendable (inout Mirrored?, inout CBORDecoder, HashSeed) throws(CBORError) -> Void
+
+  /// Read a value in value form, or `undefined`.
+  let decode: Decode
+  /// Change a value that `decode` made by the next item, a patch.
+  let apply: Apply
+
+  public init(decode: @escaping Decode, apply: @escaping Apply) {
+    self.decode = decode
+    self.apply = apply
   }
 }

@@ -9,7 +9,7 @@ extension Server {
     _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, at now: Instant,
     into commands: inout [Command]
   ) {
-    self.now = now
+    tell(now)
     // The decoder is moved out while its frames are read, so that nothing is copied.
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
@@ -106,6 +106,11 @@ extension Server {
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
     connection.acknowledged = record.outcomes.last
+    connection.cause = Cause(
+      .client(
+        ClientOrigin(
+          connection: id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
+          gid: connection.peer.gid, label: connection.label)))
     let welcome = ServerMessage.Welcome(
       version: version,
       position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
@@ -117,7 +122,7 @@ extension Server {
         .init("pathKeys", UInt64(limits.pathKeys)),
         .init("bookmarkIntervalMs", limits.bookmarkInterval.milliseconds),
       ],
-      schema: hello.fingerprint == schemaFingerprint ? nil : core.reducer.schema,
+      schema: hello.fingerprint == schemaFingerprint ? nil : schema,
       peer: connection.peer, durable: nil)
     connection.output.append(Self.frame(.welcome(welcome)))
     commands.append(
@@ -134,11 +139,14 @@ extension Server {
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int
   ) throws(WireError) {
     let number: UInt64
-    let decoded: Result<R.Action, ActionError>
+    let decoded: Result<R.Action, CBORError>
+    let isLogged: Bool
     do throws(CBORError) {
       let action = try ActionHead(from: &decoder)
       number = action.number
+      let start = decoder.offset
       decoded = try decodeAction(&decoder)
+      isLogged = decoder.offset - start <= limits.logActionBytes
       try head.finish(&decoder)
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
@@ -158,7 +166,7 @@ extension Server {
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
     connections[place: place].counters.actions += 1
-    let outcome = perform(decoded)
+    let outcome = perform(decoded, connections[place: place].cause, isLogged: isLogged)
     sessions[place: session].outcomes.append(outcome, revision: core.revision, mark: .applied)
   }
 
@@ -167,9 +175,9 @@ extension Server {
   @inline(__always)
   private func decodeAction(
     _ decoder: inout CBORDecoder
-  ) throws(CBORError) -> Result<R.Action, ActionError> {
+  ) throws(CBORError) -> Result<R.Action, CBORError> {
     var attempt = decoder
-    do throws(ActionError) {
+    do throws(CBORError) {
       let action = try R.Action(from: &attempt, seed: core.seed)
       decoder = attempt
       return .success(action)
@@ -181,32 +189,36 @@ extension Server {
 
   @inline(__always)
   private mutating func perform(
-    _ decoded: Result<R.Action, ActionError>
+    _ decoded: Result<R.Action, CBORError>, _ cause: Cause, isLogged: Bool
   ) -> Acknowledgement.Outcome {
     switch decoded {
     case .success(let action):
-      switch reduce(action) {
+      switch reduce(action, from: cause, isLogged: isLogged) {
       case .changed: return .reduced
       case .unchanged: return .unchanged
+      case .swallowed: return .swallowed
+      case .accepted: return .accepted
       case .rejected(let rejection): return .rejected(RejectionMessage(rejection))
       }
     case .failure(let error):
       counters.actions += 1
       counters.rejected += 1
-      return .rejected(RejectionMessage(error.rejection))
+      return .rejected(RejectionMessage(Rejection(error)))
     }
   }
 
   /// An action whose number is not the next: one that was decided before is acknowledged anew.
   private mutating func repeatAction(
     _ number: UInt64, _ expected: UInt64, _ place: Int,
-    _ decoded: Result<R.Action, ActionError>
+    _ decoded: Result<R.Action, CBORError>
   ) throws(WireError) {
     guard number < expected, number > 0 else {
       throw WireError(
         .outOfOrder, "action \(number) came where number \(expected) was expected")
     }
-    if faults.appliesTwice { _ = perform(decoded) }
+    if faults.appliesTwice {
+      _ = perform(decoded, connections[place: place].cause, isLogged: false)
+    }
     if faults.losesRepeatedAcknowledgements { return }
     let repeated = connections[place: place].repeated
     connections[place: place].repeated =
@@ -231,7 +243,8 @@ extension Server {
     case .unsubscribe(let number): request = .unsubscribe(number: number)
     case .ping(let value): request = .ping(value)
     case .digestRequest(let number): request = .digest(subscription: number)
-    case .query(let number, let name): request = .query(number: number, name)
+    case .query(let number, let name, let arguments):
+      request = .query(number: number, name, arguments)
     case .goodbye(_, _):
       return leave(connections[place: place].id, Goodbye(.done, "goodbye"))
     case .action: return

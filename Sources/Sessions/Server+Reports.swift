@@ -11,13 +11,15 @@ extension Server {
     case "limits":
       return object(limits.table.map { ($0.name, Value($0.value)) })
     default:
+      let names = ["clients", "limits", "status"] + Self.actionReports + shellReports.keys
       return [
-        "error": .text("there is no report \"\(name)\"; there are: clients, limits, status")
+        "error": .text(
+          "there is no report \"\(name)\"; there are: \(names.sorted().joined(separator: ", "))")
       ]
     }
   }
 
-  private func object(_ members: [(String, Value)]) -> Value {
+  func object(_ members: [(String, Value)]) -> Value {
     var entries = TrieMap<String, Value>()
     for (key, value) in members { entries.updateValue(value, forKey: key) }
     return .object(entries)
@@ -42,6 +44,7 @@ extension Server {
         ("snapshots", Value(counters.snapshots)),
         ("coalesced", Value(counters.coalesced)),
         ("goodbyes", Value(counters.goodbyes)),
+        ("effects", .integer(Int64(core.effectCount))),
         ("durability", "none"),
       ])
   }

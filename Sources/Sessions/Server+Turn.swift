@@ -6,6 +6,9 @@ import Wire
 extension Server {
   /// Compose and send what this turn brought.
   mutating func endTurn(_ commands: inout [Command]) {
+    if core.hasWaiting { runWaiting() }
+    if faults.startsEffectsEarly { takeOrders(&commands) }
+    touchFollowers()
     shareFrames()
     // Connections may be touched while others are composed: the list can grow.
     var index = 0
@@ -18,6 +21,10 @@ extension Server {
     scopes.endTurn()
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
     flushed = core.revision
+    waitingBudget = limits.waitingPerTurn
+    // Behind the patches: what an effect does comes after the change that it was returned with.
+    takeOrders(&commands)
+    if core.hasWaiting { commands.append(.wake) }
   }
 
   /// Give every live subscriber the frames of its scopes. The bytes are shared.
@@ -88,6 +95,7 @@ extension Server {
       answer(&connection, &commands)
       if leaving == nil { join(&connection, &commands) }
       if connection.isCurrent { acknowledge(&connection, token) }
+      report(&connection)
       bookmark(&connection)
     }
     if let leaving {
@@ -250,10 +258,12 @@ extension Server {
       case .ping(let value):
         connection.output.append(Self.frame(.pong(value, revision: core.revision)))
       case .digest(let number): answerDigest(number, &connection)
-      case .query(let number, let name):
+      case .query(let number, let name, let arguments):
         // Reports look at all connections.
         connections[connection.id] = connection
-        var frame = Self.frame(.report(number: number, report(name, asking: connection)))
+        let answer =
+          actionReport(name, arguments, number, &connection) ?? report(name, asking: connection)
+        var frame = Self.frame(.report(number: number, answer))
         if frame.count > limits.frameBytes {
           frame = Self.frame(
             .report(

@@ -53,7 +53,18 @@ public struct Server<R: Reducer>: Sendable {
   var detached = 0
   var now = Instant(nanoseconds: 0)
   let started: Instant
+  /// The time of day when the monotonic clock showed zero, in nanoseconds.
+  var wallOffset: Int64 = 0
+  /// How many more actions of effects and middleware this turn may run.
+  var waitingBudget: Int
+  /// Connections that are told of every action.
+  var followers: [ConnectionID] = []
+  let schema: Schema
   let schemaFingerprint: UInt64
+  /// Turns logged actions into the form that people read; nil when the schema does not allow it.
+  let actionNames: Translation?
+  /// Reports that the shell makes, by name.
+  let shellReports: [String: @Sendable () -> Value]
   /// What the shell knows of the process, for the report "status".
   let about: [(String, Value)]
   var counters = Counters()
@@ -79,9 +90,13 @@ public struct Server<R: Reducer>: Sendable {
   public init(
     _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
-    at now: Instant
+    middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues(),
+    shellReports: [String: @Sendable () -> Value] = [:], at now: Instant
   ) {
-    core = StoreCore(state, reducer: reducer, seed: seed, revision: revision)
+    core = StoreCore(
+      state, reducer: reducer, middleware: middleware, seed: seed, revision: revision,
+      logCapacity: limits.logEntries, dependencies: dependencies)
     self.epoch = epoch
     self.run = run
     self.limits = limits
@@ -91,7 +106,11 @@ public struct Server<R: Reducer>: Sendable {
     flushed = revision
     started = now
     self.now = now
-    schemaFingerprint = reducer.schema.fingerprint
+    waitingBudget = limits.waitingPerTurn
+    self.shellReports = shellReports
+    schema = R.schema
+    schemaFingerprint = schema.fingerprint
+    actionNames = try? Translation(from: schema, to: .names, root: .action)
   }
 
   /// The newest state: a copy is a consistent snapshot, O(1).
@@ -114,7 +133,7 @@ public struct Server<R: Reducer>: Sendable {
   public mutating func handle(
     _ event: Event, at now: Instant, into commands: inout [Command]
   ) {
-    self.now = now
+    tell(now)
     switch event {
     case .opened(let id, let peer, let token): open(id, peer, token, &commands)
     case .received(let id, let bytes):
@@ -124,6 +143,7 @@ public struct Server<R: Reducer>: Sendable {
     case .drained(let id): drained(id, &commands)
     case .snapshotEncoded(let job, let frames): snapshotEncoded(job, frames)
     case .turnEnded: endTurn(&commands)
+    case .started(let start): begin(start)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
     }
@@ -131,14 +151,22 @@ public struct Server<R: Reducer>: Sendable {
 
   /// Run an action of the daemon's own: loading a file, for example. It is reduced and sent as a
   /// client's would be, and acknowledged to nobody.
-  public mutating func send(_ action: R.Action) -> StoreCore<R>.Reduction {
-    reduce(action)
+  public mutating func send(_ action: R.Action) -> Reduction {
+    reduce(action, from: .owner)
+  }
+
+  /// Run an action, then those that it led to at once.
+  @inline(__always)
+  mutating func reduce(_ action: R.Action, from cause: Cause, isLogged: Bool = true) -> Reduction {
+    patch.bytes.removeAll(keepingCapacity: true)
+    let reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+    note(reduction)
+    if core.hasWaiting { runWaiting() }
+    return reduction
   }
 
   @inline(__always)
-  mutating func reduce(_ action: R.Action) -> StoreCore<R>.Reduction {
-    patch.bytes.removeAll(keepingCapacity: true)
-    let reduction = core.send(action, patch: &patch)
+  mutating func note(_ reduction: Reduction) {
     counters.actions += 1
     switch reduction {
     case .changed(let revision):
@@ -146,10 +174,9 @@ public struct Server<R: Reducer>: Sendable {
       if !faults.dropsPatch(of: revision) {
         scopes.note(patch.bytes, revision: revision, limits: limits)
       }
-    case .unchanged: break
+    case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1
     }
-    return reduction
   }
 
   /// Note that a connection may have something to get at the turn's end.
@@ -195,6 +222,8 @@ extension Server {
     if case .leaving(let goodbye, let token?) = connection.phase, goodbye.code == .done {
       forget(token)
     }
+    if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
+    followers.removeAll { $0 == id }
     guard let token = connection.token else { return }
     detach(token, from: id)
     commands.append(

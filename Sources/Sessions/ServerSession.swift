@@ -1,4 +1,5 @@
 import CBOR
+import Lockstep
 import Values
 import Wire
 
@@ -24,6 +25,10 @@ struct ServerSession: Sendable {
   var session = 0
   var frames: FrameDecoder
   var label = ""
+  /// Why its actions are in the queue.
+  var cause = Cause.owner
+  /// The query that is answered with every action from a sequence number on, until it ends.
+  var following: (query: UInt64, sequence: UInt64)?
   var subscriptions: [Subscription] = []
   /// What must be answered at the turn's end, in order.
   var requests: [Request] = []
@@ -106,7 +111,7 @@ enum Request: Sendable {
   case unsubscribe(number: UInt64)
   case ping(UInt64)
   case digest(subscription: UInt64)
-  case query(number: UInt64, String)
+  case query(number: UInt64, String, [String])
 }
 
 /// What outlives a connection: whose actions were done, and what came of them.

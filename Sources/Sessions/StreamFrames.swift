@@ -46,7 +46,7 @@ public enum StreamFrames {
 }
 
 /// A snapshot to be encoded, on any thread.
-public struct SnapshotJob<State: ScopedState>: Sendable {
+public struct SnapshotJob<State: Synchronizable>: Sendable {
   public let id: SnapshotJobID
   let state: State
   let path: Path

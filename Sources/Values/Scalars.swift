@@ -8,6 +8,8 @@ extension Bool: SynchronizableScalar {
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     self = try decoder.bool()
   }
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .bool }
 }
 
 extension SynchronizableScalar where Self: FixedWidthInteger {
@@ -31,6 +33,10 @@ extension SynchronizableScalar where Self: FixedWidthInteger {
     } else {
       self = try decoder.unsigned(as: Self.self)
     }
+  }
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    isSigned ? .integer : .unsigned
   }
 }
 
@@ -59,6 +65,8 @@ extension Double: SynchronizableScalar {
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     self = try decoder.double()
   }
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .double }
 }
 
 extension String: SynchronizableScalar {
@@ -73,4 +81,6 @@ extension String: SynchronizableScalar {
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     self = try decoder.text()
   }
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .text }
 }

@@ -29,11 +29,33 @@ public struct Schema: Hashable, Sendable {
     public var id: Int
     public var name: String
     public var kind: Kind
+    /// Whether a value that lacks the field decodes, with a default in its place. Known where the
+    /// type is; it does not travel, and schemas are equal without it.
+    public var hasDefault: Bool
 
-    public init(_ id: Int, _ name: String, _ kind: Kind) {
+    public init(_ id: Int, _ name: String, _ kind: Kind, hasDefault: Bool = false) {
       self.id = id
       self.name = name
       self.kind = kind
+      self.hasDefault = hasDefault
+    }
+
+    /// Whether the field has no name of its own: an empty one, or `_` and digits.
+    public var isUnnamed: Bool {
+      name.isEmpty
+        || name.utf8.first == UInt8(ascii: "_") && name.utf8.count > 1
+          && name.utf8.dropFirst().allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
+    }
+
+    public static func == (first: Self, second: Self) -> Bool {
+      first.id == second.id && String.isSame(first.name, second.name)
+        && first.kind == second.kind
+    }
+
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(id)
+      hasher.combine(name)
+      hasher.combine(kind)
     }
   }
 
@@ -42,11 +64,26 @@ public struct Schema: Hashable, Sendable {
     public var id: Int
     public var name: String
     public var fields: [Field]
+    /// Whether the case stands for those of a peer that are not known here (`@Fallback`). Known
+    /// where the type is; it does not travel, and schemas are equal without it.
+    public var isFallback: Bool
 
-    public init(_ id: Int, _ name: String, _ fields: [Field] = []) {
+    public init(_ id: Int, _ name: String, _ fields: [Field] = [], isFallback: Bool = false) {
       self.id = id
       self.name = name
       self.fields = fields
+      self.isFallback = isFallback
+    }
+
+    public static func == (first: Self, second: Self) -> Bool {
+      first.id == second.id && String.isSame(first.name, second.name)
+        && first.fields == second.fields
+    }
+
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(id)
+      hasher.combine(name)
+      hasher.combine(fields)
     }
   }
 

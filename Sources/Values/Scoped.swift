@@ -1,21 +1,74 @@
 public import CBOR
 
-/// A state of which peers may see a part: what stands at a path through fields and map keys.
-///
-/// An absent part is a value too: `undefined` in value form and in patches.
-public protocol ScopedState: Synchronizable {
+// A peer may see a part of a state: what stands at a path through fields and map keys. An absent
+// part is a value too, `undefined` in value form and in patches.
+extension Synchronizable {
   /// Append what stands at `path` in value form, or `undefined`. O(depth + its size).
-  func encode(at path: Path, into encoder: inout CBOREncoder)
+  public func encode(at path: Path, into encoder: inout CBOREncoder) {
+    if path.keys.isEmpty { return encode(into: &encoder) }
+    var visitor = PartEncoder(encoder: encoder)
+    encoder = CBOREncoder()
+    Self.visit(self, nil, at: path, from: 0, &visitor)
+    encoder = visitor.encoder
+  }
 
   /// Append the patch that turns what stood at `path` in `old` into what stands there now.
   /// Returns false, and appends nothing, when both are the same.
-  func encodeDifference(from old: Self, at path: Path, into encoder: inout CBOREncoder) -> Bool
+  public func encodeDifference(
+    from old: Self, at path: Path, into encoder: inout CBOREncoder
+  ) -> Bool {
+    if path.keys.isEmpty { return encodeDifference(from: old, into: &encoder) }
+    var visitor = PartDifference(encoder: encoder)
+    encoder = CBOREncoder()
+    Self.visit(self, old, at: path, from: 0, &visitor)
+    encoder = visitor.encoder
+    return visitor.isDifferent
+  }
 
-  /// The digest of what stands at `path`; `Scope.absentDigest` for what is absent.
-  func digest(at path: Path, seed: HashSeed) -> UInt64
+  /// The digest of what stands at `path`: that of `undefined` where nothing does.
+  public func digest(at path: Path, seed: HashSeed) -> UInt64 {
+    if path.keys.isEmpty { return digest(seed: seed) }
+    var visitor = PartDigest(seed: seed)
+    Self.visit(self, nil, at: path, from: 0, &visitor)
+    return visitor.digest
+  }
 
   /// Whether something stands at `path`.
-  func isPresent(at path: Path) -> Bool
+  public func isPresent(at path: Path) -> Bool {
+    var visitor = PartPresence()
+    Self.visit(self, nil, at: path, from: 0, &visitor)
+    return visitor.isPresent
+  }
+}
+
+private struct PartEncoder: PartVisitor {
+  var encoder: CBOREncoder
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) { new.encode(into: &encoder) }
+  mutating func visitAbsent() { encoder.encodeUndefined() }
+}
+
+private struct PartDifference: PartVisitor {
+  var encoder: CBOREncoder
+  var isDifferent = false
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) {
+    isDifferent = new.encodeDifference(from: old, into: &encoder)
+  }
+  mutating func visitAbsent() {}
+}
+
+private struct PartDigest: PartVisitor {
+  let seed: HashSeed
+  lazy var digest = Bool?.none.digest(seed: seed)
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) { digest = new.digest(seed: seed) }
+  mutating func visitAbsent() {}
+}
+
+private struct PartPresence: PartVisitor {
+  var isPresent = false
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) {
+    isPresent = !(new?.isAbsent ?? true)
+  }
+  mutating func visitAbsent() {}
 }
 
 /// A value that may be absent: a scope, or a field of a struct. Not for the elements of collections,
@@ -77,6 +130,19 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
   public mutating func adopt(seed: HashSeed) { self?.adopt(seed: seed) }
 
   @inlinable public static var holdsCollections: Bool { Wrapped.holdsCollections }
+
+  @inlinable public var isAbsent: Bool { self == nil }
+
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    .optional(Wrapped.schemaKind(in: &schema))
+  }
+
+  /// What is optional and absent, and what is absent around it, are the same to a scope.
+  public static func visit<V: PartVisitor>(
+    _ new: Wrapped??, _ old: Wrapped??, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    Wrapped.visit(new ?? nil, old ?? nil, at: path, from: depth, &visitor)
+  }
 }
 
 /// What a patch of the whole state does to a scope.

@@ -172,6 +172,10 @@ extension SyncArray: Journaled {
   @inlinable
   public func digest(seed: HashSeed) -> UInt64 { storage.digest(seed: seed) }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    .array(Element.schemaKind(in: &schema))
+  }
+
   /// Make the array, as it is now, part of a state that hashes with `seed`: a transaction begins,
   /// and the note of the one before is forgotten. Costs as `TreeArray.adopt`.
   @inlinable

@@ -17,6 +17,9 @@ public protocol SyncKey: Hashable, Sendable {
   /// The key as a component of a path, and back.
   var pathKey: PathKey { get }
   init?(pathKey: PathKey)
+
+  /// What a schema says of the keys: text or integers.
+  static var schemaKind: Schema.Kind { get }
 }
 
 extension String: SyncKey {
@@ -61,6 +64,8 @@ extension String: SyncKey {
 
   @inlinable public var pathKey: PathKey { .text(self) }
 
+  public static var schemaKind: Schema.Kind { .text }
+
   @inlinable
   public init?(pathKey: PathKey) {
     guard case .text(let text) = pathKey else { return nil }
@@ -87,6 +92,8 @@ extension Int: SyncKey {
   }
 
   @inlinable public var pathKey: PathKey { .integer(Int64(self)) }
+
+  public static var schemaKind: Schema.Kind { .integer }
 
   @inlinable
   public init?(pathKey: PathKey) {

@@ -72,6 +72,18 @@ extension SyncMap: Journaled {
     withExtendedLifetime(old) {}
   }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    TrieMap<Key, Value>.schemaKind(in: &schema)
+  }
+
+  @inlinable
+  public static func visit<V: PartVisitor>(
+    _ new: SyncMap?, _ old: SyncMap?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    guard depth < path.keys.count else { return visitor.visit(new, old) }
+    TrieMap.visit(new?.map, old?.map, at: path, from: depth, &visitor)
+  }
+
   /// The digest of the map. Costs as `TrieMap.digest`.
   @inlinable
   public func digest(seed: HashSeed) -> UInt64 { map.digest(seed: seed) }

@@ -40,10 +40,67 @@ public protocol Synchronizable: Sendable {
   /// Whether there may be collections inside. Where there never are, `adopt` does nothing, and
   /// whoever keeps such values need not call it.
   static var holdsCollections: Bool { get }
+
+  /// Whether the value stands for nothing, as `nil` does: a struct leaves it out.
+  var isAbsent: Bool { get }
+
+  /// What a schema says of the type: its kind, after entering the definitions that it needs.
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind
+
+  /// Hand what stands at `path`, from its key number `depth` on, in two values of which either may
+  /// be absent to a visitor: once, `visitAbsent` when the path leads through nothing that such a
+  /// value could hold. O(the path).
+  static func visit<V: PartVisitor>(
+    _ new: Self?, _ old: Self?, at path: Path, from depth: Int, _ visitor: inout V)
+
+  /// Whether the value notes what is done to it (`Journaled`), so that a transaction needs no copy
+  /// of the value at its start.
+  static var isJournaled: Bool { get }
+
+  /// End a transaction that began with `old`, or, for a journaled value, with its notes: make every
+  /// collection hash with `seed`, and append the patch from then to now. Returns false, and appends
+  /// nothing, when the value is the same.
+  mutating func settle(since old: Self?, seed: HashSeed, into encoder: inout CBOREncoder) -> Bool
+
+  /// End a transaction by making the value what it was at its start.
+  mutating func rollBack(to old: Self?)
+}
+
+/// Someone who looks at what stands at a path, whatever its type is.
+public protocol PartVisitor {
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?)
+  /// Nothing can stand there.
+  mutating func visitAbsent()
 }
 
 extension Synchronizable {
   @inlinable public static var holdsCollections: Bool { true }
+
+  @inlinable public var isAbsent: Bool { false }
+
+  @inlinable
+  public static func visit<V: PartVisitor>(
+    _ new: Self?, _ old: Self?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    if depth == path.keys.count { visitor.visit(new, old) } else { visitor.visitAbsent() }
+  }
+
+  @inlinable public static var isJournaled: Bool { false }
+
+  @inlinable
+  public mutating func settle(
+    since old: Self?, seed: HashSeed, into encoder: inout CBOREncoder
+  ) -> Bool {
+    guard let old else { preconditionFailure("A value without notes settles by what it was.") }
+    adopt(seed: seed)
+    return encodeDifference(from: old, into: &encoder)
+  }
+
+  @inlinable
+  public mutating func rollBack(to old: Self?) {
+    guard let old else { preconditionFailure("A value without notes goes back to what it was.") }
+    self = old
+  }
 
   /// Append the patch that makes an absent or different value this one.
   @inlinable
@@ -141,4 +198,18 @@ public protocol Journaled: Synchronizable {
 
   /// End the transaction by making the value what it was at its start. O(what was touched).
   mutating func rollBack()
+}
+
+extension Journaled {
+  @inlinable public static var isJournaled: Bool { true }
+
+  @inlinable
+  public mutating func settle(
+    since old: Self?, seed: HashSeed, into encoder: inout CBOREncoder
+  ) -> Bool {
+    settle(into: &encoder)
+  }
+
+  @inlinable
+  public mutating func rollBack(to old: Self?) { rollBack() }
 }

@@ -38,6 +38,10 @@ extension TreeArray: Synchronizable {
     return true
   }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    .array(Element.schemaKind(in: &schema))
+  }
+
   @inlinable
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(count)

@@ -182,6 +182,19 @@ extension TrieMap: Synchronizable {
     }
   }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    .map(key: Key.schemaKind, value: Value.schemaKind(in: &schema))
+  }
+
+  @inlinable
+  public static func visit<V: PartVisitor>(
+    _ new: TrieMap?, _ old: TrieMap?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    guard depth < path.keys.count else { return visitor.visit(new, old) }
+    guard let key = Key(pathKey: path.keys[depth]) else { return visitor.visitAbsent() }
+    Value.visit(new?[key], old?[key], at: path, from: depth + 1, &visitor)
+  }
+
   /// Hash with `seed`. O(1) where the map already does: its values are taken to do so as well, by
   /// the invariant. Else O(n).
   @inlinable

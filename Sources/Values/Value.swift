@@ -61,6 +61,14 @@ extension Value: Synchronizable {
     }
   }
 
+  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
+
+  public static func visit<V: PartVisitor>(
+    _ new: Value?, _ old: Value?, at path: Path, from depth: Int, _ visitor: inout V
+  ) {
+    visitor.visit(new?.scoped(to: path, from: depth), old?.scoped(to: path, from: depth))
+  }
+
   public func encode(into encoder: inout CBOREncoder) {
     switch self {
     case .null: encoder.encodeNull()
@@ -191,9 +199,9 @@ extension Value {
 
   /// The value at a path through objects only: what a scope of this path shows.
   @inlinable
-  public func scoped(to path: Path) -> Value? {
+  public func scoped(to path: Path, from depth: Int = 0) -> Value? {
     var current = self
-    for key in path.keys {
+    for key in path.keys[depth...] {
       guard case .object(let entries) = current, case .text(let name) = key,
         let next = entries[name]
       else { return nil }

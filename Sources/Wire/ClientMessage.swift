@@ -13,8 +13,8 @@ public enum ClientMessage: Equatable, Sendable {
   case ping(UInt64)
   /// Ask for the digest of a subscription at the position it has on this stream.
   case digestRequest(subscription: UInt64)
-  /// Ask the daemon about itself: "status", "clients", "limits".
-  case query(number: UInt64, String)
+  /// Ask the daemon about itself: "status", "clients", "limits", or of what the arguments say.
+  case query(number: UInt64, String, arguments: [String] = [])
   case goodbye(GoodbyeCode, String)
 
   public struct Hello: Hashable, Sendable {
@@ -80,10 +80,15 @@ extension ClientMessage {
     case .digestRequest(let subscription):
       begin(.digestRequest)
       encoder.encode(subscription)
-    case .query(let number, let name):
-      begin(.query)
+    case .query(let number, let name, let arguments):
+      // The arguments came later: without any the message has its first form.
+      encoder.array(1 + MessageType.query.fieldCount + (arguments.isEmpty ? 0 : 1))
+      encoder.encode(MessageType.query.rawValue)
       encoder.encode(number)
       encoder.encode(name)
+      guard !arguments.isEmpty else { return }
+      encoder.array(arguments.count)
+      for argument in arguments { encoder.encode(argument) }
     case .goodbye(let code, let message):
       begin(.clientGoodbye)
       encoder.encode(code.rawValue)
@@ -104,7 +109,7 @@ extension ClientMessage {
         throw CBORError(.notAllowed("a \(head.type) message comes from daemons only"), at: 0)
       }
       self = message
-      try head.finish(&decoder)
+      try head.finish(&decoder, read: head.type == .query ? min(head.extra, 1) : 0)
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
       }
@@ -113,7 +118,8 @@ extension ClientMessage {
     }
   }
 
-  /// Decode the fields behind a head. Nil when the type is one of the daemon's.
+  /// Decode the fields behind a head, those of a `query` with its arguments if it has some. Nil
+  /// when the type is one of the daemon's.
   public init?(_ head: MessageHead, from decoder: inout CBORDecoder) throws(CBORError) {
     switch head.type {
     case .hello: self = .hello(try Hello(from: &decoder))
@@ -128,13 +134,26 @@ extension ClientMessage {
         number: action.number, action.mark, payload: [UInt8](try decoder.rawItem()))
     case .ping: self = .ping(try decoder.unsigned())
     case .digestRequest: self = .digestRequest(subscription: try decoder.unsigned())
-    case .query: self = .query(number: try decoder.unsigned(), try decoder.text())
+    case .query:
+      self = .query(
+        number: try decoder.unsigned(), try decoder.text(),
+        arguments: head.extra > 0 && !decoder.nullIfNext()
+          ? try Self.texts(from: &decoder) : [])
     case .clientGoodbye:
       self = .goodbye(GoodbyeCode(rawValue: try decoder.unsigned()), try decoder.text())
     case .welcome, .subscribed, .snapshot, .patch, .acknowledgement, .pong, .bookmark, .digest,
       .schema, .report, .goodbye:
       return nil
     }
+  }
+}
+
+extension ClientMessage {
+  private static func texts(from decoder: inout CBORDecoder) throws(CBORError) -> [String] {
+    var texts: [String] = []
+    for _ in 0..<(try decoder.array()) { texts.append(try decoder.text()) }
+    decoder.close()
+    return texts
   }
 }
 

@@ -89,10 +89,11 @@ public struct MessageHead: Sendable {
     self.extra = extra
   }
 
-  /// Skip the fields that this version does not know, and leave the message.
+  /// Skip the fields that this version does not know, and leave the message. So many of those
+  /// behind the first version's have been read.
   @inlinable
-  public func finish(_ decoder: inout CBORDecoder) throws(CBORError) {
-    for _ in 0..<extra { try decoder.skip() }
+  public func finish(_ decoder: inout CBORDecoder, read: Int = 0) throws(CBORError) {
+    for _ in read..<extra { try decoder.skip() }
     decoder.close()
   }
 }

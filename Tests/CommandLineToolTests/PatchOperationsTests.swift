@@ -23,7 +23,7 @@ struct PatchOperationsTests {
     #expect(after.encodeDifference(from: before, into: &encoder))
     let operations = try PatchOperations.operations(of: encoder.bytes)
     var document = Document(before)
-    try DocumentFeature().reduce(
+    _ = try DocumentFeature().reduce(
       into: &document, action: try JSONPatch.actions(from: operations))
     #expect(document.root == after)
   }

@@ -22,7 +22,7 @@ struct StagedLoadTests {
       let action = DocumentAction.transaction(batch.actions)
       action.encode(into: &encoder)
       #expect(encoder.bytes.count <= 2 * limit)
-      try DocumentFeature().reduce(into: &document, action: action)
+      _ = try DocumentFeature().reduce(into: &document, action: action)
     }
     #expect(document.root == ["old": 1, "new": Self.document])
     try document.move(from: ["new"], to: .root)

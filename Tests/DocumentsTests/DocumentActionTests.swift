@@ -44,9 +44,11 @@ import Values
   }
 
   @Test func `an unknown number is told apart from wrong fields`() {
-    #expect(throws: ActionError.unknownCase(11)) { try decodedAction([0x82, 11, 0x80]) }
-    #expect(throws: ActionError.unknownCase(99)) { try decodedAction([0x18, 99]) }
-    #expect(throws: ActionError.unknownCase(12)) { try decodedAction([0x82, 9, 0x81, 0x0c]) }
+    #expect(throws: CBORError(.unknownCase(11), at: 0)) { try decodedAction([0x82, 11, 0x80]) }
+    #expect(throws: CBORError(.unknownCase(99), at: 0)) { try decodedAction([0x18, 99]) }
+    #expect(throws: CBORError(.unknownCase(12), at: 3)) {
+      try decodedAction([0x82, 9, 0x81, 0x0c])
+    }
   }
 
   @Test(arguments: [
@@ -61,8 +63,8 @@ import Values
   func `a payload of the wrong shape is malformed, with the place`(
     _ payload: [UInt8], _ message: String
   ) {
-    let error = #expect(throws: ActionError.self) { try decodedAction(payload) }
-    #expect(error?.rejection.message == "malformed action: \(message)")
+    let error = #expect(throws: CBORError.self) { try decodedAction(payload) }
+    #expect(error.map(Rejection.init)?.message == "malformed action: \(message)")
   }
 
   @Test func `nested transactions end at the depth of the decoder`() throws {
@@ -70,8 +72,8 @@ import Values
       Array(repeating: [0x82, 9, 0x81], count: levels).flatMap { $0 } + [0x82, 2, 0x80]
     }
     #expect(throws: Never.self) { try decodedAction(nested(60)) }
-    #expect(throws: ActionError.self) { try decodedAction(nested(64)) }
-    #expect(throws: ActionError.self) { try decodedAction(nested(100_000)) }
+    #expect(throws: CBORError.self) { try decodedAction(nested(64)) }
+    #expect(throws: CBORError.self) { try decodedAction(nested(100_000)) }
   }
 
   @Test func `no truncation and no changed byte crashes`() {
@@ -80,7 +82,7 @@ import Values
     for _ in 0..<60 {
       let payload = DocumentsTests.payload(random.action(in: root))
       for length in 0..<min(payload.count, 200) {
-        #expect(throws: ActionError.self) { try decodedAction(Array(payload[..<length])) }
+        #expect(throws: CBORError.self) { try decodedAction(Array(payload[..<length])) }
       }
       for _ in 0..<200 {
         var changed = payload

@@ -44,7 +44,7 @@ import Values
     for _ in 0...random.below(4) {
       let action = random.action(in: document.root)
       do throws(Rejection) {
-        try DocumentFeature().reduce(into: &document, action: action)
+        _ = try DocumentFeature().reduce(into: &document, action: action)
       } catch {
         #expect(error.message.utf8.count < 1000)
         return false

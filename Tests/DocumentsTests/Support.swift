@@ -36,7 +36,7 @@ func reduce(
 ) throws(Rejection) {
   let feature = limits.map { DocumentFeature(limits: $0) } ?? DocumentFeature()
   do throws(Rejection) {
-    try feature.reduce(into: &document, action: action)
+    _ = try feature.reduce(into: &document, action: action)
   } catch {
     document.rollBack()
     throw error
@@ -96,8 +96,8 @@ func apply(_ patch: [UInt8], to value: inout some Synchronizable) throws(CBORErr
   }
 }
 
-func decodedAction(_ payload: [UInt8]) throws(ActionError) -> DocumentAction {
-  try CBORDecoder.read(payload, mapError: { ActionError.malformed($0) }) {
-    (decoder) throws(ActionError) in try DocumentAction(from: &decoder, seed: testSeed)
+func decodedAction(_ payload: [UInt8]) throws(CBORError) -> DocumentAction {
+  try CBORDecoder.read(payload) {
+    (decoder) throws(CBORError) in try DocumentAction(from: &decoder, seed: testSeed)
   }
 }

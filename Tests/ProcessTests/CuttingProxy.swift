@@ -1,6 +1,7 @@
 import Foundation
 import Sessions
 import Synchronization
+import Values
 
 /// A Unix socket that forwards bytes to another, and cuts each connection after a random number of
 /// them, until told to let all through.

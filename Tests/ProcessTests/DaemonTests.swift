@@ -41,7 +41,7 @@ struct DaemonTests {
         daemons.count { $0.output.contains { $0.contains(" serving ") } } == 1
           && daemons.count { $0.output.contains { $0.contains("already") } } == 9
       }
-      let mirror = try await MirrorStore<Value>.connect(.init(socket: socket, label: "test"))
+      let mirror = try await Replica<Value>.connect(.init(socket: socket, label: "test"))
       try await mirror.send(DocumentAction.set(["a"], 1))
       mirror.close()
       for daemon in daemons { try await daemon.kill() }
@@ -141,7 +141,7 @@ struct DaemonTests {
       try text.write(toFile: file, atomically: false, encoding: .utf8)
       let daemon = try await startDaemon(folder + "/socket", ["--load", file])
       defer { daemon.signal(SIGKILL) }
-      let mirror = try await MirrorStore<Value>.connect(
+      let mirror = try await Replica<Value>.connect(
         .init(socket: folder + "/socket", label: "test"))
       let expected: Value = [
         "a": [1, .double(2.5), Value(UInt64.max), .integer(.min)], "é": .null,

@@ -19,7 +19,7 @@ struct ExactlyOnceTests {
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true
-      let mirror = try MirrorStore<Value>.open(options)
+      let mirror = try Replica<Value>.open(options)
       let watcher = try await served.mirror()
       try await watcher.send(DocumentAction.set(["log"], []))
       var number: Int64 = 0
@@ -53,7 +53,7 @@ struct ExactlyOnceTests {
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true
-      let mirror = try await MirrorStore<Value>.connect(options)
+      let mirror = try await Replica<Value>.connect(options)
       var last: UInt64 = 0
       var count = 0
       while proxy.cuts < 20 {

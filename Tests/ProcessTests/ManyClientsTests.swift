@@ -85,7 +85,7 @@ struct ManyClientsTests {
       let clients = try await start(10, served)
       // Each process mirrors the whole; these mirror parts as well, on connections of their own.
       let paths: [Path] = [.root, ["objects"], ["lists"], ["lists", "l0"]]
-      var mirrors: [MirrorStore<Value>] = []
+      var mirrors: [Replica<Value>] = []
       for number in 0..<40 { mirrors.append(try await served.mirror(of: paths[number % 4])) }
 
       for (seed, client) in clients.enumerated() { client.write("random \(seed) 200") }

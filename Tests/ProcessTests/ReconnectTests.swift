@@ -74,7 +74,7 @@ struct ReconnectTests {
     }
   }
 
-  private static func outcome(of mirror: MirrorStore<Value>) async -> String {
+  private static func outcome(of mirror: Replica<Value>) async -> String {
     do {
       return "\(try await mirror.send(DocumentAction.increment(["n"], by: 1)).outcome)"
     } catch ClientError.outcomeUnknown {
@@ -107,9 +107,9 @@ struct ReconnectTests {
   @Test func `a client that waits for its daemon is served when it comes`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
-      var options = MirrorStore<Value>.Options(socket: socket, label: "early")
+      var options = Replica<Value>.Options(socket: socket, label: "early")
       options.waitsForDaemon = true
-      let mirror = try MirrorStore<Value>.open(options)
+      let mirror = try Replica<Value>.open(options)
       mirror.post(DocumentAction.set(["early"], true))
       let daemon = try await startDaemon(socket)
       defer { daemon.signal(SIGKILL) }
@@ -122,9 +122,9 @@ struct ReconnectTests {
 
   @Test func `a client without a daemon is told so at once`() async throws {
     try await withFolder { folder in
-      let options = MirrorStore<Value>.Options(socket: folder + "/socket", label: "test")
+      let options = Replica<Value>.Options(socket: folder + "/socket", label: "test")
       let error = await #expect(throws: ClientError.self) {
-        try await MirrorStore<Value>.connect(options)
+        try await Replica<Value>.connect(options)
       }
       #expect(error?.description.contains("Is lockstepd running?") == true)
     }
@@ -137,7 +137,7 @@ struct ReconnectTests {
       defer { daemon.signal(SIGKILL) }
       let served = Served(folder: folder, socket: socket, daemon: daemon)
       let watcher = try await served.mirror()
-      var mirror: MirrorStore<Value>? = try await served.mirror()
+      var mirror: Replica<Value>? = try await served.mirror()
       try await mirror?.send(DocumentAction.set(["a"], 1))
       #expect(try await watcher.report("clients").elements.count == 2)
       mirror = nil

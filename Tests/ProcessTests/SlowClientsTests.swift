@@ -105,7 +105,7 @@ struct SlowClientsTests {
 
   /// The 99th percentile of at least 500 round trips.
   private func roundTrips(
-    _ mirror: MirrorStore<Value>, until isOver: () -> Bool = { true }
+    _ mirror: Replica<Value>, until isOver: () -> Bool = { true }
   ) async throws -> Duration {
     var times: [Duration] = []
     let clock = ContinuousClock()

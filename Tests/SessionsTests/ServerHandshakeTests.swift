@@ -1,4 +1,5 @@
 import Documents
+import Lockstep
 import Sessions
 import Testing
 import Values

@@ -25,6 +25,7 @@ private struct Counted: Synchronizable {
     Self.comparisons.add(1, ordering: .relaxed)
     return value == other.value
   }
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .integer }
   func encode(into encoder: inout CBOREncoder) { value.encode(into: &encoder) }
   init(_ value: Int) { self.value = value }
   init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
@@ -48,6 +49,7 @@ private struct Seeded: SynchronizableScalar, Equatable {
   var adopted = HashSeed.unseeded
 
   static func == (first: Seeded, second: Seeded) -> Bool { first.value == second.value }
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .integer }
   func encode(into encoder: inout CBOREncoder) { value.encode(into: &encoder) }
   init(_ value: Int) { self.value = value }
   init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {

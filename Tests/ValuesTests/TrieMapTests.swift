@@ -19,6 +19,7 @@ struct SplitMix64: RandomNumberGenerator {
 struct CollidingKey: SyncKey {
   var number: Int
   init(_ number: Int) { self.number = number }
+  static var schemaKind: Schema.Kind { .integer }
   func hash(seed: HashSeed) -> UInt64 { UInt64(truncatingIfNeeded: number % 3) &* 0x0101 }
   static func isSame(_ first: Self, _ second: Self) -> Bool { first.number == second.number }
   static func precedes(_ first: Self, _ second: Self) -> Bool { first.number < second.number }
@@ -36,6 +37,7 @@ struct Entry: Synchronizable, Hashable {
   var title: String
   var votes: Int
 
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
   func isSame(as other: Entry) -> Bool { votes == other.votes && title.isSame(as: other.title) }
   func encode(into encoder: inout CBOREncoder) {
     encoder.map(2)
@@ -455,6 +457,7 @@ func checkCanonical<K>(
     final class Witness: Sendable {}
     struct Holder: SynchronizableScalar, Equatable {
       var witness: Witness
+      static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
       static func == (first: Holder, second: Holder) -> Bool { true }
       init(_ witness: Witness) { self.witness = witness }
       init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {

@@ -181,6 +181,7 @@ extension Message {
       .ping(number),
       .digestRequest(subscription: number),
       .query(number: number, "status"),
+      .query(number: number, "log", arguments: ["20", "é"]),
       .goodbye(GoodbyeCode(rawValue: number), "é"),
     ]
   }

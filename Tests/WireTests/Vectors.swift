@@ -54,10 +54,16 @@ enum JSON: Decodable, Equatable {
   }
 
   subscript(name: String) -> JSON {
-    guard case .object(let members) = self, let member = members[name] else {
+    guard let member = member(name) else {
       preconditionFailure("No member \(name) in \(self).")
     }
     return member
+  }
+
+  /// A member that may be left out.
+  func member(_ name: String) -> JSON? {
+    guard case .object(let members) = self else { return nil }
+    return members[name]
   }
 
   var isNull: Bool { self == .null }
@@ -194,7 +200,9 @@ struct MessageVector: Decodable, CustomStringConvertible {
       case "ping": return .ping(fields["value"].number)
       case "digestRequest": return .digestRequest(subscription: fields["subscription"].number)
       case "query":
-        return .query(number: fields["number"].number, fields["name"].string)
+        return .query(
+          number: fields["number"].number, fields["name"].string,
+          arguments: fields.member("arguments")?.elements.map(\.string) ?? [])
       case "clientGoodbye":
         return .goodbye(
           GoodbyeCode(rawValue: fields["code"].number), fields["message"].string)

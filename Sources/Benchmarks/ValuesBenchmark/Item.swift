@@ -15,6 +15,8 @@ struct Item: Synchronizable {
 
   static var holdsCollections: Bool { false }
 
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
+
   func isSame(as other: Item) -> Bool {
     count == other.count && done == other.done && name.isSame(as: other.name)
   }

@@ -84,7 +84,7 @@ struct BenchRun: Sendable {
   }
 
   /// One increment after another, each until the mirror shows it.
-  func roundTrips(_ count: Int, _ mirror: MirrorStore<Value>) async throws -> Latencies {
+  func roundTrips(_ count: Int, _ mirror: Replica<Value>) async throws -> Latencies {
     var latencies = Latencies()
     for _ in 0..<count {
       try Interruption.check()
@@ -96,7 +96,7 @@ struct BenchRun: Sendable {
   }
 
   /// As many increments as the window admits at any time. Returns how many were done a second.
-  func pipeline(_ count: Int, _ mirror: MirrorStore<Value>) async throws -> Double {
+  func pipeline(_ count: Int, _ mirror: Replica<Value>) async throws -> Double {
     let start = clock.now
     let batch = 10_000
     var sent = 0

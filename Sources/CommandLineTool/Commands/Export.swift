@@ -13,7 +13,8 @@ struct Export: AsyncParsableCommand {
     discussion: """
       One consistent state, its keys sorted: equal documents make equal files. A file is replaced \
       only when all has been written. CBOR (RFC 8949, deterministic) keeps bytes as they are; in \
-      JSON they are {"$bytes": base64}, see 'lockstep load --tagged'.
+      JSON they are {"$bytes": base64}, see 'lockstep load --tagged'. A state with types of its \
+      own is written by the names of its fields.
       """)
 
   @Argument(help: "A file; '-' or none is standard output.", completion: .file())
@@ -36,7 +37,7 @@ struct Export: AsyncParsableCommand {
     }
     try await Client.with(options, for: self) { client in
       let progress = ProgressBar("receiving", options)
-      let mirror = try client.open(.root)
+      let mirror = client.open(.root)
       progress.follow { mirror.counters.bytes }
       try await mirror.reached(revision: 0)
       guard let document = mirror.state else {

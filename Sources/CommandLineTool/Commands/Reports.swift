@@ -70,10 +70,11 @@ struct Clients: AsyncParsableCommand {
 }
 
 extension Value {
-  fileprivate func cell(_ name: String) -> String { child(.text(name))?.cell ?? "-" }
+  /// A member as a cell of a table.
+  func cell(_ name: String) -> String { child(.text(name))?.cell ?? "-" }
 
   /// The value as a cell of a table: a string without quotes.
-  fileprivate var cell: String {
+  var cell: String {
     if case .text(let text) = self { return text }
     return PrettyWriter.text(self, width: .max, hasColor: false)
   }

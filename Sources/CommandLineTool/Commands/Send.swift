@@ -1,36 +1,50 @@
 import ArgumentParser
 import Documents
 import LockstepClient
+import Values
 
 struct Send: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "send",
     abstract: "Have any action of the daemon's feature done.",
     discussion: """
-      The action is JSON by its name and fields, as 'lockstep schema' lists them:
-        {"increment": {"path": "/visits", "by": 2}}
-        {"transaction": {"actions": [{"remove": {"path": "/a"}}]}}
-      An action without fields is its name: "reset". A path is a JSON Pointer.
+      The action is the names of its cases, and behind them what it carries, in order or by name; \
+      'lockstep schema' lists them:
+        lockstep send counter.incrTapped
+        lockstep send todos.add milk
+        lockstep send resize width=640 height=480
+      What an action carries is text as it stands, else JSON. Or the whole is JSON, by names and \
+      fields:
+        lockstep send '{"todos": {"add": "milk"}}'
+        lockstep send '{"increment": {"path": "/visits", "by": 2}}'
+      A path is a JSON Pointer, bytes are base64.
       """)
 
-  @Argument(help: "An action as JSON; '-' reads it from standard input.")
+  @Argument(help: "An action by its names, or as JSON; '-' reads JSON from standard input.")
   var action: String
+
+  @Argument(help: "What the action carries: a value for each field, or name=value.")
+  var values: [String] = []
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
-    let action = try JSONArgument.value(action)
     try await Client.with(options, for: self) { client in
       guard let schema = client.store.schema else {
         throw Failure(.refused, "the daemon does not say what its actions are.")
       }
-      let payload: [UInt8]
-      do {
-        payload = try ActionJSON.payload(of: action, schema: schema)
-      } catch {
-        throw Failure(.usage, "that is no action of the daemon: \(error). See 'lockstep schema'.")
-      }
+      let payload = try Self.payload([action] + values, schema: schema)
       try Output(options).show(try await client.send(payload: payload))
+    }
+  }
+
+  /// The payload of the action that the words say.
+  static func payload(_ words: [String], schema: Schema) throws(Failure) -> [UInt8] {
+    let action = try ActionArgument.value(words, schema: schema)
+    do {
+      return try ActionJSON.payload(of: action, schema: schema)
+    } catch {
+      throw Failure(.usage, "that is no action of the daemon: \(error). See 'lockstep schema'.")
     }
   }
 }

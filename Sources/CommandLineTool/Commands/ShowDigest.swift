@@ -9,7 +9,8 @@ struct ShowDigest: AsyncParsableCommand {
     discussion: """
       Makes a mirror of the path, and compares its digest with what the daemon computes. Status 1 \
       if they differ. Digests can be compared within one epoch of the daemon; see 'lockstep \
-      status'. The path goes through objects, not into arrays.
+      status'. The path goes through objects, not into arrays. Of a state with types of its own \
+      the daemon's digest is shown, and compared with nothing: here it is held by names.
       """)
 
   @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
@@ -19,7 +20,9 @@ struct ShowDigest: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
+      let path = try client.resolve(path)
       let mirror = try await client.mirror(of: path.path)
+      if !client.isDocument { return try await showDaemons(mirror) }
       let (revision, digest) = try await mirror.daemonDigest()
       // The session compared both at this very revision, and would have replaced the mirror.
       let isEqual = mirror.lastDivergence == nil
@@ -41,5 +44,17 @@ struct ShowDigest: AsyncParsableCommand {
             + "report it.")
       }
     }
+  }
+
+  private func showDaemons(_ mirror: Replica<Value>) async throws {
+    let (revision, digest) = try await mirror.daemonDigest()
+    let output = Output(options)
+    if output.isPretty {
+      return try output.lines("\(digest)  \(output.faint("revision \(revision), the daemon's"))")
+    }
+    try output.line([
+      "daemon": .text(digest.description), "equal": .null, "mirror": .null,
+      "revision": Value(revision),
+    ])
   }
 }

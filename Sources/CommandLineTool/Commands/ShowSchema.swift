@@ -7,7 +7,10 @@ struct ShowSchema: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
     abstract: "What the daemon's state and actions are made of.",
-    discussion: "The actions are what 'lockstep send' takes.")
+    discussion: """
+      The actions are what 'lockstep send' takes. The number behind a field or case is the one by \
+      which it travels. Without a terminal, and with --json: the schema as it travels.
+      """)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
@@ -38,41 +41,58 @@ extension Schema {
     return value
   }
 
-  /// The schema for people, a line for each field and case.
+  /// The schema for people, much as the types are declared; behind each field and case its number
+  /// on the wire.
   var text: String {
     var lines = ["state   \(state.text)", "action  \(action.text)"]
     for (name, definition) in types.sorted(by: { String.precedes($0.key, $1.key) }) {
+      lines.append("")
       switch definition {
       case .structure(let fields):
-        lines += ["", "struct \(name)"]
-        lines += fields.map { "  \($0.id)  \($0.text)" }
+        lines.append("struct \(name) {")
+        lines += Self.numbered(fields.map { ("var \($0.name): \($0.kind.text)", $0.id) })
       case .enumeration(let cases):
-        lines += ["", "enum \(name)"]
-        lines += cases.map { item in
-          let fields = item.fields.map(\.text).joined(separator: ", ")
-          return "  \(item.id)  \(item.name)" + (fields.isEmpty ? "" : "(\(fields))")
-        }
+        lines.append("enum \(name) {")
+        lines += Self.numbered(cases.map { ("case \($0.text)", $0.id) })
       }
+      lines.append("}")
     }
     return lines.joined(separator: "\n")
+  }
+
+  private static func numbered(_ members: [(text: String, number: Int)]) -> [String] {
+    let width = members.map(\.text.count).filter { $0 <= 60 }.max() ?? 0
+    return members.map { text, number in
+      let space = String(repeating: " ", count: max(0, width - text.count))
+      return "  \(text)\(space)  // \(number)"
+    }
+  }
+}
+
+extension Schema.Case {
+  /// The case as it is declared: `add(title: String)`.
+  var text: String {
+    fields.isEmpty ? name : "\(name)(\(fields.map(\.text).joined(separator: ", ")))"
   }
 }
 
 extension Schema.Field {
-  fileprivate var text: String { name.isEmpty ? kind.text : "\(name): \(kind.text)" }
+  /// The field as a case's is declared.
+  var text: String { isUnnamed ? kind.text : "\(name): \(kind.text)" }
 }
 
 extension Schema.Kind {
-  fileprivate var text: String {
+  /// The kind as Swift writes it.
+  var text: String {
     switch self {
-    case .bool: "bool"
-    case .integer: "int"
-    case .unsigned: "uint"
-    case .double: "double"
-    case .text: "text"
-    case .bytes: "bytes"
-    case .value: "value"
-    case .path: "path"
+    case .bool: "Bool"
+    case .integer: "Int"
+    case .unsigned: "UInt"
+    case .double: "Double"
+    case .text: "String"
+    case .bytes: "Bytes"
+    case .value: "Value"
+    case .path: "Path"
     case .optional(let kind): "\(kind.text)?"
     case .array(let kind): "[\(kind.text)]"
     case .map(let key, let value): "[\(key.text): \(value.text)]"
@@ -83,7 +103,7 @@ extension Schema.Kind {
 
 extension String {
   /// The text with everything made visible that a terminal would obey, but this.
-  fileprivate func escapingControls(keeping separator: Character) -> String {
+  func escapingControls(keeping separator: Character) -> String {
     split(separator: separator, omittingEmptySubsequences: false)
       .map(\.escapingControls).joined(separator: String(separator))
   }

@@ -62,6 +62,8 @@ struct Watch: AsyncParsableCommand {
     try await Client.with(options, for: self, reconnects: reconnect) { client in
       StandardOutput.endWithReader()
       if reconnect { Self.tellConnection(of: client) }
+      let path = try client.resolve(path)
+      if let until { _ = try client.resolve(PathArgument(until.path)) }
       let mirror = try await client.mirror(of: path.scope, everyRevision: !latest)
       var writer = WatchWriter(
         output: Output(options), format: format, path: path, condition: until, limit: count)

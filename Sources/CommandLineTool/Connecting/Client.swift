@@ -2,6 +2,7 @@ import ArgumentParser
 import CBOR
 import Documents
 import EventLoop
+import Lockstep
 import LockstepClient
 import Sessions
 import Values
@@ -9,7 +10,7 @@ import Wire
 
 /// A connection to a daemon, made for one command.
 struct Client: Sendable {
-  let store: MirrorStore<Value>
+  let store: Replica<Value>
   let socket: String
 
   /// Connect as the options say, do something, and say goodbye. Nothing is mirrored at first.
@@ -34,12 +35,13 @@ struct Client: Sendable {
     Deadline.start(options.timeout)
     let socket = options.socket ?? SocketPath.standard
     let label = options.label ?? "lockstep \(C.configuration.commandName ?? "")"
-    var settings = MirrorStore<Value>.Options(socket: socket, label: label)
+    var settings = Replica<Value>.Options(socket: socket, label: label)
     settings.reconnects = reconnects
     settings.subscribes = false
     settings.digestInterval = nil
+    settings.schemaUse = .names
     do {
-      return Client(store: try await MirrorStore<Value>.connect(settings), socket: socket)
+      return Client(store: try await Replica<Value>.connect(settings), socket: socket)
     } catch ClientError.closed(let goodbye) where goodbye.isLoss {
       throw Failure(
         .unreachable,
@@ -51,30 +53,45 @@ struct Client: Sendable {
   // MARK: Seeing
 
   /// A mirror of what stands at a path, whole.
-  func mirror(of path: Path, everyRevision: Bool = false) async throws -> MirrorStore<Value> {
-    let mirror = try open(path, everyRevision: everyRevision)
+  func mirror(of path: Path, everyRevision: Bool = false) async throws -> Replica<Value> {
+    let mirror = open(path, everyRevision: everyRevision)
     try await mirror.reached(revision: 0)
     return mirror
   }
 
   /// A mirror of what stands at a path, empty as yet.
-  func open(_ path: Path, everyRevision: Bool = false) throws -> MirrorStore<Value> {
-    if let schema = store.schema, schema.state != .value {
-      throw Failure(
-        .refused,
-        "the daemon's state is not a document, and this version can only show documents. See "
-          + "'lockstep schema' for what it is; 'lockstep send' works.")
-    }
-    return store.mirror(of: path, everyRevision: everyRevision)
+  func open(_ path: Path, everyRevision: Bool = false) -> Replica<Value> {
+    store.mirror(of: path, everyRevision: everyRevision)
+  }
+
+  /// Whether the state is a document: one without a schema of its own.
+  var isDocument: Bool { store.schema.map { $0.state == .value } ?? true }
+
+  /// The path as the daemon's schema has it, or the reason why it leads nowhere.
+  func resolve(_ path: PathArgument) throws(Failure) -> PathArgument {
+    guard let schema = store.schema else { return path }
+    return try path.resolved(in: schema)
   }
 
   /// What the daemon says of itself.
-  func report(_ name: String) async throws -> Value {
-    let report = try await store.report(name)
+  func report(_ name: String, _ arguments: [String] = []) async throws -> Value {
+    try Self.checked(try await store.report(name, arguments: arguments))
+  }
+
+  /// Reports until the connection ends or their reader has enough.
+  func reports(
+    _ name: String, _ arguments: [String], _ body: (Value) throws -> Void
+  ) async throws {
+    for try await report in store.reports(name, arguments: arguments) {
+      try body(Self.checked(report))
+    }
+  }
+
+  private static func checked(_ report: Value) throws(Failure) -> Value {
     if case .object(let members) = report, members.count == 1,
       case .text(let message)? = members["error"]
     {
-      throw Failure(.refused, "\(message).")
+      throw Failure(.refused, message.hasSuffix(".") ? message : "\(message).")
     }
     return report
   }
@@ -111,6 +128,13 @@ struct Client: Sendable {
   /// Payloads carry numbers of cases: make sure that they mean the same to the daemon.
   private func requireActions(of action: DocumentAction) throws(Failure) {
     guard let schema = store.schema else { return }
+    guard isDocument else {
+      throw Failure(
+        .refused,
+        "the daemon's state is not a document, so \(action.name) is none of its actions. "
+          + "\(Schema.sentence("It has", schema.actionCases.keys)) Send them with 'lockstep send', "
+          + "see 'lockstep schema'.")
+    }
     let ours = DocumentFeature().schema.actionCases
     let theirs = schema.actionCases
     for name in action.names.sorted() where !theirs.contains(where: { ours[name] == $0.value }) {
@@ -124,6 +148,12 @@ struct Client: Sendable {
 }
 
 extension Schema {
+  /// A sentence that lists names: `It has: a, b.`
+  static func sentence(_ beginning: String, _ names: some Sequence<String>) -> String {
+    let sorted = names.sorted { String.precedes($0, $1) }
+    return "\(beginning)\(sorted.isEmpty ? " none" : ": \(sorted.joined(separator: ", "))")."
+  }
+
   /// The cases of the action by their names.
   var actionCases: [String: Case] {
     guard case .type(let name) = action, case .enumeration(let cases)? = types[name] else {

@@ -4,12 +4,17 @@ import Values
 /// A path that a person wrote as a JSON Pointer.
 struct PathArgument: Equatable, Sendable {
   let path: Path
+  /// How many keys a subscription can follow, where a schema says it.
+  private let scopeCount: Int?
 
-  init(_ path: Path) { self.path = path }
+  init(_ path: Path, scopeCount: Int? = nil) {
+    self.path = path
+    self.scopeCount = scopeCount
+  }
 
   init(_ text: String) throws {
     if let path = Path(pointer: text) {
-      self.path = path
+      self.init(path)
     } else if text.hasPrefix("/") {
       throw ValidationError(
         "in a key '~' is written ~0, and '/' ~1; try '\(Self.escapingTildes(text))'.")
@@ -19,7 +24,7 @@ struct PathArgument: Equatable, Sendable {
     }
   }
 
-  static let help: ArgumentHelp = "Where: a JSON Pointer; '' is the whole document."
+  static let help: ArgumentHelp = "Where: a JSON Pointer; '' is the whole."
 
   /// The pointer that was probably meant by a path in the manner of jq, JSONPath, or a URI.
   private static func suggestion(_ text: String) -> String {
@@ -47,14 +52,17 @@ struct PathArgument: Equatable, Sendable {
 
   /// The part that a subscription can follow: up to the first key that may be an array's index. An
   /// object may have such keys too, so what lies behind is found in the value itself.
-  var scope: Path { Path(Array(path.keys.prefix { !$0.mayBeIndex })) }
+  var scope: Path {
+    if let scopeCount { return Path(Array(path.keys.prefix(scopeCount))) }
+    return Path(Array(path.keys.prefix { !$0.mayBeIndex }))
+  }
 
   /// The keys behind the scope.
   var rest: Path { Path(Array(path.keys[scope.keys.count...])) }
 }
 
 extension PathKey {
-  fileprivate var mayBeIndex: Bool {
+  var mayBeIndex: Bool {
     guard case .text(let text) = self else { return true }
     return text == "-"
       || !text.isEmpty

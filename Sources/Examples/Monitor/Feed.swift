@@ -19,7 +19,7 @@ struct Feed: AsyncParsableCommand {
 
   func run() async throws {
     // The feeder shows nothing, so it mirrors nothing but the counter of its own work.
-    let mirror = try await MirrorStore<Value>.connect(
+    let mirror = try await Replica<Value>.connect(
       path: ["proc", "samples"], .init(socket: connection.socket, label: connection.label))
     try await mirror.send(DocumentAction.set(["proc"], [:]))
     let clock = ContinuousClock()

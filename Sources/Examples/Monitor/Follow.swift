@@ -32,7 +32,7 @@ struct Follow: AsyncParsableCommand {
       throw ValidationError("--scope \(scope) is not a JSON Pointer")
     }
     let stop = try Termination()
-    let mirror = try await MirrorStore<Value>.connect(
+    let mirror = try await Replica<Value>.connect(
       path: path, .init(socket: connection.socket, label: connection.label))
     let latencies = Task { await measure(mirror, path) }
     await stop.wait()
@@ -42,7 +42,7 @@ struct Follow: AsyncParsableCommand {
   }
 
   /// Follow the mirror to the end of its changes, and note how old each sample was on arrival.
-  private func measure(_ mirror: MirrorStore<Value>, _ path: Path) async -> [Int64] {
+  private func measure(_ mirror: Replica<Value>, _ path: Path) async -> [Int64] {
     var latencies: [Int64] = []
     var screen = Table()
     for await state in mirror.changes {
@@ -57,7 +57,7 @@ struct Follow: AsyncParsableCommand {
   }
 
   private func compare(
-    _ mirror: MirrorStore<Value>, _ path: Path, _ latencies: Task<[Int64], Never>
+    _ mirror: Replica<Value>, _ path: Path, _ latencies: Task<[Int64], Never>
   ) async throws -> Bool {
     // The answer stands in the stream where the digest is true, so the mirror is there as well.
     let daemon = try await mirror.daemonDigest()
@@ -95,7 +95,7 @@ struct Follow: AsyncParsableCommand {
   }
 
   /// How many revisions the daemon coalesced for this process, by its own account.
-  private func coalescedRevisions(_ mirror: MirrorStore<Value>) async throws -> Value {
+  private func coalescedRevisions(_ mirror: Replica<Value>) async throws -> Value {
     guard case .array(let clients) = try await mirror.report("clients") else { return .null }
     let own = clients.first { $0.value(at: ["pid"]) == .integer(Int64(getpid())) }
     return own?.value(at: ["coalesced"]) ?? .null

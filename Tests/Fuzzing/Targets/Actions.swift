@@ -66,8 +66,8 @@ private func depth(_ value: Value) -> Int {
 func requireTravels(_ action: DocumentAction) {
   let bytes = encoded { action.encode(into: &$0) }
   do {
-    let again = try CBORDecoder.read(bytes, depth: ampleDepth, mapError: ActionError.malformed) {
-      (decoder) throws(ActionError) in
+    let again = try CBORDecoder.read(bytes, depth: ampleDepth) {
+      (decoder) throws(CBORError) in
       try DocumentAction(from: &decoder, seed: testSeed)
     }
     require(again == action, "the action read again is the same")

@@ -64,14 +64,14 @@ private func path(_ choice: UInt8) -> Path {
 /// The document feature, but one that does not let a fuzzer spend its time on large documents.
 private struct SmallDocument: Reducer {
   let feature = DocumentFeature()
-  var schema: Schema { feature.schema }
-
-  func reduce(into state: inout Document, action: DocumentAction) throws(Rejection) {
+  func reduce(
+    into state: inout Document, action: DocumentAction
+  ) throws(Rejection) -> Effect<DocumentAction> {
     let before = encoded { state.encode(into: &$0) }.count
     guard before << min(12, Self.copies(action)) <= 1 << 17 else {
       throw Rejection(.refused, "the fuzzer's document is small")
     }
-    try feature.reduce(into: &state, action: action)
+    return try feature.reduce(into: &state, action: action)
   }
 
   private static func copies(_ action: DocumentAction) -> Int {

@@ -13,28 +13,35 @@ public import Wire
 /// did. Lost connections are made anew, and every action that is not acknowledged is done exactly
 /// once, or reported as `ClientError.outcomeUnknown`.
 ///
-///     let mirror = try await MirrorStore<Value>.connect()
+///     let mirror = try await Replica<Value>.connect()
 ///     try await mirror.send(DocumentAction.increment(["visits"], by: 1))
 ///     print(mirror.state?.value(at: ["visits"]))
-public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
-  let link: Link<Mirrored>
+public final class Replica<Mirrored: Synchronizable>: Sendable {
+  let link: Link
   let subscription: UInt64
   /// What the mirror shows: a path in the daemon's state.
   public let path: Path
 
-  init(_ link: Link<Mirrored>, _ subscription: UInt64, _ path: Path) {
+  init(_ link: Link, _ subscription: UInt64, _ path: Path) {
     self.link = link
     self.subscription = subscription
     self.path = path
-    link.state.withLock { $0.stores += 1 }
+    link.state.withLock { state in
+      state.stores += 1
+      state.shares[subscription, default: 0] += 1
+    }
   }
 
   deinit {
     let subscription = subscription
     link.perform { state in
       state.stores -= 1
+      state.shares[subscription, default: 1] -= 1
       if state.session.hasEnded { return }
-      if subscription != 0 { state.session.unsubscribe(subscription, into: &state.commands) }
+      let isUnused = state.shares[subscription] == 0
+      if subscription != 0, isUnused {
+        state.session.unsubscribe(subscription, into: &state.commands)
+      }
       // Nobody can read or send any more: what was sent still goes out, then the goodbye.
       if state.stores == 0 { state.session.close(into: &state.commands) }
     }
@@ -56,6 +63,9 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
     public var subscribes = true
     /// How often to compare digests with the daemon; nil for never.
     public var digestInterval: Duration? = .seconds(60)
+    /// What to do with the daemon's schema: nothing, show its state by names, or match fields and
+    /// cases with those of this build.
+    public var schemaUse = SchemaUse.ignore
 
     public init(socket: String? = nil, label: String = CommandLine.arguments.first ?? "") {
       self.socket = socket
@@ -66,7 +76,7 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   /// Connect to a daemon, and return when the mirror is whole.
   public static func connect(
     path: Path = .root, _ options: Options = Options()
-  ) async throws -> MirrorStore {
+  ) async throws -> Replica {
     let mirror = try open(path: path, options)
     do {
       if options.subscribes {
@@ -82,14 +92,14 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   }
 
   /// Begin to connect, and return at once.
-  public static func open(path: Path = .root, _ options: Options = Options()) throws -> MirrorStore
-  {
+  public static func open(path: Path = .root, _ options: Options = Options()) throws -> Replica {
     let socket = options.socket ?? SocketPath.standard
     try SocketPath.check(socket)
-    var configuration = ClientSession<Mirrored>.Configuration(label: options.label)
+    var configuration = Link.Session.Configuration(label: options.label)
     configuration.reconnects = options.reconnects
     configuration.digestInterval = options.digestInterval
-    let link = Link<Mirrored>(
+    configuration.schemaUse = options.schemaUse
+    let link = Link(
       path: socket, configuration: configuration, waitsForDaemon: options.waitsForDaemon,
       loop: try ClientLoop.shared.get())
     let subscription =
@@ -97,18 +107,33 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
       ? 0
       : link.perform { state in
         state.session.subscribe(
-          to: path, everyRevision: options.everyRevision, into: &state.commands)
+          to: path, everyRevision: options.everyRevision, as: AnyMirrored.form(of: Mirrored.self),
+          into: &state.commands)
       }
     link.start()
-    return MirrorStore(link, subscription, path)
+    return Replica(link, subscription, path)
   }
 
   /// Another mirror on the same connection.
-  public func mirror(of path: Path, everyRevision: Bool = false) -> MirrorStore {
-    let subscription = link.perform { state in
-      state.session.subscribe(to: path, everyRevision: everyRevision, into: &state.commands)
+  public func mirror(of path: Path, everyRevision: Bool = false) -> Replica {
+    mirror(of: path, as: Mirrored.self, everyRevision: everyRevision)
+  }
+
+  /// A mirror of what stands at another path, on the same connection. Mirrors of one path share a
+  /// subscription, and must be of one type.
+  func mirror<Part: Synchronizable>(
+    of path: Path, as type: Part.Type, everyRevision: Bool = false
+  ) -> Replica<Part> {
+    let subscription = link.perform { state -> UInt64 in
+      if let known = state.session.mirrors.first(where: { $0.path == path }) {
+        if everyRevision { state.session.wantEveryRevision(of: known.number) }
+        return known.number
+      }
+      return state.session.subscribe(
+        to: path, everyRevision: everyRevision, as: AnyMirrored.form(of: type),
+        into: &state.commands)
     }
-    return MirrorStore(link, subscription, path)
+    return Replica<Part>(link, subscription, path)
   }
 
   /// Say goodbye. What waits ends with `ClientError.closed`.
@@ -126,7 +151,9 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   // MARK: Reading
 
   /// The newest value; nil when nothing stands at the path. A copy is a snapshot, O(1).
-  public var state: Mirrored? { link.state.withLock { $0.session.value(of: subscription) } }
+  public var state: Mirrored? {
+    link.state.withLock { $0.session.value(of: subscription) }?.value(as: Mirrored.self)
+  }
 
   /// Where the mirror stands; nil before its first snapshot.
   public var position: Position? {
@@ -136,11 +163,15 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   /// The value and where it stands, read together.
   public var snapshot: (state: Mirrored?, position: Position?) {
     link.state.withLock { state in
-      (state.session.value(of: subscription), state.session.position(of: subscription))
+      (
+        state.session.value(of: subscription)?.value(as: Mirrored.self),
+        state.session.position(of: subscription)
+      )
     }
   }
 
-  /// The digest of the value. O(what changed since it was last asked for).
+  /// The digest of the value, in the form in which it is held: not the daemon's where a schema has
+  /// it translated. O(what changed since it was last asked for).
   public var digest: Digest? {
     let (value, seed) = link.state.withLock { state in
       (state.session.value(of: subscription), state.session.welcome?.seed)
@@ -149,7 +180,7 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   }
 
   /// Snapshots, patches and bytes that came.
-  public var counters: Mirror<Mirrored>.Counters {
+  public var counters: MirrorCounters {
     link.state.withLock { $0.session.mirror(subscription)?.counters ?? .init() }
   }
 
@@ -167,7 +198,7 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
 
   public var connection: ConnectionState {
     let state = link.state.withLock { $0.connection }
-    return ConnectionState(state, at: Link<Mirrored>.now())
+    return ConnectionState(state, at: Link.now())
   }
 
   /// Where the connection stands, then each change of that. Ends with the connection.
@@ -175,7 +206,7 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
     AsyncStream { continuation in
       let number = link.perform { state -> UInt64 in
         state.nextNumber += 1
-        continuation.yield(ConnectionState(state.connection, at: Link<Mirrored>.now()))
+        continuation.yield(ConnectionState(state.connection, at: Link.now()))
         if case .closed = state.connection {
           continuation.finish()
         } else {
@@ -272,7 +303,7 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
     }
   }
 
-  private func closedError(_ goodbye: Goodbye, _ state: Link<Mirrored>.State) -> ClientError {
+  private func closedError(_ goodbye: Goodbye, _ state: Link.State) -> ClientError {
     if !state.hasBeenLive, let error = state.connectError {
       return .cannotConnect(path: link.path, error)
     }
@@ -291,12 +322,39 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
     return start.duration(to: clock.now)
   }
 
-  /// What the daemon says of itself: "status", "clients" or "limits".
-  public func report(_ name: String) async throws -> Value {
+  /// What the daemon says of itself: "status", "clients" or "limits", or of what arguments name.
+  public func report(_ name: String, arguments: [String] = []) async throws -> Value {
     try await request { state, continuation in
       state.nextNumber += 1
       state.reports[state.nextNumber] = continuation
-      state.session.query(state.nextNumber, name, into: &state.commands)
+      state.session.query(
+        state.nextNumber, name, arguments: arguments, into: &state.commands)
+    }
+  }
+
+  /// The reports of a query that goes on being answered, as "log.follow" is. Ends with the
+  /// connection, by its error. A reader that is slower than the daemon makes the stream grow.
+  public func reports(
+    _ name: String, arguments: [String] = []
+  ) -> AsyncThrowingStream<Value, any Error> {
+    AsyncThrowingStream { continuation in
+      let number = link.perform { state -> UInt64 in
+        guard state.session.isLive else {
+          continuation.finish(throwing: downError(state))
+          return 0
+        }
+        state.nextNumber += 1
+        state.reportStreams[state.nextNumber] = continuation
+        state.session.query(
+          state.nextNumber, name, arguments: arguments, into: &state.commands)
+        return state.nextNumber
+      }
+      continuation.onTermination = { [link] reason in
+        // A finished stream is forgotten already, and may have been finished under the mutex.
+        if case .cancelled = reason {
+          link.perform { state in state.reportStreams[number] = nil }
+        }
+      }
     }
   }
 
@@ -311,19 +369,24 @@ public final class MirrorStore<Mirrored: Synchronizable>: Sendable {
   }
 
   private func request<R: Sendable>(
-    _ body: (inout Link<Mirrored>.State, CheckedContinuation<R, any Error>) -> Void
+    _ body: (inout Link.State, CheckedContinuation<R, any Error>) -> Void
   ) async throws -> R {
     try await withCheckedThrowingContinuation { continuation in
       link.perform { state in
         guard state.session.isLive else {
-          let goodbye =
-            if case .closed(let goodbye) = state.connection { goodbye } else {
-              Goodbye(.done, "the connection is down")
-            }
-          return continuation.resume(throwing: closedError(goodbye, state))
+          return continuation.resume(throwing: downError(state))
         }
         body(&state, continuation)
       }
     }
+  }
+
+  /// Why nothing can be asked now.
+  private func downError(_ state: Link.State) -> ClientError {
+    let goodbye =
+      if case .closed(let goodbye) = state.connection { goodbye } else {
+        Goodbye(.done, "the connection is down")
+      }
+    return closedError(goodbye, state)
   }
 }

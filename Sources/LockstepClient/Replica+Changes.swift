@@ -2,7 +2,7 @@ import Sessions
 public import Values
 import Wire
 
-extension MirrorStore {
+extension Replica {
   /// The newest value, then every change of it that its reader is in time for: a reader that is
   /// not gets the last. Ends with the connection.
   public var changes: AsyncStream<Mirrored?> {
@@ -17,9 +17,9 @@ extension MirrorStore {
       let last = LastValue<Part>()
       observe(
         continuation.onTermination(_:),
-        onChange: { value, mirror in
+        onChange: { mirror in
           guard mirror.position != nil else { return }
-          let part = part(value)
+          let part = part(mirror.value?.value(as: Mirrored.self))
           if last.isNew(part) { continuation.yield(part) }
         },
         onEnd: { continuation.finish() })
@@ -41,21 +41,24 @@ extension MirrorStore {
       observe(
         continuation.onTermination(_:),
         onRevision: { value, revision, patch in
-          continuation.yield(RevisionChange(revision: revision, state: value, patch: patch))
+          let state = value?.value(as: Mirrored.self)
+          continuation.yield(RevisionChange(revision: revision, state: state, patch: patch))
         },
         onEnd: { continuation.finish() })
     }
   }
 
   /// Register an observer, tell it what is there, and remove it with its stream.
-  private func observe(
+  func observe(
     _ onTermination: (@escaping @Sendable () -> Void) -> Void,
-    onChange: (@Sendable (Mirrored?, Mirror<Mirrored>) -> Void)? = nil,
-    onRevision: (@Sendable (Mirrored?, UInt64, [UInt8]) -> Void)? = nil,
+    onChange: (@Sendable (Mirror<AnyMirrored>) -> Void)? = nil,
+    onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)? = nil,
+    onConnection: (@Sendable (Link.Session.ConnectionState) -> Void)? = nil,
     onEnd: @escaping @Sendable () -> Void
   ) {
-    let observer = Link<Mirrored>.Observer(
-      subscription: subscription, onChange: onChange, onRevision: onRevision, onEnd: onEnd)
+    let observer = Link.Observer(
+      subscription: subscription, onChange: onChange, onRevision: onRevision,
+      onConnection: onConnection, onEnd: onEnd)
     let number = link.perform { state -> UInt64 in
       state.nextNumber += 1
       if case .closed = state.connection {
@@ -64,7 +67,7 @@ extension MirrorStore {
       }
       state.observers[state.nextNumber] = observer
       if let mirror = state.session.mirror(subscription), let position = mirror.position {
-        onChange?(mirror.value, mirror)
+        onChange?(mirror)
         onRevision?(mirror.value, position.revision, [])
       }
       return state.nextNumber
@@ -76,7 +79,7 @@ extension MirrorStore {
 }
 
 extension AsyncStream.Continuation {
-  fileprivate func onTermination(_ body: @escaping @Sendable () -> Void) {
+  func onTermination(_ body: @escaping @Sendable () -> Void) {
     onTermination = { reason in
       // A finished stream has no observer any more, and may have been finished under the mutex.
       if case .cancelled = reason { body() }
@@ -84,7 +87,7 @@ extension AsyncStream.Continuation {
   }
 }
 
-extension MirrorStore where Mirrored == Value {
+extension Replica where Mirrored == Value {
   /// The newest value at a path of the document, then its changes; equal ones are left out.
   public func changes(of path: Path) -> AsyncStream<Value?> {
     changes(of: { $0?.value(at: path) })

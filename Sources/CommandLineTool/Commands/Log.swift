@@ -1,0 +1,182 @@
+import ArgumentParser
+import LockstepClient
+import Values
+
+struct Log: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "log",
+    abstract: "The latest actions: where they came from, and what became of them.",
+    discussion: """
+      A line for each action: its number, when, what became of it, the revision, who sent it, the \
+      action. With --tree, what an action led to is indented under it. Without a terminal: one \
+      object a line. With --follow the log goes on until the connection ends, with status 4, or \
+      by SIGINT.
+      """)
+
+  @Option(help: ArgumentHelp("How many of the latest actions.", valueName: "number"))
+  var limit: Int = 100
+
+  @Flag(help: "Indent what an action led to under it.")
+  var tree = false
+
+  @Flag(help: "Go on with what comes.")
+  var follow = false
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func validate() throws {
+    if limit < 0 { throw ValidationError("--limit is 0 or more.") }
+  }
+
+  func run() async throws {
+    try await Client.with(options, for: self) { client in
+      var writer = LogWriter(output: Output(options), isTree: tree)
+      let records = try LogRecord.records(of: await client.report("log", ["\(limit)"]))
+      try writer.show(limit == 0 ? [] : records)
+      guard follow else { return }
+      StandardOutput.endWithReader()
+      // Without a record to go on from, the daemon goes on from now.
+      let since = records.last.map { ["\($0.sequence)"] } ?? []
+      try await client.reports("log.follow", since) { report in
+        try writer.show(LogRecord.records(of: report))
+      }
+    }
+  }
+}
+
+struct Why: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "why",
+    abstract: "What led to an action: its parent, the parent of that, and so on.",
+    discussion: """
+      The number is the one that 'lockstep log' shows. A line for each action, from the one that \
+      is asked for to the one that began it all. Without a terminal: one object a line.
+      """)
+
+  @Argument(help: "The number of an action.")
+  var sequence: UInt64
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func run() async throws {
+    try await Client.with(options, for: self) { client in
+      let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
+      if records.isEmpty { throw Failure(.refused, "there is no action \(sequence) in the log.") }
+      let output = Output(options)
+      if output.isPretty { return try output.lines(LogWriter.chain(records)) }
+      for record in records { try output.line(record.value) }
+    }
+  }
+}
+
+/// An action that the daemon did, as its log has it.
+struct LogRecord {
+  let value: Value
+  let sequence: UInt64
+  let parent: UInt64?
+
+  init?(_ value: Value) {
+    guard let sequence = value.child("sequence")?.number else { return nil }
+    self.value = value
+    self.sequence = sequence
+    parent = value.child("parent")?.number
+  }
+
+  static func records(of report: Value) throws(Failure) -> [LogRecord] {
+    guard case .array(let records)? = report.child("records") else {
+      throw Failure(.goodbye, "the daemon's log is none.")
+    }
+    return records.compactMap { LogRecord($0) }
+  }
+
+  var action: String {
+    let name = value.cell("action").escapingControls
+    guard let payload = value.child("payload"), payload != .null else { return name }
+    let text = PrettyWriter.text(payload, width: .max, hasColor: false)
+    return "\(name) \(text.cut(to: 200))"
+  }
+
+  var origin: String { value.cell("origin").escapingControls }
+}
+
+/// Writes actions, a line each.
+struct LogWriter {
+  private let output: Output
+  private let isTree: Bool
+  /// How deep those that were written stand in the tree.
+  private var depths: [UInt64: Int] = [:]
+
+  init(output: Output, isTree: Bool) {
+    self.output = output
+    self.isTree = isTree
+  }
+
+  mutating func show(_ records: [LogRecord]) throws(Failure) {
+    let arranged = arrange(records)
+    guard output.isPretty else {
+      for record in arranged { try output.line(record.value) }
+      return
+    }
+    if arranged.isEmpty { return }
+    try output.lines(lines(arranged).joined(separator: "\n"))
+  }
+
+  /// The records in order; in a tree, each behind its parent.
+  mutating func arrange(_ records: [LogRecord]) -> [LogRecord] {
+    guard isTree else { return records }
+    let here = Set(records.map(\.sequence))
+    var children: [UInt64: [LogRecord]] = [:]
+    var waiting: [LogRecord] = []
+    for record in records {
+      if let parent = record.parent, here.contains(parent), parent < record.sequence {
+        children[parent, default: []].append(record)
+      } else {
+        waiting.append(record)
+      }
+    }
+    waiting.reverse()
+    var result: [LogRecord] = []
+    while let record = waiting.popLast() {
+      depths[record.sequence] = record.parent.flatMap { depths[$0] }.map { $0 + 1 } ?? 0
+      result.append(record)
+      waiting += (children[record.sequence] ?? []).reversed()
+    }
+    return result
+  }
+
+  /// The records as lines whose columns stand below one another.
+  func lines(_ records: [LogRecord]) -> [String] {
+    let rows = records.map { record in
+      ["sequence", "time", "outcome", "revision"].map { record.value.cell($0).escapingControls }
+        + [record.origin]
+    }
+    let widths = (0..<5).map { column in
+      rows.reduce(0) { max($0, min(40, $1[column].columns)) }
+    }
+    return zip(records, rows).map { record, row in
+      let cells = zip(row, widths).map { cell, width in
+        cell + String(repeating: " ", count: max(0, width - cell.columns))
+      }
+      let indent = String(repeating: "  ", count: min(20, depths[record.sequence] ?? 0))
+      return output.faint(cells.joined(separator: "  ")) + "  " + indent + record.action
+    }
+  }
+
+  /// An action and what led to it, a line each.
+  static func chain(_ records: [LogRecord]) -> String {
+    records.enumerated().map { level, record in
+      let arrow = level == 0 ? "" : String(repeating: "   ", count: level - 1) + "<- "
+      return "\(arrow)\(record.action)  #\(record.sequence), \(record.origin)"
+    }.joined(separator: "\n")
+  }
+}
+
+extension Value {
+  fileprivate var number: UInt64? {
+    switch self {
+    case .integer(let number): UInt64(exactly: number)
+    case .unsigned(let number): number
+    default: nil
+    }
+  }
+}

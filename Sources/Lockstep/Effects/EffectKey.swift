@@ -1,0 +1,72 @@
+/// Names an effect, so that it can be cancelled. Equal values of different types are different
+/// names.
+public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
+  /// Unchecked: made of a Sendable value only, and never changed.
+  private struct Name: Hashable, @unchecked Sendable { let value: AnyHashable }
+
+  private let type: ObjectIdentifier
+  private let name: Name
+
+  public init<ID: Hashable & Sendable>(_ id: ID) {
+    type = ObjectIdentifier(ID.self)
+    name = Name(value: AnyHashable(id))
+  }
+
+  public var description: String { "\(name.value.base)" }
+}
+
+// MARK: Children
+
+/// A child that comes and goes: the property that holds it, and which of several it is.
+///
+/// Unchecked: the key path captures nothing but Sendable values (it is made from one that says so),
+/// and the identifier is one.
+private struct Child: Hashable, @unchecked Sendable, CustomStringConvertible {
+  let property: AnyKeyPath
+  let id: AnyHashable?
+
+  var description: String { id.map { "\($0.base)" } ?? "child" }
+}
+
+extension EffectKey {
+  /// The step to the child that a property holds.
+  init<Root, Value>(child property: any KeyPath<Root, Value> & Sendable) {
+    self.init(Child(property: property, id: nil))
+  }
+
+  /// The step to one of the children that a property holds.
+  init<Root, Value>(
+    child property: any KeyPath<Root, Value> & Sendable, _ id: some Hashable & Sendable
+  ) {
+    self.init(Child(property: property, id: AnyHashable(id)))
+  }
+
+  /// Which of the children of a property the step leads to; nil when it leads elsewhere.
+  func child<ID: Hashable, Root, Value>(
+    of property: any KeyPath<Root, Value> & Sendable, as type: ID.Type
+  ) -> ID? {
+    guard let child = name.value.base as? Child, child.property == property else { return nil }
+    return child.id?.base as? ID
+  }
+}
+
+/// Names an effect that a store runs.
+public struct EffectID: Hashable, Comparable, Sendable, CustomStringConvertible {
+  public let rawValue: UInt64
+  /// What tells the store's effects from those of others: its hash seed.
+  let salt: UInt64
+
+  init(_ rawValue: UInt64, salt: UInt64) {
+    self.rawValue = rawValue
+    self.salt = salt
+  }
+
+  public static func < (first: EffectID, second: EffectID) -> Bool {
+    first.rawValue < second.rawValue
+  }
+
+  /// A UUID (RFC 9562, version 8) that follows from the store and the number.
+  public var uuid: UniqueID { UniqueID(from: salt, rawValue) }
+
+  public var description: String { uuid.description }
+}

@@ -1,0 +1,106 @@
+/// The operation of an effect, ready to be run as a task.
+public struct EffectOperation<Action: Sendable>: Sendable {
+  public let id: EffectID
+  let work: Effect<Action>.Work
+  let actionName: String
+  let scope: [EffectKey]
+
+  public var name: String { work.name }
+  public var priority: TaskPriority? { work.priority }
+
+  /// Run the operation to its end. Returns the error that it did not catch, as text.
+  ///
+  /// `host` is told of the tasks that the operation runs under names of their own; `deliver` hands
+  /// an action to the store, and returns when it has been reduced.
+  public func run(
+    host: any EffectHost, deliver: @escaping @Sendable (Action) async -> Void
+  ) async -> String? {
+    let send = Send(deliver)
+    return await DependencyValues.$current.withValue(work.dependencies) {
+      await EffectSurroundings.$current.withValue(.init(host: host, scope: scope)) {
+        do {
+          try await work.operation(send)
+          return nil
+        } catch {
+          return await handle(error, send)
+        }
+      }
+    }
+  }
+
+  private func handle(_ error: any Error, _ send: Send<Action>) async -> String? {
+    if error is CancellationError || Task.isCancelled { return nil }
+    guard let handler = work.handler else { return "\(error)" }
+    await handler(error, send)
+    return nil
+  }
+}
+
+/// A shell that runs effects, as the code inside them sees it.
+public protocol EffectHost: Sendable {
+  /// Note a task that runs under a name, to be cancelled with it; with `cancelInFlight`, those that
+  /// run under the name already are cancelled first. Returns its number.
+  func began(
+    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
+  ) async -> UInt64
+  /// Forget a task.
+  func ended(_ name: ScopedEffectKey, _ number: UInt64) async
+  /// Cancel everything that runs under a name.
+  func cancel(_ name: ScopedEffectKey) async
+}
+
+struct EffectSurroundings: Sendable {
+  @TaskLocal static var current: EffectSurroundings?
+  let host: any EffectHost
+  let scope: [EffectKey]
+
+  func name(_ id: some Hashable & Sendable) -> ScopedEffectKey {
+    ScopedEffectKey(scope: scope, key: EffectKey(id))
+  }
+}
+
+/// Run a part of an effect under a name of its own, by which the feature's reducers and effects can
+/// cancel it. Outside of effects it just runs.
+public func withTaskCancellation<R: Sendable>(
+  id: some Hashable & Sendable, cancelInFlight: Bool = false,
+  operation: @escaping @Sendable () async throws -> R
+) async throws -> R {
+  guard let surroundings = EffectSurroundings.current else { return try await operation() }
+  let name = surroundings.name(id)
+  let (cancelled, cancel) = AsyncStream<Never>.makeStream()
+  let number = await surroundings.host.began(name, cancelInFlight: cancelInFlight) {
+    cancel.finish()
+  }
+  let result = await result(of: operation, until: cancelled)
+  await surroundings.host.ended(name, number)
+  return try result.get()
+}
+
+/// What an operation comes to, which is cancelled when the stream ends.
+private func result<R: Sendable>(
+  of operation: @escaping @Sendable () async throws -> R, until cancelled: AsyncStream<Never>
+) async -> Result<R, any Error> {
+  await withTaskGroup(of: Result<R, any Error>?.self) { group in
+    group.addTask {
+      do { return .success(try await operation()) } catch { return .failure(error) }
+    }
+    group.addTask {
+      for await _ in cancelled {}
+      return nil
+    }
+    defer { group.cancelAll() }
+    while let outcome = await group.next() {
+      if let outcome { return outcome }
+      group.cancelAll()
+    }
+    return .failure(CancellationError())
+  }
+}
+
+extension Task where Success == Never, Failure == Never {
+  /// Cancel what the feature of the effect that calls this runs under a name.
+  public static func cancel(id: some Hashable & Sendable) async {
+    guard let surroundings = EffectSurroundings.current else { return }
+    await surroundings.host.cancel(surroundings.name(id))
+  }
+}

@@ -1,0 +1,143 @@
+extension Reducer {
+  /// Run a child's reducer while an optional part of the state is there.
+  ///
+  /// The child reduces before the parent. When the parent lets the child go, or puts another in its
+  /// place (another `id`, if it has one), the child's effects are cancelled. An action for a child
+  /// that is not there is ignored, with a warning.
+  public func ifLet<ChildState, ChildAction, Child: Reducer<ChildState, ChildAction>>(
+    _ property: any WritableKeyPath<State, ChildState?> & Sendable,
+    action actions: CaseKeyPath<Action, ChildAction>,
+    @ReducerBuilder<ChildState, ChildAction> _ child: () -> Child
+  ) -> IfLetReducer<Self, Child> where Action: CasePathable {
+    IfLetReducer(base: self, property: property, actions: actions, child: child())
+  }
+}
+
+/// What `ifLet` makes.
+public struct IfLetReducer<Base: Reducer, Child: Reducer>: Reducer
+where Base.Action: CasePathable {
+  public typealias State = Base.State
+  public typealias Action = Base.Action
+  public typealias Body = Never
+  let base: Base
+  let property: any WritableKeyPath<Base.State, Child.State?> & Sendable
+  let actions: CaseKeyPath<Base.Action, Child.Action>
+  let child: Child
+
+  public func reduce(
+    into state: inout Base.State, action: Base.Action
+  ) throws(Rejection) -> Effect<Base.Action> {
+    let step = EffectKey(child: property)
+    let path = Base.Action.allCasePaths[keyPath: actions]
+    var effect = Effect<Base.Action>.none
+    if let own = path.extract(from: action) {
+      let inner = try state[keyPath: property].modify { (state) throws(Rejection) in
+        try child.reduce(into: &state, action: own, as: step)
+      }
+      if let inner {
+        effect = inner.map { path.embed($0) }
+      } else {
+        ReductionContext.warnOfAbsentChild(action.name)
+      }
+    }
+    let before = state[keyPath: property].map(Identity.init)
+    let outer = try base.reduce(into: &state, action: action)
+    guard let before, before != state[keyPath: property].map(Identity.init) else {
+      return .merge(effect, outer)
+    }
+    return .merge(effect, outer, .cancelScope(step))
+  }
+}
+
+extension Reducer {
+  /// Run a child's reducer while an enumeration that is the state is of one case.
+  ///
+  /// As `ifLet`: the child reduces first, and its effects end when the case does.
+  public func ifCaseLet<ChildState, ChildAction, Child: Reducer<ChildState, ChildAction>>(
+    _ states: CaseKeyPath<State, ChildState>,
+    action actions: CaseKeyPath<Action, ChildAction>,
+    @ReducerBuilder<ChildState, ChildAction> _ child: () -> Child
+  ) -> IfCaseLetReducer<Self, Child> where State: CasePathable, Action: CasePathable {
+    IfCaseLetReducer(base: self, states: states, actions: actions, child: child())
+  }
+}
+
+/// What `ifCaseLet` makes.
+public struct IfCaseLetReducer<Base: Reducer, Child: Reducer>: Reducer
+where Base.State: CasePathable, Base.Action: CasePathable {
+  public typealias State = Base.State
+  public typealias Action = Base.Action
+  public typealias Body = Never
+  let base: Base
+  let states: CaseKeyPath<Base.State, Child.State>
+  let actions: CaseKeyPath<Base.Action, Child.Action>
+  let child: Child
+
+  public func reduce(
+    into state: inout Base.State, action: Base.Action
+  ) throws(Rejection) -> Effect<Base.Action> {
+    let step = EffectKey(child: states)
+    let states = Base.State.allCasePaths[keyPath: states]
+    let path = Base.Action.allCasePaths[keyPath: actions]
+    var effect = Effect<Base.Action>.none
+    if let own = path.extract(from: action) {
+      if var inner = states.extract(from: state) {
+        effect = try child.reduce(into: &inner, action: own, as: step).map { path.embed($0) }
+        state = states.embed(inner)
+      } else {
+        ReductionContext.warnOfAbsentChild(action.name)
+      }
+    }
+    let before = states.extract(from: state).map(Identity.init)
+    let outer = try base.reduce(into: &state, action: action)
+    guard let before, before != states.extract(from: state).map(Identity.init) else {
+      return .merge(effect, outer)
+    }
+    return .merge(effect, outer, .cancelScope(step))
+  }
+}
+
+/// What tells a child from the one that takes its place: its `id`, if it has one.
+private struct Identity: Equatable {
+  let id: AnyHashable?
+
+  init<State>(_ state: State) {
+    id = (state as? any Identifiable).map { Self.id(of: $0) }
+  }
+
+  private static func id<T: Identifiable>(of value: T) -> AnyHashable { AnyHashable(value.id) }
+}
+
+extension Optional {
+  /// Change the value where it is, if there is one. It is moved out meanwhile, so that it stays
+  /// uniquely referenced.
+  fileprivate mutating func modify<R, E: Error>(
+    _ body: (inout Wrapped) throws(E) -> R
+  ) throws(E) -> R? {
+    guard var value = self else { return nil }
+    self = nil
+    defer { self = value }
+    return try body(&value)
+  }
+}
+
+extension Reducer {
+  /// Reduce as a child that comes and goes.
+  func reduce(
+    into state: inout State, action: Action, as step: EffectKey
+  ) throws(Rejection) -> Effect<Action> {
+    guard let context = ReductionContext.current, !context.children.isEmpty else {
+      return try reduce(into: &state, action: action).scoped(to: step)
+    }
+    return try context.enter(step) { () throws(Rejection) in
+      try reduce(into: &state, action: action)
+    }.scoped(to: step)
+  }
+}
+
+extension ReductionContext {
+  static func warnOfAbsentChild(_ action: String) {
+    current?.warn(
+      "An action was sent to a child that is not there, and is ignored by it: \(action).")
+  }
+}

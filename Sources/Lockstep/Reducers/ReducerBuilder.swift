@@ -1,0 +1,185 @@
+public import Values
+
+/// Makes one reducer of several, which run in the order in which they are written, on the same
+/// state; their effects run side by side.
+@resultBuilder
+public enum ReducerBuilder<State: Synchronizable, Action: SynchronizableAction> {
+  public static func buildExpression<R: Reducer<State, Action>>(_ reducer: R) -> R { reducer }
+
+  public static func buildBlock() -> EmptyReducer<State, Action> { EmptyReducer() }
+
+  public static func buildPartialBlock<R: Reducer<State, Action>>(first: R) -> R { first }
+
+  public static func buildPartialBlock<First: Reducer, Second: Reducer>(
+    accumulated: First, next: Second
+  ) -> ReducerPair<First, Second>
+  where
+    First.State == State, First.Action == Action, Second.State == State, Second.Action == Action
+  {
+    ReducerPair(first: accumulated, second: next)
+  }
+
+  public static func buildOptional<R: Reducer<State, Action>>(_ reducer: R?) -> OptionalReducer<R> {
+    OptionalReducer(reducer: reducer)
+  }
+
+  public static func buildEither<First: Reducer<State, Action>, Second: Reducer<State, Action>>(
+    first reducer: First
+  ) -> EitherReducer<First, Second> {
+    .first(reducer)
+  }
+
+  public static func buildEither<First: Reducer<State, Action>, Second: Reducer<State, Action>>(
+    second reducer: Second
+  ) -> EitherReducer<First, Second> {
+    .second(reducer)
+  }
+
+  public static func buildArray<R: Reducer<State, Action>>(_ reducers: [R]) -> ReducerList<R> {
+    ReducerList(reducers: reducers)
+  }
+}
+
+/// A reducer that does nothing.
+public struct EmptyReducer<State: Synchronizable, Action: SynchronizableAction>: Reducer {
+  public init() {}
+
+  public func reduce(into state: inout State, action: Action) -> Effect<Action> { .none }
+}
+
+/// A reducer that is written where it is used.
+///
+///     Reduce { state, action in
+///       state.total += 1
+///       return .none
+///     }
+public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reducer {
+  public typealias Body = Never
+  let run: @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
+
+  public init(
+    _ reduce: @escaping @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
+  ) {
+    run = reduce
+  }
+
+  /// The Redux shape: a function from state and action to the next state.
+  public init(redux reduce: @escaping @Sendable (State, Action) -> State) {
+    run = { state, action in
+      state = reduce(state, action)
+      return .none
+    }
+  }
+
+  /// The shape of The Composable Architecture's first part: a function that changes the state.
+  public init(changing reduce: @escaping @Sendable (inout State, Action) -> Void) {
+    run = { state, action in
+      reduce(&state, action)
+      return .none
+    }
+  }
+
+  /// Another reducer, whose type is of no interest.
+  public init<R: Reducer<State, Action>>(_ reducer: R) {
+    run = { (state, action) throws(Rejection) in try reducer.reduce(into: &state, action: action) }
+  }
+
+  public func reduce(
+    into state: inout State, action: Action
+  ) throws(Rejection) -> Effect<Action> {
+    try run(&state, action)
+  }
+}
+
+/// Several reducers as one: what the builder makes, to be given a modifier.
+///
+///     CombineReducers {
+///       First()
+///       Second()
+///     }
+///     .logging()
+public struct CombineReducers<
+  State: Synchronizable, Action: SynchronizableAction, Content: Reducer<State, Action>
+>: Reducer {
+  public typealias Body = Never
+  let content: Content
+
+  public init(@ReducerBuilder<State, Action> _ content: () -> Content) {
+    self.content = content()
+  }
+
+  public func reduce(
+    into state: inout State, action: Action
+  ) throws(Rejection) -> Effect<Action> {
+    try content.reduce(into: &state, action: action)
+  }
+}
+
+/// One reducer, then another.
+public struct ReducerPair<First: Reducer, Second: Reducer>: Reducer
+where First.State == Second.State, First.Action == Second.Action {
+  public typealias State = First.State
+  public typealias Action = First.Action
+  public typealias Body = Never
+  let first: First
+  let second: Second
+
+  public func reduce(
+    into state: inout First.State, action: First.Action
+  ) throws(Rejection) -> Effect<First.Action> {
+    let effect = try first.reduce(into: &state, action: action)
+    return .merge(effect, try second.reduce(into: &state, action: action))
+  }
+}
+
+/// What an `if` without `else` makes.
+public struct OptionalReducer<R: Reducer>: Reducer {
+  public typealias State = R.State
+  public typealias Action = R.Action
+  public typealias Body = Never
+  let reducer: R?
+
+  public func reduce(
+    into state: inout R.State, action: R.Action
+  ) throws(Rejection) -> Effect<R.Action> {
+    guard let reducer else { return .none }
+    return try reducer.reduce(into: &state, action: action)
+  }
+}
+
+/// What an `if` with `else`, or a `switch`, makes.
+public enum EitherReducer<First: Reducer, Second: Reducer>: Reducer
+where First.State == Second.State, First.Action == Second.Action {
+  public typealias State = First.State
+  public typealias Action = First.Action
+  public typealias Body = Never
+  case first(First)
+  case second(Second)
+
+  public func reduce(
+    into state: inout First.State, action: First.Action
+  ) throws(Rejection) -> Effect<First.Action> {
+    switch self {
+    case .first(let reducer): try reducer.reduce(into: &state, action: action)
+    case .second(let reducer): try reducer.reduce(into: &state, action: action)
+    }
+  }
+}
+
+/// What a loop makes.
+public struct ReducerList<R: Reducer>: Reducer {
+  public typealias State = R.State
+  public typealias Action = R.Action
+  public typealias Body = Never
+  let reducers: [R]
+
+  public func reduce(
+    into state: inout R.State, action: R.Action
+  ) throws(Rejection) -> Effect<R.Action> {
+    var effects: [Effect<R.Action>] = []
+    for reducer in reducers {
+      effects.append(try reducer.reduce(into: &state, action: action))
+    }
+    return .merge(effects)
+  }
+}

@@ -1,0 +1,58 @@
+public import CBOR
+public import Values
+
+/// Why an action was not done. Nothing of it was.
+public struct Rejection: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The codes of `Protocols/wire.md`, section "Rejections". A peer may meet codes that it does
+  /// not know; the message says the rest.
+  public struct Code: RawRepresentable, Hashable, Sendable {
+    public var rawValue: UInt64
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// The payload is not what the action carries.
+    public static let malformed = Code(rawValue: 1)
+    /// The feature has no such action.
+    public static let unknownAction = Code(rawValue: 2)
+    /// The path names nothing that the action could work on.
+    public static let badPath = Code(rawValue: 3)
+    /// The value at the path is of another type than the action needs.
+    public static let wrongType = Code(rawValue: 4)
+    /// A `test` did not hold.
+    public static let testFailed = Code(rawValue: 5)
+    /// A number would not fit its type.
+    public static let numberOutOfRange = Code(rawValue: 6)
+    /// The value would nest deeper, or grow larger, than the limit allows.
+    public static let limit = Code(rawValue: 7)
+    /// The feature has its own reason, and says it in the message.
+    public static let refused = Code(rawValue: 8)
+    /// The client may not send this action.
+    public static let denied = Code(rawValue: 9)
+  }
+
+  public var code: Code
+  /// A sentence for people, with the offending value.
+  public var message: String
+  /// Where in the state it went wrong, if it did so at one place.
+  public var path: Path?
+
+  public init(_ code: Code, _ message: String, at path: Path? = nil) {
+    self.code = code
+    self.message = message
+    self.path = path
+  }
+
+  public var description: String {
+    guard let path else { return message }
+    return "\(message) (at \(path.keys.isEmpty ? "the whole document" : path.pointer))"
+  }
+}
+
+extension Rejection {
+  /// Why a payload is not an action of the feature.
+  public init(_ error: CBORError) {
+    switch error.kind {
+    case .unknownCase(let number): self.init(.unknownAction, "there is no action number \(number)")
+    default: self.init(.malformed, "malformed action: \(error)")
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/// What is known of an action that was taken from the queue.
+public struct ActionRecord<Action: Sendable>: Sendable {
+  /// Counts the actions of the store from 1.
+  public var sequence: UInt64
+  public var cause: Cause
+  /// The action as it was reduced; nil when it was too large to be kept.
+  public var action: Action?
+  public var name: String
+  /// When it was reduced, and what its random numbers follow from: with them, it reduces again to
+  /// the same state.
+  public var time: Timestamp
+  public var seed: UInt64
+  public var outcome: Reduction
+  /// The revision behind it.
+  public var revision: Revision
+}
+
+/// The latest actions of a store, each with its cause. A ring of a fixed size.
+public struct ActionLog<Action: Sendable>: Sendable {
+  /// How many records are kept.
+  public let capacity: Int
+  private var records: [ActionRecord<Action>] = []
+  private var next = 0
+
+  public init(capacity: Int) { self.capacity = capacity }
+
+  /// Add the record of the action after the last. O(1).
+  mutating func append(_ record: ActionRecord<Action>) {
+    guard capacity > 0 else { return }
+    if records.count < capacity {
+      records.append(record)
+    } else {
+      records[next] = record
+      next = next + 1 == capacity ? 0 : next + 1
+    }
+  }
+
+  /// The records, oldest first.
+  public var all: [ActionRecord<Action>] { Array(records[next...] + records[..<next]) }
+
+  /// The records behind a sequence number, oldest first. O(those).
+  public func since(_ sequence: UInt64) -> [ActionRecord<Action>] {
+    guard let newest else { return [] }
+    let count = Int(clamping: newest.sequence - min(sequence, newest.sequence))
+    return last(count)
+  }
+
+  /// The latest so many records, oldest first. O(those).
+  public func last(_ count: Int) -> [ActionRecord<Action>] {
+    let count = max(0, min(count, records.count))
+    return (records.count - count..<records.count).map { records[place($0)] }
+  }
+
+  /// The newest record.
+  public var newest: ActionRecord<Action>? {
+    records.isEmpty ? nil : records[place(records.count - 1)]
+  }
+
+  /// The record of a sequence number, unless it is forgotten. O(1).
+  public subscript(sequence: UInt64) -> ActionRecord<Action>? {
+    guard let newest, sequence <= newest.sequence else { return nil }
+    let age = newest.sequence - sequence
+    guard age < UInt64(records.count) else { return nil }
+    return records[place(records.count - 1 - Int(age))]
+  }
+
+  /// An action and what led to it, back to where it came from outside or is forgotten.
+  /// O(the length of the chain).
+  public func chain(of sequence: UInt64) -> [ActionRecord<Action>] {
+    var chain: [ActionRecord<Action>] = []
+    var searched: UInt64? = sequence
+    while let sequence = searched, let record = self[sequence] {
+      chain.append(record)
+      // Invariant: a parent comes before its children, so this ends.
+      searched = record.cause.parent
+    }
+    return chain
+  }
+
+  private func place(_ index: Int) -> Int { (next + index) % records.count }
+}

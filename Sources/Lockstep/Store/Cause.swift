@@ -1,0 +1,69 @@
+/// The client that began something: as the kernel names it, and its own label.
+public struct ClientOrigin: Hashable, Sendable, CustomStringConvertible {
+  /// The daemon's number for the connection.
+  public var connection: UInt64
+  public var pid: UInt64
+  public var uid: UInt64
+  public var gid: UInt64
+  /// What the client calls itself: for display only.
+  public var label: String
+
+  public init(connection: UInt64, pid: UInt64, uid: UInt64, gid: UInt64, label: String = "") {
+    self.connection = connection
+    self.pid = pid
+    self.uid = uid
+    self.gid = gid
+    self.label = label
+  }
+
+  public var description: String { "client \(connection) (pid \(pid), uid \(uid))" }
+}
+
+/// Who sent an action.
+public enum Origin: Hashable, Sendable, CustomStringConvertible {
+  case client(ClientOrigin)
+  case effect(EffectID, name: String)
+  case timer(EffectID, name: String)
+  case middleware(String)
+  /// The process that owns the store.
+  case owner
+
+  public var description: String {
+    switch self {
+    case .client(let client): client.description
+    case .effect(_, let name): "effect \(name)"
+    case .timer(_, let name): "timer \(name)"
+    case .middleware(let name): "middleware \(name)"
+    case .owner: "the daemon"
+    }
+  }
+}
+
+/// Why an action is in the queue.
+public struct Cause: Hashable, Sendable {
+  public var origin: Origin
+  /// The sequence number of the action that led to it; nil when it came from outside.
+  public var parent: UInt64?
+  /// The client that began it all; nil when none did.
+  public var client: ClientOrigin?
+  /// The sequence number of the action from outside that began it all; nil for that one.
+  var root: UInt64?
+
+  public init(_ origin: Origin, parent: UInt64? = nil) {
+    self.origin = origin
+    self.parent = parent
+    if case .client(let client) = origin { self.client = client }
+  }
+
+  /// An action of the process that owns the store.
+  public static let owner = Cause(.owner)
+
+  /// The cause of what an action leads to.
+  func following(_ sequence: UInt64, _ origin: Origin) -> Cause {
+    var cause = self
+    cause.origin = origin
+    cause.parent = sequence
+    cause.root = root ?? sequence
+    return cause
+  }
+}

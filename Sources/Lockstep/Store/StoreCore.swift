@@ -1,0 +1,316 @@
+public import CBOR
+public import Values
+
+// Theory of operation
+//
+// A store takes one action after the other: those from outside by `send`, those that effects and
+// middleware sent by `sendNext`, which the owner calls until nothing waits. An action passes the
+// middleware's first stage, the reducer, and the second stage; then its effects enter the table.
+// The store runs nothing: its owner, a shell, executes `takeOrders` once the change is on its way
+// to the mirrors, and tells what effects send (`send(from:)`) and that they ended (`finished`).
+
+/// How many reductions have changed the state in this epoch.
+public typealias Revision = UInt64
+
+/// What one action came to.
+public enum Reduction: Equatable, Sendable {
+  /// The state changed: this is its new revision, and the patch was appended.
+  case changed(Revision)
+  /// The action was done and changed nothing that travels.
+  case unchanged
+  /// A middleware kept it from the reducer.
+  case swallowed
+  /// The action was taken on, and its work goes on.
+  case accepted
+  case rejected(Rejection)
+}
+
+/// The authority over one state: runs actions through middleware and reducer, one at a time, makes
+/// the patch of each change, and keeps the table of effects. It has no thread, no clock and no
+/// sockets.
+public struct StoreCore<R: Reducer>: Sendable {
+  public let reducer: R
+  public let middleware: [any Middleware<R.State, R.Action>]
+  /// The newest state. A copy is a consistent snapshot, O(1).
+  public private(set) var state: R.State
+  public private(set) var revision: Revision
+  /// What the collections of the state hash with.
+  public let seed: HashSeed
+  /// The dependencies of the reducer, and of its effects.
+  public var dependencies: DependencyValues
+  /// The time that the next actions are recorded with; the owner keeps it.
+  public var time = Timestamp(nanoseconds: 0)
+  /// The latest actions.
+  public private(set) var log: ActionLog<R.Action>
+  /// How many actions have been taken.
+  public private(set) var sequence: UInt64 = 0
+
+  private var effects: EffectTable<R.Action>
+  private var waiting: [(action: R.Action, cause: Cause)] = []
+  private var firstWaiting = 0
+  private var warnings: [String] = []
+
+  /// A store whose state stands at `revision`.
+  public init(
+    _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+    seed: HashSeed, revision: Revision = 0, logCapacity: Int = 1024,
+    dependencies: DependencyValues = DependencyValues()
+  ) {
+    self.reducer = reducer
+    self.middleware = middleware
+    self.state = state
+    self.state.adopt(seed: seed)
+    self.revision = revision
+    self.seed = seed
+    self.dependencies = dependencies
+    log = ActionLog(capacity: logCapacity)
+    effects = EffectTable(salt: seed.rawValue)
+    // What the initial state noted while it was made is history that nobody has seen.
+    var ignored = CBOREncoder()
+    _ = self.state.settle(since: self.state, seed: seed, into: &ignored)
+  }
+
+  // MARK: Actions
+
+  /// Run one action, and append the patch of what it changed to `patch`.
+  ///
+  /// `isLogged` says whether the log may keep the action itself; its name it always keeps.
+  @inline(__always)
+  public mutating func send(
+    _ action: R.Action, from cause: Cause = .owner, isLogged: Bool = true,
+    patch: inout CBOREncoder
+  ) -> Reduction {
+    sequence += 1
+    let seed = Hashing.mix(self.seed.rawValue &+ sequence)
+    var action = action
+    let reduction = reduce(&action, cause, seed, &patch)
+    log.append(
+      ActionRecord(
+        sequence: sequence, cause: cause, action: isLogged ? action : nil, name: action.name,
+        time: time, seed: seed, outcome: reduction, revision: revision))
+    return reduction
+  }
+
+  @inline(__always)
+  private mutating func reduce(
+    _ action: inout R.Action, _ cause: Cause, _ seed: UInt64, _ patch: inout CBOREncoder
+  ) -> Reduction {
+    if !middleware.isEmpty, let early = askBefore(&action, cause) { return early }
+    // A state that notes what is done to it is not held, so that nothing is copied.
+    let old: R.State? = R.State.isJournaled ? nil : state
+    let effect: Effect<R.Action>
+    do throws(Rejection) {
+      effect =
+        R.usesContext
+        ? try reduceInContext(action, seed) : try reducer.reduce(into: &state, action: action)
+    } catch {
+      state.rollBack(to: old)
+      let reduction = Reduction.rejected(error)
+      if !middleware.isEmpty { askAfter(action, reduction, cause) }
+      return reduction
+    }
+    let reduction: Reduction
+    if state.settle(since: old, seed: self.seed, into: &patch) {
+      revision += 1
+      reduction = .changed(revision)
+    } else {
+      reduction = effect.isAccepted ? .accepted : .unchanged
+    }
+    if effect.node != nil { start(effect, cause, action.name) }
+    if !middleware.isEmpty { askAfter(action, reduction, cause) }
+    return reduction
+  }
+
+  private mutating func reduceInContext(
+    _ action: R.Action, _ seed: UInt64
+  ) throws(Rejection) -> Effect<R.Action> {
+    let context = ReductionContext(time: time, seed: seed, children: effects.children)
+    var values = dependencies
+    values.reduction = context
+    let result = DependencyValues.$current.withValue(values) {
+      do throws(Rejection) {
+        return Result<Effect<R.Action>, Rejection>.success(
+          try reducer.reduce(into: &state, action: action))
+      } catch {
+        return .failure(error)
+      }
+    }
+    if !context.warnings.isEmpty { warnings += context.warnings }
+    return try result.get()
+  }
+
+  private mutating func start(
+    _ effect: Effect<R.Action>, _ cause: Cause, _ name: String, middleware: String? = nil
+  ) {
+    effects.start(
+      effect,
+      .init(
+        cause: cause, sequence: sequence, actionName: name, middleware: middleware, time: time))
+    takeSends()
+  }
+
+  // MARK: Middleware
+
+  /// Returns what the action came to, if it goes no further.
+  private mutating func askBefore(_ action: inout R.Action, _ cause: Cause) -> Reduction? {
+    for item in middleware {
+      var context = MiddlewareContext<R.Action>(sequence: sequence, cause: cause, time: time)
+      let verdict: MiddlewareVerdict
+      do throws(Rejection) {
+        verdict = try ask(item, &action, &context)
+      } catch {
+        return .rejected(error)
+      }
+      for added in context.added {
+        let cause = cause.following(sequence, .middleware(item.name))
+        if let root = cause.root { effects.retain(root: root) }
+        wait(added, cause)
+      }
+      if verdict == .swallow { return .swallowed }
+    }
+    return nil
+  }
+
+  private func ask<M: Middleware<R.State, R.Action>>(
+    _ middleware: M, _ action: inout R.Action, _ context: inout MiddlewareContext<R.Action>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    let result = DependencyValues.$current.withValue(dependencies) {
+      do throws(Rejection) {
+        return Result<MiddlewareVerdict, Rejection>.success(
+          try middleware.before(&action, context: &context))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+
+  private mutating func askAfter(
+    _ action: R.Action, _ reduction: Reduction, _ cause: Cause
+  ) {
+    for item in middleware {
+      let context = MiddlewareContext<R.Action>(sequence: sequence, cause: cause, time: time)
+      let effect = DependencyValues.$current.withValue(dependencies) {
+        item.after(action, state: state, reduction: reduction, context: context)
+      }
+      if effect.node != nil { start(effect, cause, action.name, middleware: item.name) }
+    }
+  }
+
+  // MARK: Actions that wait
+
+  /// Whether actions of effects or middleware wait.
+  public var hasWaiting: Bool { firstWaiting < waiting.count }
+
+  private mutating func wait(_ action: R.Action, _ cause: Cause) {
+    waiting.append((action, cause))
+  }
+
+  private mutating func takeSends() {
+    guard !effects.sends.isEmpty else { return }
+    for (action, cause) in effects.sends { wait(action, cause) }
+    effects.sends.removeAll(keepingCapacity: true)
+  }
+
+  /// Run the action that has waited longest. Nil when none waits.
+  public mutating func sendNext(patch: inout CBOREncoder) -> Reduction? {
+    guard hasWaiting else { return nil }
+    let (action, cause) = waiting[firstWaiting]
+    firstWaiting += 1
+    if firstWaiting == waiting.count {
+      waiting.removeAll(keepingCapacity: firstWaiting < 4096)
+      firstWaiting = 0
+    } else if firstWaiting >= 4096, firstWaiting * 2 > waiting.count {
+      waiting.removeSubrange(..<firstWaiting)
+      firstWaiting = 0
+    }
+    let reduction = send(action, from: cause, patch: &patch)
+    if let root = cause.root { effects.release(root: root) }
+    return reduction
+  }
+
+  // MARK: Effects
+
+  /// What must be done for the effects since this was last called.
+  public mutating func takeOrders() -> [EffectOrder] {
+    guard !effects.orders.isEmpty else { return [] }
+    defer { effects.orders = [] }
+    return effects.orders
+  }
+
+  /// Whether something must be done for the effects.
+  public var hasOrders: Bool { !effects.orders.isEmpty }
+
+  /// The operation of an effect that was ordered to start; nil when it has been cancelled since.
+  public func operation(of id: EffectID) -> EffectOperation<R.Action>? {
+    effects.leaf(id).map { leaf in
+      EffectOperation(
+        id: id, work: leaf.work, actionName: leaf.actionName, scope: effects.scope(of: id))
+    }
+  }
+
+  /// Run an action that an effect sent. Nil when the effect is not running any more.
+  public mutating func send(
+    _ action: R.Action, from effect: EffectID, patch: inout CBOREncoder
+  ) -> Reduction? {
+    guard let cause = effects.send(from: effect) else {
+      if let leaf = effects.endedLeaf(effect) {
+        warnings.append(
+          """
+          An action was sent by an effect that had ended, and is ignored. Action: \(action.name). \
+          Effect "\(leaf.name)", \(leaf.place), returned for: \(leaf.actionName).
+          """)
+      }
+      return nil
+    }
+    return send(action, from: cause, patch: &patch)
+  }
+
+  /// An effect's task has ended, with an error that nobody caught if there was one.
+  public mutating func finished(_ id: EffectID, unhandled error: String? = nil) {
+    if let error, let leaf = effects.leaf(id) {
+      warnings.append(
+        """
+        The effect "\(leaf.work.name)", \(leaf.work.place), returned for \(leaf.actionName), threw \
+        an error that it does not catch: \(error)
+        """)
+    }
+    effects.finished(id)
+    takeSends()
+  }
+
+  /// The effects that run, in the order of their start.
+  public var runningEffects: [RunningEffect] { effects.running }
+
+  /// How many effects run.
+  public var effectCount: Int { effects.count }
+
+  /// Cancel the effects that have this UUID, name or key. Returns how many there were.
+  public mutating func cancelEffects(_ text: String) -> Int {
+    defer { takeSends() }
+    return effects.cancel(named: text)
+  }
+
+  /// Cancel the effects that end with a client.
+  public mutating func cancelEffects(ownedBy connection: UInt64) {
+    effects.cancel(ownedBy: connection)
+    takeSends()
+  }
+
+  /// Cancel what the action of this number began, and what that led to.
+  public mutating func cancelCascade(of root: UInt64) {
+    effects.cancel(cascade: root)
+    takeSends()
+  }
+
+  /// Whether all that the action of this number led to has ended: its effects, the actions that
+  /// they sent, and so on.
+  public func isDone(_ root: UInt64) -> Bool { effects.isDone(root) }
+
+  /// What went wrong without harm, since this was last called: sentences for the log.
+  public mutating func takeWarnings() -> [String] {
+    guard !warnings.isEmpty else { return [] }
+    defer { warnings = [] }
+    return warnings
+  }
+}

@@ -1,0 +1,20 @@
+import Glibc
+import Lockstep
+
+extension DependencyValues {
+  /// What a store's features depend on if nothing else is said: the system's clock and random
+  /// numbers, and the live values of all other keys. `LockstepServer` has the same for daemons.
+  static var ofLiveStore: DependencyValues {
+    var values = DependencyValues()
+    values.date = DateGenerator { .ofSystemClock }
+    return values
+  }
+}
+
+extension Timestamp {
+  fileprivate static var ofSystemClock: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  }
+}

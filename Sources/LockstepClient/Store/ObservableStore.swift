@@ -1,0 +1,121 @@
+import Lockstep
+public import Observation
+import Synchronization
+public import Values
+
+/// A store, or a live copy of one, whose properties can be watched one by one.
+///
+/// `store.count` is observed: an access that is tracked (`withObservationTracking`) is told when
+/// the property differs, and only then. `store.state` is a snapshot, and reading it is not.
+@dynamicMemberLookup
+public protocol ObservableStore<State>: AnyObject, Observable, Sendable {
+  associatedtype State: Synchronizable
+
+  /// The newest state. A copy is a consistent snapshot, O(1); reading it is not observed.
+  var state: State { get }
+
+  /// Those who watch the state.
+  var observers: StateObservers<State> { get }
+}
+
+extension ObservableStore {
+  /// The newest value of a property. Reading it is observed.
+  public subscript<T: Synchronizable>(
+    dynamicMember property: any KeyPath<State, T> & Sendable
+  ) -> T {
+    observers.access(property)
+    return state[keyPath: property]
+  }
+
+  /// The value of a property, then every different one that its reader is in time for: a reader
+  /// that is not gets the last. Ends with the store.
+  public func observe<T: Synchronizable>(
+    _ property: any KeyPath<State, T> & Sendable
+  ) -> AsyncStream<T> {
+    AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+      let last = Guarded<T?>(nil)
+      // It reads the newest state under the lock, so it never goes back.
+      let tell: @Sendable () -> Void = { [weak self] in
+        last.withLock { last in
+          guard let new = self?.state[keyPath: property] else { return }
+          if last?.isSame(as: new) == true { return }
+          last = .some(new)
+          continuation.yield(new)
+        }
+      }
+      follow(continuation) { _, _ in tell() }
+      tell()
+    }
+  }
+
+  func follow<Element>(
+    _ continuation: AsyncStream<Element>.Continuation,
+    _ onChange: @escaping @Sendable (_ old: State, _ new: State) -> Void
+  ) {
+    let observers = observers
+    let number = observers.follow(onEnd: { continuation.finish() }, onChange)
+    continuation.onTermination = { reason in
+      if case .cancelled = reason, let number { observers.unfollow(number) }
+    }
+  }
+
+  /// The state, then that behind every reduction that changed it, none left out. A reader that is
+  /// slower than the store makes the stream grow.
+  func everyChange() -> AsyncStream<State> {
+    AsyncStream { continuation in
+      let last = Guarded<State?>(nil)
+      // A change that comes meanwhile waits for the lock, and is dropped if it shows already.
+      last.withLock { newest in
+        follow(continuation) { _, new in
+          last.withLock { last in
+            if last?.isSame(as: new) == true { return }
+            last = new
+            continuation.yield(new)
+          }
+        }
+        newest = state
+        continuation.yield(state)
+      }
+    }
+  }
+
+  /// The value of a pulse each time that it is assigned from now on.
+  func everyPulse<T: Synchronizable>(
+    _ property: any KeyPath<State, Pulse<T>> & Sendable
+  ) -> AsyncStream<T> {
+    AsyncStream { continuation in
+      let reader = PulseReader()
+      reader.begin {
+        follow(continuation) { _, new in
+          if let value = reader.value(of: new[keyPath: property]) { continuation.yield(value) }
+        }
+        return state[keyPath: property].count
+      }
+    }
+  }
+}
+
+/// Acts once for each counter of a pulse that differs from the last it has seen.
+final class PulseReader: Sendable {
+  private let count = Mutex<UInt64?>(nil)
+
+  /// Note the counter from which others differ.
+  func begin(_ body: () -> UInt64) { count.withLock { $0 = body() } }
+
+  /// The value of a pulse that is new; the first ever is not.
+  func value<T>(of pulse: Pulse<T>) -> T? {
+    count.withLock { count in
+      defer { count = pulse.count }
+      return count == nil || count == pulse.count ? nil : pulse.wrappedValue
+    }
+  }
+}
+
+/// A value behind a lock, to be shared by closures.
+final class Guarded<Value: Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  func withLock<R: Sendable>(_ body: (inout Value) -> R) -> R { value.withLock { body(&$0) } }
+}

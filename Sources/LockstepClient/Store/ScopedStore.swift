@@ -1,0 +1,62 @@
+public import Lockstep
+public import Values
+
+/// A part of a store: it shows nothing but the part, and takes nothing but the part's actions.
+@dynamicMemberLookup
+public final class ScopedStore<State: Synchronizable, Action: Sendable>: ObservableStore {
+  public let observers = StateObservers<State>()
+  private let read: @Sendable () -> State
+  private let forward: @Sendable (Action, (any Actor)?) -> StoreTask
+  private let stop: @Sendable () -> Void
+
+  init<Parent: ObservableStore>(
+    _ parent: Parent, _ part: @escaping @Sendable (Parent.State) -> State,
+    _ send: @escaping @Sendable (Parent, Action, (any Actor)?) -> StoreTask
+  ) {
+    read = { part(parent.state) }
+    forward = { send(parent, $0, $1) }
+    let observers = observers
+    let number = parent.observers.follow(onEnd: { observers.end() }) { old, new in
+      let (old, new) = (part(old), part(new))
+      if !new.isSame(as: old) { observers.tell(from: old, to: new) }
+    }
+    stop = {
+      if let number { parent.observers.unfollow(number) }
+      observers.end()
+    }
+  }
+
+  deinit { stop() }
+
+  public var state: State { read() }
+
+  /// The state, then that behind every reduction that changed it, none left out. A reader that is
+  /// slower than the store makes the stream grow. Ends with this store.
+  public var changes: AsyncStream<State> { everyChange() }
+
+  /// The value of a pulse each time that it is assigned from now on.
+  public func pulses<T: Synchronizable>(
+    _ property: any KeyPath<State, Pulse<T>> & Sendable
+  ) -> AsyncStream<T> {
+    everyPulse(property)
+  }
+
+  /// Have an action of the part done. When this returns, the state has been replaced.
+  @discardableResult
+  public func send(
+    _ action: Action, calledFrom caller: (any Actor)? = #isolation
+  ) -> StoreTask {
+    forward(action, caller)
+  }
+
+  /// A store of a part of this part.
+  public func scope<Child: Synchronizable, ChildAction: Sendable>(
+    state property: any KeyPath<State, Child> & Sendable,
+    action path: CaseKeyPath<Action, ChildAction>
+  ) -> ScopedStore<Child, ChildAction> where Action: CasePathable {
+    let actions = Action.allCasePaths[keyPath: path]
+    return ScopedStore<Child, ChildAction>(self, { $0[keyPath: property] }) {
+      $0.send(actions.embed($1), calledFrom: $2)
+    }
+  }
+}

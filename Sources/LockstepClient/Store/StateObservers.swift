@@ -1,0 +1,106 @@
+import Observation
+import Synchronization
+public import Values
+
+// Theory of operation
+//
+// Whoever reads a property of a store while its accesses are tracked (`withObservationTracking`,
+// a SwiftUI view) watches a signal of that property. When the store has a new state, it compares,
+// for every property that was ever read, what it was and what it is, and gives the signals of
+// those that differ. So an observer of one property hears of no other, whatever the type of the
+// state is, and a property that nobody read costs nothing.
+//
+// Followers are told of every pair of states: sequences, and the stores of parts.
+
+/// Those who watch a store's state.
+public final class StateObservers<State: Synchronizable>: Sendable {
+  typealias Follower = @Sendable (_ old: State, _ new: State) -> Void
+
+  private struct Watch: Sendable {
+    let signal: PropertySignal
+    let isSame: @Sendable (State, State) -> Bool
+  }
+
+  private struct Storage: Sendable {
+    /// The properties that were read: as many as the program names.
+    var watches: [Watch] = []
+    var places: [PropertyName: Int] = [:]
+    var followers: [(number: UInt64, onChange: Follower, onEnd: @Sendable () -> Void)] = []
+    var nextNumber: UInt64 = 1
+    var hasEnded = false
+  }
+
+  private let storage = Mutex(Storage())
+
+  init() {}
+
+  /// Note that whoever is being tracked reads a property.
+  func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
+    let signal = storage.withLock { storage in
+      let name = PropertyName(property)
+      if let place = storage.places[name] { return storage.watches[place].signal }
+      storage.places[name] = storage.watches.count
+      let watch = Watch(signal: PropertySignal()) {
+        $0[keyPath: property].isSame(as: $1[keyPath: property])
+      }
+      storage.watches.append(watch)
+      return watch.signal
+    }
+    signal.access()
+  }
+
+  /// Be told of every change until `unfollow`. Returns the follower's number; nil, having called
+  /// `onEnd`, when there will be no change any more.
+  func follow(
+    onEnd: @escaping @Sendable () -> Void = {}, _ onChange: @escaping Follower
+  ) -> UInt64? {
+    let number = storage.withLock { storage -> UInt64? in
+      if storage.hasEnded { return nil }
+      defer { storage.nextNumber += 1 }
+      storage.followers.append((storage.nextNumber, onChange, onEnd))
+      return storage.nextNumber
+    }
+    if number == nil { onEnd() }
+    return number
+  }
+
+  func unfollow(_ number: UInt64) {
+    storage.withLock { storage in storage.followers.removeAll { $0.number == number } }
+  }
+
+  /// Tell everyone whom the change concerns. The new state must show already.
+  func tell(from old: State, to new: State) {
+    let (watches, followers) = storage.withLock { ($0.watches, $0.followers) }
+    for follower in followers { follower.onChange(old, new) }
+    for watch in watches where !watch.isSame(old, new) { watch.signal.give() }
+  }
+
+  /// Tell the followers that nothing changes any more.
+  func end() {
+    let followers = storage.withLock { storage in
+      storage.hasEnded = true
+      defer { storage.followers = [] }
+      return storage.followers
+    }
+    for follower in followers { follower.onEnd() }
+  }
+}
+
+/// The name of a property.
+///
+/// Unchecked: made only of key paths that say that they are Sendable.
+private struct PropertyName: Hashable, @unchecked Sendable {
+  private let property: AnyKeyPath
+
+  init<Root, T>(_ property: any KeyPath<Root, T> & Sendable) { self.property = property }
+}
+
+/// What observers of one property register with.
+private final class PropertySignal: Observable, Sendable {
+  private let registrar = ObservationRegistrar()
+  private var changes: Void { () }
+
+  func access() { registrar.access(self, keyPath: \.changes) }
+
+  func give() { registrar.withMutation(of: self, keyPath: \.changes) {} }
+}

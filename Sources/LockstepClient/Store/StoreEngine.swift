@@ -1,0 +1,372 @@
+import CBOR
+import Dispatch
+import Glibc
+import Lockstep
+import Synchronization
+import Values
+
+// Theory of operation
+//
+// Whatever is done to the store enters one queue. Whoever finds nobody at work works it off
+// (`drain`), for all others too; a thread whose entry is done by another waits until it is. So
+// `send` is synchronous, actions are reduced in the order in which they came, and nothing recurses:
+// what is sent meanwhile on the draining thread is queued behind.
+//
+//     queue -> reduce -> publish -> tell observers -> start effects -> next
+//
+// Actions that wait inside the core (sent by effects at once, or by middleware) and those of the
+// queue take turns. No lock is held while observers are told. The core's lock is held while
+// reducers and middleware run; a thread that is inside them must not ask for it again, and what
+// they could ask for is published beside it, or refused.
+final class StoreEngine<R: Reducer>: Sendable {
+  typealias Core = StoreCore<R>
+
+  struct Entry: Sendable {
+    let run: @Sendable (inout Core, inout CBOREncoder) -> Void
+    let done: @Sendable () -> Void
+  }
+
+  private struct Queue: Sendable {
+    var entries: [Entry] = []
+    var first = 0
+    /// The thread that works the queue off.
+    var drainer: pthread_t?
+    /// The action that was reduced last.
+    var lastAction = ""
+
+    var next: Entry? {
+      mutating get {
+        guard first < entries.count else {
+          entries.removeAll(keepingCapacity: true)
+          first = 0
+          return nil
+        }
+        defer { first += 1 }
+        return entries[first]
+      }
+    }
+  }
+
+  private struct Tasks: Sendable {
+    var tasks: [EffectID: Task<Void, Never>] = [:]
+    /// Tasks that effects run under names of their own.
+    var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
+    var nextNumber: UInt64 = 0
+  }
+
+  let check: ThreadCheck
+  let delivery: EffectDelivery
+  let observers = StateObservers<R.State>()
+  private let queue = Mutex(Queue())
+  private let core: Mutex<Core>
+  /// The thread that is inside the core, or 0.
+  private let inside = Atomic<UInt>(0)
+  private let published: Mutex<R.State>
+  private let tasks = Mutex(Tasks())
+  /// Those who wait until all that an action led to has ended.
+  private let waiters = Mutex<[(ticket: StoreTicket, wake: CheckedContinuation<Void, Never>)]>([])
+
+  init(_ core: consuming Core, check: ThreadCheck, delivery: EffectDelivery) {
+    self.check = check
+    self.delivery = delivery
+    published = Mutex(core.state)
+    self.core = Mutex(core)
+  }
+
+  // MARK: Reading
+
+  /// The state behind the last reduction.
+  var state: R.State { published.withLock { $0 } }
+
+  /// Ask the core, which is not possible from within it.
+  func ask<T: Sendable>(_ body: (inout Core) -> T) -> T {
+    precondition(
+      inside.load(ordering: .relaxed) != pthread_self(),
+      "A reducer, or a middleware, asks the store that runs it for more than its state.")
+    return core.withLock { body(&$0) }
+  }
+
+  // MARK: The queue
+
+  /// Send an action, and return when it has been reduced, unless that waits for this very thread.
+  func send(_ action: R.Action) -> StoreTicket {
+    let ticket = StoreTicket()
+    let name = action.name
+    let isNested = perform { core, patch in
+      let reduction = core.send(action, patch: &patch)
+      ticket.reduced(core.sequence, reduction)
+      if ticket.isCancelled { core.cancelCascade(of: core.sequence) }
+    }
+    if isNested { check.warnings.report(nestingText(name)) }
+    return ticket
+  }
+
+  private func nestingText(_ action: String) -> String {
+    let rest = "It waits until that is done. Send it from an effect."
+    if inside.load(ordering: .relaxed) == pthread_self() {
+      return "The action \(action) was sent by a reducer or a middleware while it ran. \(rest)"
+    }
+    let last = queue.withLock { $0.lastAction }
+    return "The action \(action) was sent by an observer of what \(last) changed. \(rest)"
+  }
+
+  /// Do something with the core behind what is queued, and return when it is done. On the thread
+  /// that is at work it is only queued, and the result is true.
+  @discardableResult
+  private func perform(
+    _ run: @escaping @Sendable (inout Core, inout CBOREncoder) -> Void
+  ) -> Bool {
+    let me = pthread_self()
+    let turn = queue.withLock { queue -> Turn in
+      switch queue.drainer {
+      case nil:
+        queue.entries.append(Entry(run: run, done: {}))
+        queue.drainer = me
+        return .work
+      case me:
+        queue.entries.append(Entry(run: run, done: {}))
+        return .nested
+      case _?:
+        let semaphore = DispatchSemaphore(value: 0)
+        queue.entries.append(Entry(run: run, done: { semaphore.signal() }))
+        return .wait(semaphore)
+      }
+    }
+    switch turn {
+    case .work: drain()
+    case .nested: return true
+    case .wait(let semaphore): semaphore.wait()
+    }
+    return false
+  }
+
+  private enum Turn: Sendable {
+    case work
+    case nested
+    case wait(DispatchSemaphore)
+  }
+
+  /// Do something with the core behind what is queued, in an isolation, for those who can wait
+  /// without a thread.
+  private func perform(
+    isolation: isolated (any Actor)?,
+    _ run: @escaping @Sendable (inout Core, inout CBOREncoder) -> Void
+  ) async {
+    await withCheckedContinuation(isolation: isolation) { continuation in
+      let drains = queue.withLock { queue in
+        queue.entries.append(Entry(run: run, done: { continuation.resume() }))
+        guard queue.drainer == nil else { return false }
+        queue.drainer = pthread_self()
+        return true
+      }
+      if drains { drain() }
+    }
+  }
+
+  /// Work the queue off.
+  private func drain() {
+    while true {
+      while step({ core, patch in core.sendNext(patch: &patch) != nil }) {
+        // The others have their turn, too.
+        if let entry = queue.withLock({ $0.next }) { run(entry) }
+      }
+      let entry = queue.withLock { queue in
+        let next = queue.next
+        if next == nil { queue.drainer = nil }
+        return next
+      }
+      guard let entry else { return }
+      run(entry)
+    }
+  }
+
+  private func run(_ entry: Entry) {
+    _ = step { core, patch in
+      entry.run(&core, &patch)
+      return true
+    }
+    entry.done()
+  }
+
+  // MARK: One step
+
+  /// What a step did to the core.
+  private struct Outcome: Sendable {
+    var state: R.State
+    var orders: [(EffectOrder, EffectOperation<R.Action>?)]
+    var warnings: [String]
+    var action: String?
+  }
+
+  /// Do something with the core, and what follows from it. Returns whether there was something.
+  private func step(_ body: (inout Core, inout CBOREncoder) -> Bool) -> Bool {
+    inside.store(pthread_self(), ordering: .relaxed)
+    let outcome = core.withLock { core -> Outcome? in
+      core.time = core.dependencies.date.now
+      var patch = CBOREncoder()
+      guard body(&core, &patch) else { return nil }
+      var orders: [(EffectOrder, EffectOperation<R.Action>?)] = []
+      for order in core.takeOrders() {
+        if case .start(let id) = order {
+          orders.append((order, core.operation(of: id)))
+        } else {
+          orders.append((order, nil))
+        }
+      }
+      return Outcome(
+        state: core.state, orders: orders, warnings: core.takeWarnings(),
+        action: core.log.newest?.name)
+    }
+    inside.store(0, ordering: .relaxed)
+    guard let outcome else { return false }
+    if let action = outcome.action { queue.withLock { $0.lastAction = action } }
+    publish(outcome.state)
+    for (order, operation) in outcome.orders { execute(order, operation) }
+    for warning in outcome.warnings { check.warnings.report(warning) }
+    wakeWaiters()
+    return true
+  }
+
+  private func publish(_ new: R.State) {
+    let old = published.withLock { state in
+      let old = state
+      state = new
+      return old
+    }
+    if !new.isSame(as: old) { observers.tell(from: old, to: new) }
+  }
+
+  // MARK: Effects
+
+  private func execute(_ order: EffectOrder, _ operation: EffectOperation<R.Action>?) {
+    switch order {
+    case .start(let id):
+      guard let operation else { return }
+      // Under the lock, so that its end finds it in the table.
+      tasks.withLock { $0.tasks[id] = start(operation) }
+    case .cancel(let id): tasks.withLock { $0.tasks.removeValue(forKey: id) }?.cancel()
+    case .cancelTasks(let name): cancelTasks(name)
+    }
+  }
+
+  private func start(_ operation: EffectOperation<R.Action>) -> Task<Void, Never> {
+    Task.detached(priority: operation.priority) { [self] in
+      let id = operation.id
+      let error = await operation.run(host: self) { [self] action in
+        await effectSent(action, id, isolation: landing)
+      }
+      await effectEnded(id, error, isolation: landing)
+    }
+  }
+
+  /// Where what effects send reaches the store.
+  private var landing: (any Actor)? { delivery == .hopping ? check.place : nil }
+
+  private func effectSent(
+    _ action: R.Action, _ id: EffectID, isolation: isolated (any Actor)?
+  ) async {
+    check(isolation, act(of: id, sending: action.name))
+    await perform(isolation: isolation) { core, patch in
+      _ = core.send(action, from: id, patch: &patch)
+    }
+  }
+
+  private func effectEnded(
+    _ id: EffectID, _ error: String?, isolation: isolated (any Actor)?
+  ) async {
+    check(isolation, act(of: id, sending: nil))
+    await perform(isolation: isolation) { core, _ in core.finished(id, unhandled: error) }
+    tasks.withLock { $0.tasks[id] = nil }
+  }
+
+  /// What an effect does, for a warning.
+  private func act(of id: EffectID, sending action: String?) -> ThreadCheck.Act {
+    let effect = ask { core in core.runningEffects.first { $0.id == id } }
+    let (name, place, origin) = effect.map { ($0.name, $0.place, $0.action) } ?? ("", "", "")
+    guard let action else { return .effectEnd(effect: name, place: place, from: origin) }
+    return .effectAction(action, effect: name, place: place, from: origin)
+  }
+
+  private func cancelTasks(_ name: ScopedEffectKey) {
+    let cancels = tasks.withLock { Array(($0.named[name] ?? [:]).values) }
+    for cancel in cancels { cancel() }
+  }
+
+  // MARK: Cascades
+
+  /// Return when all that an action led to has ended.
+  func finish(_ ticket: StoreTicket) async {
+    await withCheckedContinuation { continuation in
+      let isDone = waiters.withLock { waiters in
+        if self.isDone(ticket) { return true }
+        waiters.append((ticket, continuation))
+        return false
+      }
+      if isDone { continuation.resume() }
+    }
+  }
+
+  private func isDone(_ ticket: StoreTicket) -> Bool {
+    guard let sequence = ticket.sequence else { return false }
+    return ask { $0.isDone(sequence) }
+  }
+
+  private func wakeWaiters() {
+    let done = waiters.withLock { waiters in
+      if waiters.isEmpty { return [CheckedContinuation<Void, Never>]() }
+      let done = waiters.filter { isDone($0.ticket) }.map(\.wake)
+      waiters.removeAll { isDone($0.ticket) }
+      return done
+    }
+    for wake in done { wake.resume() }
+  }
+
+  /// Cancel what an action led to.
+  func cancel(_ ticket: StoreTicket) {
+    guard let sequence = ticket.sequence else { return }
+    perform { core, _ in core.cancelCascade(of: sequence) }
+  }
+
+  /// Cancel the effects that have this UUID, name or key. Returns how many there were; none on a
+  /// thread that is in the middle of something, where it is done afterwards.
+  func cancelEffects(_ text: String) -> Int {
+    let count = Guarded(0)
+    perform { core, _ in
+      let cancelled = core.cancelEffects(text)
+      count.withLock { $0 = cancelled }
+    }
+    return count.withLock { $0 }
+  }
+
+  /// Cancel every effect: the store is no more.
+  func cancelAll() {
+    let all = tasks.withLock { tasks in
+      defer { tasks.named = [:] }
+      return (Array(tasks.tasks.values), tasks.named.values.flatMap(\.values))
+    }
+    for task in all.0 { task.cancel() }
+    for cancel in all.1 { cancel() }
+  }
+}
+
+extension StoreEngine: EffectHost {
+  func began(
+    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
+  ) async -> UInt64 {
+    if cancelInFlight { cancelTasks(name) }
+    return tasks.withLock { tasks in
+      tasks.nextNumber += 1
+      tasks.named[name, default: [:]][tasks.nextNumber] = cancel
+      return tasks.nextNumber
+    }
+  }
+
+  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
+    tasks.withLock { tasks in
+      tasks.named[name]?[number] = nil
+      if tasks.named[name]?.isEmpty == true { tasks.named[name] = nil }
+    }
+  }
+
+  func cancel(_ name: ScopedEffectKey) async { cancelTasks(name) }
+}

@@ -1,0 +1,64 @@
+public import Lockstep
+import Synchronization
+
+/// What an action of a store leads to: its effects, the actions that they send, and so on.
+public struct StoreTask: Sendable {
+  let ticket: StoreTicket
+  private let wait: @Sendable () async -> Void
+  private let end: @Sendable () -> Void
+
+  init(
+    _ ticket: StoreTicket, wait: @escaping @Sendable () async -> Void,
+    end: @escaping @Sendable () -> Void
+  ) {
+    self.ticket = ticket
+    self.wait = wait
+    self.end = end
+  }
+
+  /// Return when everything that the action led to has ended. Cancelling who waits cancels it.
+  public func finish() async {
+    await withTaskCancellationHandler {
+      await wait()
+    } onCancel: {
+      cancel()
+    }
+  }
+
+  /// Cancel the effects of the action and of the actions that they sent.
+  public func cancel() {
+    ticket.cancel()
+    end()
+  }
+
+  public var isCancelled: Bool { ticket.isCancelled }
+
+  /// What the action came to; nil as long as it waits behind the one that is running.
+  public var reduction: Reduction? { ticket.reduction }
+}
+
+/// An action on its way through a store.
+final class StoreTicket: Sendable {
+  private struct State: Sendable {
+    var sequence: UInt64?
+    var reduction: Reduction?
+    var isCancelled = false
+  }
+
+  private let state = Mutex(State())
+
+  /// The number of the action, once it is reduced.
+  var sequence: UInt64? { state.withLock { $0.sequence } }
+  var reduction: Reduction? { state.withLock { $0.reduction } }
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+  /// Note what the action came to.
+  func reduced(_ sequence: UInt64, _ reduction: Reduction) {
+    state.withLock { state in
+      state.sequence = sequence
+      state.reduction = reduction
+    }
+  }
+
+  func cancel() { state.withLock { $0.isCancelled = true } }
+}

@@ -1,0 +1,70 @@
+import SwiftDiagnostics
+import SwiftSyntax
+import SwiftSyntaxBuilder
+import SwiftSyntaxMacros
+
+/// `@Action`: an enumeration of what may happen.
+enum ActionMacro: ExtensionMacro, MemberMacro {
+  static func expansion(
+    of node: AttributeSyntax, attachedTo declaration: some DeclGroupSyntax,
+    providingExtensionsOf type: some TypeSyntaxProtocol, conformingTo protocols: [TypeSyntax],
+    in context: some MacroExpansionContext
+  ) throws -> [ExtensionDeclSyntax] {
+    guard let declaration = declaration.as(EnumDeclSyntax.self) else {
+      var complaints = Complaints()
+      complaints.add(
+        "notAnEnumeration", at: node, "'@Action' is for enumerations: a case for what may happen.")
+      complaints.report(to: context)
+      return []
+    }
+    // The members, which are made apart, complain.
+    guard CaseReader(declaration).complaints.isEmpty else { return [] }
+    return [try ExtensionDeclSyntax(of: type, conformingTo: protocols)]
+  }
+
+  static func expansion(
+    of node: AttributeSyntax, providingMembersOf declaration: some DeclGroupSyntax,
+    conformingTo protocols: [TypeSyntax], in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    guard let declaration = declaration.as(EnumDeclSyntax.self) else { return [] }
+    return EnumerationWriter.members(of: declaration, isAction: true, in: context)
+  }
+}
+
+extension EnumerationWriter {
+  /// The members of an enumeration; none, but complaints, when it cannot travel.
+  static func members(
+    of declaration: EnumDeclSyntax, isAction: Bool, in context: some MacroExpansionContext
+  ) -> [DeclSyntax] {
+    let reader = CaseReader(declaration)
+    guard reader.complaints.isEmpty else {
+      reader.complaints.report(to: context)
+      return []
+    }
+    let writer = EnumerationWriter(
+      target: Target(declaration, generics: declaration.genericParameterClause, in: context),
+      cases: reader.cases, isIndirect: reader.isIndirect,
+      isAction: isAction && !declaration.memberBlock.declares("name"))
+    return writer.members.map { DeclSyntax(stringLiteral: $0) }
+  }
+}
+
+extension MemberBlockSyntax {
+  /// Whether there is a variable of this name.
+  fileprivate func declares(_ name: String) -> Bool {
+    members.contains {
+      $0.decl.as(VariableDeclSyntax.self)?.bindings.contains {
+        $0.pattern.trimmedDescription == name
+      } == true
+    }
+  }
+}
+
+extension DeclGroupSyntax {
+  /// The keyword of the declaration: `actor`, `protocol`, …
+  var introducer: TokenSyntax {
+    self.as(ActorDeclSyntax.self)?.actorKeyword ?? self.as(ProtocolDeclSyntax.self)?.protocolKeyword
+      ?? self.as(ExtensionDeclSyntax.self)?.extensionKeyword
+      ?? self.as(ClassDeclSyntax.self)?.classKeyword ?? .keyword(.struct)
+  }
+}

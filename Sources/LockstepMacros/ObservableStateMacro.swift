@@ -1,0 +1,80 @@
+import SwiftDiagnostics
+import SwiftSyntax
+import SwiftSyntaxMacros
+
+/// `@ObservableState`: a struct whose fields travel one by one, or an enumeration that travels
+/// whole.
+enum ObservableStateMacro: ExtensionMacro {
+  static func expansion(
+    of node: AttributeSyntax, attachedTo declaration: some DeclGroupSyntax,
+    providingExtensionsOf type: some TypeSyntaxProtocol, conformingTo protocols: [TypeSyntax],
+    in context: some MacroExpansionContext
+  ) throws -> [ExtensionDeclSyntax] {
+    if let declaration = declaration.as(StructDeclSyntax.self) {
+      return try expand(declaration, type, protocols, in: context)
+    }
+    if let declaration = declaration.as(EnumDeclSyntax.self) {
+      // The members, which are made apart, complain.
+      guard CaseReader(declaration).complaints.isEmpty else { return [] }
+      let wanted = protocols.filter { !$0.isObservableState }
+      return [try ExtensionDeclSyntax(of: type, conformingTo: wanted)]
+    }
+    var complaints = Complaints()
+    complaints.refuse(node, on: declaration)
+    complaints.report(to: context)
+    return []
+  }
+
+  private static func expand(
+    _ declaration: StructDeclSyntax, _ type: some TypeSyntaxProtocol, _ protocols: [TypeSyntax],
+    in context: some MacroExpansionContext
+  ) throws -> [ExtensionDeclSyntax] {
+    let reader = FieldReader(declaration)
+    guard reader.complaints.isEmpty else {
+      reader.complaints.report(to: context)
+      return []
+    }
+    let target = Target(
+      declaration, generics: declaration.genericParameterClause, in: context)
+    let writer = StructureWriter(target: target, all: reader.fields)
+    let wanted = protocols.filter(\.isObservableState)
+    return [
+      try ExtensionDeclSyntax(of: type, conformingTo: wanted, members: writer.members)
+    ]
+  }
+}
+
+extension ObservableStateMacro: MemberMacro {
+  static func expansion(
+    of node: AttributeSyntax, providingMembersOf declaration: some DeclGroupSyntax,
+    conformingTo protocols: [TypeSyntax], in context: some MacroExpansionContext
+  ) throws -> [DeclSyntax] {
+    guard let declaration = declaration.as(EnumDeclSyntax.self) else { return [] }
+    return EnumerationWriter.members(of: declaration, isAction: false, in: context)
+  }
+}
+
+extension TypeSyntax {
+  fileprivate var isObservableState: Bool { trimmedDescription.hasSuffix("ObservableState") }
+}
+
+extension Complaints {
+  /// Complain that a type is neither struct nor enumeration.
+  mutating func refuse(_ node: AttributeSyntax, on declaration: some DeclGroupSyntax) {
+    guard let declaration = declaration.as(ClassDeclSyntax.self) else {
+      let keyword = declaration.introducer.text
+      add(
+        "notAValue", at: node,
+        "'\(node.trimmedDescription)' is for structs and enumerations, not for \(keyword)s.")
+      return
+    }
+    add(
+      "notAValue", at: declaration.classKeyword,
+      "A state is a value; a class could be changed from anywhere.",
+      fixIts: [
+        .replace(
+          "Make it a struct", "makeStruct", declaration.classKeyword,
+          with: declaration.classKeyword.with(\.tokenKind, .keyword(.struct)))
+      ])
+  }
+}

@@ -1,0 +1,9 @@
+import SwiftCompilerPlugin
+import SwiftSyntaxMacros
+
+@main
+struct LockstepPlugin: CompilerPlugin {
+  let providingMacros: [any Macro.Type] = [
+    ObservableStateMacro.self, ActionMacro.self, MarkerMacro.self,
+  ]
+}

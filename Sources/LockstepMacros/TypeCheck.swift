@@ -1,0 +1,91 @@
+import SwiftDiagnostics
+import SwiftSyntax
+
+extension Complaints {
+  /// Complain about the parts of a type that can never travel.
+  mutating func check(_ type: TypeSyntax) {
+    if let type = type.as(ImplicitlyUnwrappedOptionalTypeSyntax.self) {
+      let optional = OptionalTypeSyntax(wrappedType: type.wrappedType)
+      add(
+        "implicitlyUnwrapped", at: type.exclamationMark,
+        "An implicitly unwrapped value cannot travel, since it may be absent where it is used.",
+        fixIts: [.replace("Use '?'", "useOptional", type, with: optional)])
+      return
+    }
+    if let problem = Self.problem(of: type) {
+      add(problem.name, at: type, problem.sentence)
+      return
+    }
+    checkElements(of: type)
+    for inner in type.parts { check(inner) }
+  }
+
+  private static func problem(of type: TypeSyntax) -> (name: String, sentence: String)? {
+    if type.is(FunctionTypeSyntax.self) {
+      return ("function", "A function cannot travel to another process.")
+    }
+    if let tuple = type.as(TupleTypeSyntax.self), tuple.elements.count != 1 {
+      return ("tuple", "A tuple cannot travel; make it a struct with '@ObservableState'.")
+    }
+    if type.is(SomeOrAnyTypeSyntax.self)
+      || ["Any", "AnyObject", "Error"].contains(type.trimmedDescription)
+    {
+      return (
+        "existential",
+        "'\(type.trimmedDescription)' says too little to be decoded; name a concrete type."
+      )
+    }
+    return nil
+  }
+
+  /// Complain about optional elements of a collection.
+  private mutating func checkElements(of type: TypeSyntax) {
+    for element in type.elements where element.isOptional {
+      add(
+        "optionalElement", at: element,
+        "An element of a collection cannot be optional, since an absent one is a removed one.",
+        fixIts: element.as(OptionalTypeSyntax.self).map {
+          [.replace("Remove '?'", "removeOptional", $0, with: $0.wrappedType)]
+        } ?? [])
+    }
+  }
+}
+
+extension TypeSyntax {
+  /// Whether it is written as an optional.
+  var isOptional: Bool {
+    self.is(OptionalTypeSyntax.self) || genericName == "Optional"
+  }
+
+  /// The name before the generic arguments, without a module or enclosing type.
+  private var genericName: String? {
+    self.as(IdentifierTypeSyntax.self)?.name.text ?? self.as(MemberTypeSyntax.self)?.name.text
+  }
+
+  private var genericArguments: [TypeSyntax] {
+    let clause =
+      self.as(IdentifierTypeSyntax.self)?.genericArgumentClause
+      ?? self.as(MemberTypeSyntax.self)?.genericArgumentClause
+    return clause?.arguments.compactMap {
+      if case .type(let type) = $0.argument { type } else { nil }
+    } ?? []
+  }
+
+  /// The types that this one is made of.
+  fileprivate var parts: [TypeSyntax] {
+    if let type = self.as(OptionalTypeSyntax.self) { return [type.wrappedType] }
+    if let type = self.as(ArrayTypeSyntax.self) { return [type.element] }
+    if let type = self.as(DictionaryTypeSyntax.self) { return [type.key, type.value] }
+    if let type = self.as(AttributedTypeSyntax.self) { return [type.baseType] }
+    if let type = self.as(TupleTypeSyntax.self) { return type.elements.map(\.type) }
+    return genericArguments
+  }
+
+  /// What a collection of this type holds.
+  fileprivate var elements: [TypeSyntax] {
+    if let type = self.as(ArrayTypeSyntax.self) { return [type.element] }
+    if let type = self.as(DictionaryTypeSyntax.self) { return [type.key, type.value] }
+    let collections: Set = ["Array", "Dictionary", "Set", "SyncArray", "SyncMap"]
+    return genericName.map(collections.contains) == true ? genericArguments : []
+  }
+}

@@ -1,0 +1,21 @@
+import Glibc
+public import Lockstep
+
+extension Timestamp {
+  /// The time of day, as the system's clock has it.
+  public static var now: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  }
+}
+
+extension DependencyValues {
+  /// What a daemon's features depend on if nothing else is said: the system's clock and random
+  /// numbers, and the live values of all other keys.
+  public static var live: DependencyValues {
+    var values = DependencyValues()
+    values.date = DateGenerator { .now }
+    return values
+  }
+}

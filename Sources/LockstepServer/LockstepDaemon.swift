@@ -1,0 +1,165 @@
+public import ArgumentParser
+import EventLoop
+import Glibc
+public import Lockstep
+import Logging
+import Sessions
+import Values
+
+/// A daemon for a feature, with every option of the stock daemon.
+///
+///     @main struct TodosDaemon: LockstepDaemon {
+///       var feature: some Reducer { Todos() }
+///     }
+///
+/// Options of its own are properties with `@Option` and `@Flag` (`import ArgumentParser`).
+public protocol LockstepDaemon: ParsableArguments {
+  associatedtype Feature: Reducer
+
+  /// What the daemon does.
+  var feature: Feature { get }
+
+  /// The state of a daemon whose history begins. If it is not said, one made of the defaults of an
+  /// `@ObservableState`.
+  var initialState: Feature.State { get throws }
+
+  /// What looks at every action, in this order.
+  var middleware: [any Middleware<Feature.State, Feature.Action>] { get }
+
+  /// Change what the feature depends on.
+  func prepare(_ dependencies: inout DependencyValues)
+
+  /// What the daemon is called, and what it says of itself with `--help`.
+  static var configuration: DaemonConfiguration { get }
+}
+
+/// What a daemon says of itself.
+public struct DaemonConfiguration: Sendable {
+  public var name: String
+  public var abstract: String
+  public var discussion: String
+  public var version: String
+
+  public init(
+    name: String, abstract: String = "", discussion: String = "", version: String = ""
+  ) {
+    self.name = name
+    self.abstract = abstract
+    self.discussion = discussion
+    self.version = version
+  }
+}
+
+/// Why a daemon cannot begin.
+public struct DaemonError: Error, CustomStringConvertible {
+  public let description: String
+  public init(_ description: String) { self.description = description }
+}
+
+extension LockstepDaemon {
+  public var initialState: Feature.State {
+    get throws {
+      guard let type = Feature.State.self as? any ObservableState.Type,
+        let state = type.initialValue as? Feature.State
+      else {
+        throw DaemonError(
+          "\(Feature.State.self) has fields without a default: give the daemon an initialState.")
+      }
+      return state
+    }
+  }
+
+  public var middleware: [any Middleware<Feature.State, Feature.Action>] { [] }
+
+  public func prepare(_ dependencies: inout DependencyValues) {}
+
+  public static var configuration: DaemonConfiguration { DaemonConfiguration(name: "\(Self.self)") }
+
+  /// Read the command line and serve until told to stop.
+  public static func main() { DaemonCommand<Self>.main() }
+}
+
+/// The command line of a daemon.
+struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
+  static var configuration: CommandConfiguration {
+    let own = D.configuration
+    return CommandConfiguration(
+      commandName: own.name, abstract: own.abstract,
+      discussion: own.discussion + (own.discussion.isEmpty ? "" : "\n\n") + Self.standing,
+      version: own.version)
+  }
+
+  private static var standing: String {
+    """
+    Clients connect to the socket, see the state or parts of it, live, and change it by actions: \
+    see lockstep(1). SIGTERM and SIGINT say goodbye to every client and stop.
+
+    ENVIRONMENT:
+      LOCKSTEP_SOCKET  the socket
+      XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
+
+    EXIT STATUS:
+      0   stopped as asked
+      1   cannot serve; standard error says why
+      64  the command line is wrong
+    """
+  }
+
+  @OptionGroup var daemon: D
+  @OptionGroup(title: "Daemon Options") var options: DaemonOptions
+
+  func run() throws {
+    let logger = Logger(label: D.configuration.name) { [options] _ in
+      LineLogHandler(form: options.logForm, level: options.logLevel)
+    }
+    do {
+      try serve(logger)
+    } catch {
+      logger.critical("\(error)")
+      throw ExitCode(1)
+    }
+  }
+
+  private func serve(_ logger: Logger) throws {
+    Signals.ignoreBrokenPipe()
+    let path = options.socketPath
+    var dependencies = DependencyValues.live
+    daemon.prepare(&dependencies)
+    let loop = try Loop()
+    let shell = try withDependencies({ $0 = dependencies }) {
+      let metrics = MetricsRegistry.shared
+      return Daemon(
+        try daemon.initialState, reducer: daemon.feature,
+        middleware: standardMiddleware(logger, metrics) + daemon.middleware,
+        dependencies: dependencies, limits: options.limits,
+        about: [
+          ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
+          ("socket", .text(path)),
+        ],
+        reports: options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:],
+        logger: logger, on: loop)
+    }
+    // Before anybody can know that we serve: who does may stop us.
+    let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { _ in shell.stop() }
+    try shell.serve(at: path, mode: options.mode.bits)
+    loop.run()
+    withExtendedLifetime((shell, signals)) {}
+  }
+
+  private typealias AnyMiddleware = any Middleware<D.Feature.State, D.Feature.Action>
+
+  /// What the options ask for, in front of the daemon's own.
+  private func standardMiddleware(
+    _ logger: Logger, _ metrics: MetricsRegistry
+  ) -> [AnyMiddleware] {
+    var middleware: [AnyMiddleware] = []
+    if let count = options.crashReport {
+      middleware.append(CrashReportMiddleware(actions: count))
+    }
+    if options.logActions { middleware.append(LoggingMiddleware(logger: logger)) }
+    if options.metrics { middleware.append(MetricsMiddleware(factory: metrics)) }
+    if !options.features.isEmpty { middleware.append(FeatureFilter(names: options.features)) }
+    if let rate = options.rateLimit { middleware.append(RateLimitMiddleware(perSecond: rate)) }
+    return middleware
+  }
+}

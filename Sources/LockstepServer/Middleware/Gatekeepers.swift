@@ -1,0 +1,92 @@
+public import Lockstep
+import Synchronization
+public import Values
+
+/// Asks who may send what. What the client says of itself plays no part: its identity is the
+/// kernel's.
+///
+///     AuthorizationMiddleware { action, client in
+///       client.uid == 0 || !action.is(\.reset)
+///     }
+public struct AuthorizationMiddleware<State: Synchronizable, Action: SynchronizableAction>:
+  Middleware
+{
+  private let mayClient: @Sendable (_ action: Action, _ client: ClientOrigin) -> Bool
+
+  /// A hook that says whether a client may send an action. Actions that no client sent pass.
+  public init(mayClient: @escaping @Sendable (Action, ClientOrigin) -> Bool) {
+    self.mayClient = mayClient
+  }
+
+  public var name: String { "authorization" }
+
+  public func before(
+    _ action: inout Action, context: inout MiddlewareContext<Action>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    guard case .client(let client) = context.cause.origin, !mayClient(action, client) else {
+      return .proceed
+    }
+    throw Rejection(.denied, "the user \(client.uid) may not send \(action.name)")
+  }
+}
+
+/// Rejects what a user sends beyond a number of actions a second, all of their clients together.
+///
+/// A token bucket: a user who was quiet may send one second's worth at once.
+public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
+  private struct Bucket {
+    var tokens: Double
+    var time: Timestamp
+  }
+
+  private final class Buckets: Sendable {
+    let byUser = Mutex<[UInt64: Bucket]>([:])
+  }
+
+  private let perSecond: Int
+  private let buckets = Buckets()
+
+  public init(perSecond: Int) { self.perSecond = perSecond }
+
+  public var name: String { "rate limit" }
+
+  public func before(
+    _ action: inout Action, context: inout MiddlewareContext<Action>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    guard case .client(let client) = context.cause.origin else { return .proceed }
+    if take(client.uid, at: context.time) { return .proceed }
+    throw Rejection(
+      .limit, "the user \(client.uid) sends more than \(perSecond) actions a second")
+  }
+
+  private func take(_ uid: UInt64, at now: Timestamp) -> Bool {
+    buckets.byUser.withLock { buckets in
+      let full = Double(perSecond)
+      var bucket = buckets[uid] ?? Bucket(tokens: full, time: now)
+      let passed = max(0, Double(now.nanoseconds &- bucket.time.nanoseconds) / 1e9)
+      bucket.tokens = min(full, bucket.tokens + passed * full)
+      bucket.time = now
+      let may = bucket.tokens >= 1
+      if may { bucket.tokens -= 1 }
+      buckets[uid] = bucket
+      return may
+    }
+  }
+}
+
+/// Serves a part of a feature: rejects the actions of all others.
+struct FeatureFilter<State: Synchronizable, Action: SynchronizableAction>: Middleware {
+  let names: [String]
+
+  var name: String { "feature filter" }
+
+  func before(
+    _ action: inout Action, context: inout MiddlewareContext<Action>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    let name = action.name
+    if names.contains(where: { name == $0 || name.hasPrefix($0 + ".") }) { return .proceed }
+    throw Rejection(
+      .unknownAction,
+      "\(name) is not served: this daemon serves only \(names.joined(separator: ", "))")
+  }
+}

@@ -1,0 +1,196 @@
+import CBOR
+import Lockstep
+import Synchronization
+import Values
+
+// Theory of operation
+//
+// The engine runs the store ahead of the assertions: an action that an effect sends is reduced at
+// once and noted, with the state behind it, until the test receives it. Effects run as tasks of an
+// executor that knows when it is idle, so that "nothing more can be received" is a condition and
+// not a guess about time.
+
+/// A store and its effects, under a test.
+final class TestStoreEngine<R: Reducer>: Sendable {
+  /// An action that did not come from the test.
+  struct Received: Sendable {
+    let action: R.Action
+    let state: R.State
+    let reduction: Reduction
+  }
+
+  /// What became of an action of the test.
+  struct Sent: Sendable {
+    let sequence: UInt64
+    let state: R.State
+    let reduction: Reduction
+  }
+
+  struct Storage: Sendable {
+    var core: StoreCore<R>
+    var received: [Received] = []
+    var tasks: [EffectID: Task<Void, Never>] = [:]
+    var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
+    var nextNumber: UInt64 = 0
+  }
+
+  let clock: TestClock
+  let executor = TestStoreExecutor()
+  let storage: Mutex<Storage>
+
+  init(_ core: StoreCore<R>, clock: TestClock) {
+    self.clock = clock
+    storage = Mutex(Storage(core: core))
+    clock.onSettle { [weak self] in await self?.executor.settle() }
+  }
+
+  func withLock<T>(_ body: (inout sending Storage) -> sending T) -> sending T {
+    storage.withLock(body)
+  }
+
+  // MARK: Actions
+
+  /// Run an action of the test, and what follows from it without waiting.
+  func send(_ action: R.Action) -> Sent {
+    storage.withLock { storage in
+      setTime(&storage)
+      var patch = CBOREncoder()
+      let reduction = storage.core.send(action, patch: &patch)
+      let sent = Sent(
+        sequence: storage.core.sequence, state: storage.core.state, reduction: reduction)
+      goOn(&storage)
+      return sent
+    }
+  }
+
+  /// Run an action of an effect.
+  private func deliver(_ action: R.Action, from effect: EffectID) {
+    storage.withLock { storage in
+      setTime(&storage)
+      var patch = CBOREncoder()
+      if let reduction = storage.core.send(action, from: effect, patch: &patch) {
+        note(reduction, &storage)
+      }
+      goOn(&storage)
+    }
+  }
+
+  private func finished(_ effect: EffectID, _ error: String?) {
+    storage.withLock { storage in
+      setTime(&storage)
+      storage.tasks[effect] = nil
+      storage.core.finished(effect, unhandled: error)
+      goOn(&storage)
+    }
+  }
+
+  private func setTime(_ storage: inout Storage) { storage.core.time = clock.timestamp }
+
+  private func note(_ reduction: Reduction, _ storage: inout Storage) {
+    guard let action = storage.core.log.newest?.action else { return }
+    storage.received.append(
+      Received(action: action, state: storage.core.state, reduction: reduction))
+  }
+
+  /// Run the actions that wait, then do what the effects need.
+  private func goOn(_ storage: inout Storage) {
+    var patch = CBOREncoder()
+    while let reduction = storage.core.sendNext(patch: &patch) { note(reduction, &storage) }
+    for order in storage.core.takeOrders() {
+      switch order {
+      case .start(let id):
+        if let operation = storage.core.operation(of: id) {
+          storage.tasks[id] = start(operation)
+        }
+      case .cancel(let id): storage.tasks.removeValue(forKey: id)?.cancel()
+      case .cancelTasks(let name): cancel(name, &storage)
+      }
+    }
+  }
+
+  private func start(_ operation: EffectOperation<R.Action>) -> Task<Void, Never> {
+    Task(executorPreference: executor, priority: operation.priority) { [self] in
+      let error = await operation.run(host: self) { [self] in deliver($0, from: operation.id) }
+      finished(operation.id, error)
+    }
+  }
+
+  // MARK: Effects
+
+  /// Cancel what an action of the test has led to.
+  func cancelCascade(of sequence: UInt64) {
+    storage.withLock { storage in
+      storage.core.cancelCascade(of: sequence)
+      goOn(&storage)
+    }
+  }
+
+  /// Cancel every effect. Returns what ran.
+  func cancelAll() -> [RunningEffect] {
+    storage.withLock { storage in
+      let running = storage.core.runningEffects
+      // Cancelling one lets the next of a sequence start.
+      while storage.core.effectCount > 0 {
+        for effect in storage.core.runningEffects {
+          _ = storage.core.cancelEffects(effect.id.description)
+        }
+      }
+      goOn(&storage)
+      for task in storage.tasks.values { task.cancel() }
+      return running
+    }
+  }
+
+  private func cancel(_ name: ScopedEffectKey, _ storage: inout Storage) {
+    for (_, cancel) in storage.named[name] ?? [:] { cancel() }
+  }
+
+  // MARK: Waiting
+
+  /// Return when no effect can go on by itself.
+  func settle() async { await executor.settle() }
+
+  /// Wait until `condition` holds. Returns false when it does not within `timeout`, and no effect
+  /// can go on by itself.
+  func wait(
+    _ timeout: Duration, until condition: @Sendable (Storage) -> Bool
+  ) async -> Bool {
+    let clock = ContinuousClock()
+    let deadline = clock.now.advanced(by: timeout)
+    while true {
+      await settle()
+      if storage.withLock({ condition($0) }) { return true }
+      if clock.now >= deadline { return false }
+      try? await clock.sleep(for: .milliseconds(1))
+    }
+  }
+}
+
+extension TestStoreEngine: EffectHost {
+  func began(
+    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
+  ) async -> UInt64 {
+    storage.withLock { storage in
+      if cancelInFlight { self.cancel(name, &storage) }
+      storage.nextNumber += 1
+      storage.named[name, default: [:]][storage.nextNumber] = cancel
+      return storage.nextNumber
+    }
+  }
+
+  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
+    storage.withLock { storage in
+      storage.named[name]?[number] = nil
+      if storage.named[name]?.isEmpty == true { storage.named[name] = nil }
+    }
+  }
+
+  func cancel(_ name: ScopedEffectKey) async {
+    storage.withLock { cancel(name, &$0) }
+  }
+}
+
+extension TestClock {
+  /// The time of the clock as a time of the wall: it was made in 1970.
+  var timestamp: Timestamp { Timestamp(nanoseconds: 0) + now.offset }
+}

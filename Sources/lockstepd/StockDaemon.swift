@@ -1,0 +1,26 @@
+import ArgumentParser
+import Documents
+import Lockstep
+import LockstepServer
+
+@main
+struct StockDaemon: LockstepDaemon {
+  static var configuration: DaemonConfiguration {
+    DaemonConfiguration(
+      name: "lockstepd",
+      abstract: "Owns a document that every process on the machine can mirror.",
+      version: "0.1.0")
+  }
+
+  @Option(help: ArgumentHelp("Begin with the JSON document of this file.", valueName: "file"))
+  var load: String?
+
+  var feature: DocumentFeature { DocumentFeature() }
+
+  var initialState: Document {
+    get throws {
+      guard let load else { return Document() }
+      return Document(try DocumentFile.read(load))
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import EventLoop
+import Foundation
+import Lockstep
+import LockstepClient
+import LockstepServer
+import Logging
+import Observation
+import Synchronization
+import Testing
+
+/// What happened, in order.
+final class Recorder<Element: Sendable>: Sendable {
+  private let elements = Mutex<[Element]>([])
+
+  func append(_ element: Element) { elements.withLock { $0.append(element) } }
+
+  var all: [Element] { elements.withLock { $0 } }
+  var count: Int { all.count }
+
+}
+
+extension Recorder<String> {
+  /// Takes warnings.
+  var warnings: StoreWarnings { StoreWarnings { self.append($0) } }
+}
+
+/// Wait until a condition holds.
+func eventually(
+  sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+) async rethrows {
+  let deadline = ContinuousClock.now.advanced(by: .seconds(20))
+  while ContinuousClock.now < deadline {
+    if try await condition() { return }
+    try? await Task.sleep(for: .milliseconds(2))
+  }
+  Issue.record("what was waited for did not happen", sourceLocation: sourceLocation)
+}
+
+/// Record every change of what `read` reads, until the object is gone: reads anew each time.
+func record<T: Sendable>(
+  _ recorder: Recorder<T>, _ read: @escaping @Sendable () -> T?
+) {
+  let value = withObservationTracking(read) { record(recorder, read) }
+  if let value { recorder.append(value) }
+}
+
+/// A daemon on a loop of its own, in this process.
+///
+/// Unchecked: the daemon is touched on its loop only.
+final class HostedDaemon: @unchecked Sendable {
+  let loop: Loop
+  private var daemon: Daemon<Board>?
+
+  init(_ socket: String, _ board: Board = Board(), state: BoardState = BoardState()) async throws {
+    let loop = try Loop.startThread(name: "test-daemon")
+    self.loop = loop
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      loop.execute { [self] in
+        do {
+          var logger = Logger(label: "test")
+          logger.logLevel = .critical
+          let daemon = Daemon(state, reducer: board, logger: logger, on: loop)
+          try daemon.serve(at: socket, mode: 0o600)
+          self.daemon = daemon
+          continuation.resume()
+        } catch {
+          continuation.resume(throwing: error)
+        }
+      }
+    }
+  }
+
+  /// Stop, and return when the socket is free.
+  func stop() async {
+    loop.execute { [self] in daemon?.stop(retryAfter: 1) }
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        self.loop.waitUntilEnded()
+        continuation.resume()
+      }
+    }
+    daemon = nil
+  }
+}
+
+/// A daemon for one test, and where it is.
+@discardableResult
+func withDaemon<R>(
+  _ board: Board = Board(), state: BoardState = BoardState(),
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: (String, HostedDaemon) async throws -> R
+) async throws -> R {
+  var template = Array("/tmp/lockstep-client-XXXXXX".utf8CString)
+  let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+  defer { try? FileManager.default.removeItem(atPath: folder) }
+  let socket = folder + "/socket"
+  let daemon = try await HostedDaemon(socket, board, state: state)
+  do {
+    let result = try await body(socket, daemon)
+    await daemon.stop()
+    return result
+  } catch {
+    await daemon.stop()
+    throw error
+  }
+}
+
+typealias BoardMirror = MirrorStore<Board>
+
+extension BoardMirror.Options {
+  static func at(_ socket: String) -> BoardMirror.Options {
+    BoardMirror.Options(socket: socket, label: "test")
+  }
+}

@@ -1,0 +1,99 @@
+import Lockstep
+import LockstepClient
+import Testing
+
+@Suite struct ThreadCheckTests {
+  private static func makeStore(
+    _ warnings: Recorder<String>, isolation: (any Actor)?, caller: (any Actor)?,
+    delivery: EffectDelivery = .hopping,
+    _ work: @escaping @Sendable (BoardAction) -> Effect<BoardAction> = { _ in .none }
+  ) -> Store<Board> {
+    Store(
+      initialState: BoardState(), reducer: Board { action, _ in work(action) },
+      isolation: isolation, calledFrom: caller, delivery: delivery, warnings: warnings.warnings)
+  }
+
+  private static let elsewhere = "outside of the store's isolation, MainActor."
+
+  @Test("EFF-07 EFF-13: a store warns when it is initialized, used or scoped elsewhere")
+  func calls() async {
+    let warnings = Recorder<String>()
+    let store = Self.makeStore(warnings, isolation: MainActor.shared, caller: nil)
+    #expect(warnings.count == 1)
+    #expect(
+      warnings.all[0].hasPrefix(
+        "A store was initialized outside of its isolation, MainActor."))
+    store.send(.increment)
+    #expect(warnings.count == 2 && store.state.count == 1)
+    #expect(
+      warnings.all[1].hasPrefix("Store.send was called \(Self.elsewhere) Action: increment."))
+    let panel = store.scope(state: \.panel, action: \.panel)
+    #expect(warnings.count == 3)
+    #expect(warnings.all[2].hasPrefix("Store.scope was called \(Self.elsewhere)"))
+    panel.send(.set(1))
+    #expect(warnings.count == 4)
+    #expect(
+      warnings.all[3].hasPrefix("Store.send was called \(Self.elsewhere) Action: panel.set."))
+  }
+
+  @Test("EFF-06 EFF-07: a store that is used where it was made says nothing")
+  @MainActor func rightPlace() async {
+    let warnings = Recorder<String>()
+    let store = Store(
+      initialState: BoardState(),
+      reducer: Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none },
+      warnings: warnings.warnings)
+    let changes = Recorder<Bool>()
+    record(changes) {
+      MainActor.assumeIsolated { store.isLoading }
+    }
+    await store.send(.increment).finish()
+    store.scope(state: \.panel, action: \.panel).send(.set(1))
+    sendWithoutIsolation(store)
+    #expect(changes.all == [false, true])
+    #expect(warnings.all.isEmpty)
+  }
+
+  /// Compiled without isolation, but run on the main actor.
+  private nonisolated func sendWithoutIsolation(_ store: Store<Board>) {
+    store.send(.increment, calledFrom: nil)
+  }
+
+  @Test("EFF-07 EFF-13 EFF-10: an effect that sends and ends elsewhere is named with its origin")
+  func effects() async {
+    let warnings = Recorder<String>()
+    let store = Self.makeStore(
+      warnings, isolation: MainActor.shared, caller: MainActor.shared, delivery: .inPlace
+    ) { action in
+      action == .increment ? .run(name: "socket") { await $0(.fact("a")) } : .none
+    }
+    await store.send(.increment, calledFrom: MainActor.shared).finish()
+    #expect(store.state.fact == "a" && warnings.count == 2)
+    #expect(
+      warnings.all[0].hasPrefix(
+        "An effect sent an action \(Self.elsewhere) Action: fact. Effect \"socket\", "))
+    #expect(warnings.all[0].contains("returned for: increment."))
+    #expect(warnings.all[1].hasPrefix("An effect ended \(Self.elsewhere) Effect \"socket\", "))
+    #expect(warnings.all[1].contains("returned for: increment."))
+  }
+
+  @Test("EFF-13: an unchecked store is used anywhere")
+  func unchecked() async {
+    let warnings = Recorder<String>()
+    let store = Store.unchecked(
+      initialState: BoardState(), reducer: Board(), warnings: warnings.warnings)
+    await onThread { store.send(.increment) }
+    await MainActor.run { _ = store.send(.increment) }
+    #expect(store.state.count == 2 && warnings.all.isEmpty)
+  }
+
+  @Test("EFF-07: with strict threads, use from elsewhere stops the program")
+  func strict() async {
+    await #expect(processExitsWith: .failure) {
+      let store = Store(
+        initialState: BoardState(), reducer: Board(), isolation: MainActor.shared,
+        calledFrom: MainActor.shared, strictThreads: true)
+      await onThread { store.send(.increment, calledFrom: nil) }
+    }
+  }
+}

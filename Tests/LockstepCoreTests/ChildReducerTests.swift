@@ -1,0 +1,204 @@
+import CBOR
+import Lockstep
+import LockstepTesting
+import Testing
+import Values
+
+@Suite("Reducers: children")
+struct ChildReducerTests {
+  // MARK: forEach
+
+  @Test("2.1.9, TCA-09: a row reduces before its parent")
+  func childFirst() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    #expect(bench.send(.row(2, .start)) == [.changed(1)])
+    #expect(bench.core.state.log == ["2 start behind start"])
+    #expect(bench.core.state.rows[2]?.log == ["start"] && bench.core.state.rows[1]?.log == [])
+  }
+
+  @Test("2.1.4: names are a row's own: cancelling in one leaves its siblings and its parent alone")
+  func localNames() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    bench.send(.start)
+    bench.send(.row(1, .start))
+    bench.send(.row(2, .start))
+    bench.send(.row(1, .stop))
+    #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
+    bench.send(.cancel)
+    #expect(bench.core.runningEffects.map(\.sequence) == [3])
+  }
+
+  @Test("2.1.9: removing a row cancels its effects, and no other's")
+  func removal() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    bench.send(.row(1, .start))
+    bench.send(.row(2, .start))
+    bench.send(.remove(1))
+    #expect(bench.core.runningEffects.map(\.sequence) == [2] && bench.cancelled == ["row"])
+    #expect(bench.core.isDone(1) && !bench.core.isDone(2))
+  }
+
+  @Test("2.1.9: a row that is removed for its own action starts nothing")
+  func removalByOwnAction() {
+    let reducer = Reduce<Board.State, Board.Action> { state, action in
+      if case .row(let id, .start) = action { state.rows[id] = nil }
+      return .none
+    }.forEach(\.rows, action: \.row) { Row() }
+    var bench = Bench(Board.State(rows: 1), reducer)
+    bench.send(.row(1, .start))
+    #expect(bench.started == [] && bench.core.effectCount == 0 && bench.core.isDone(1))
+  }
+
+  @Test("2.1.4: removing a row cancels the effects of its own child, too")
+  func grandchildren() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    for id in [1, 2] {
+      bench.send(.row(id, .open))
+      bench.send(.row(id, .detail("start")))
+    }
+    #expect(bench.running == ["detail", "detail"])
+    bench.send(.row(2, .close))
+    #expect(bench.core.runningEffects.map(\.sequence) == [2])
+    bench.send(.remove(1))
+    #expect(bench.running == [] && bench.core.effectCount == 0)
+  }
+
+  @Test("2.1.4: cancelling in a row leaves its own child alone")
+  func childOfRow() {
+    var bench = Bench(Board.State(rows: 1), Board())
+    bench.send(.row(1, .open))
+    bench.send(.row(1, .start))
+    bench.send(.row(1, .detail("start")))
+    bench.send(.row(1, .stop))
+    #expect(bench.running == ["detail"])
+  }
+
+  @Test("2.1.9: an action for a row that is not there warns, and reaches the parent only")
+  func absentRow() {
+    var bench = Bench(Board.State(rows: 1), Board())
+    #expect(bench.send(.row(7, .start)) == [.unchanged])
+    #expect(bench.core.state.log == ["7 start behind nothing"] && bench.started == [])
+    let warnings = bench.core.takeWarnings()
+    #expect(warnings.count == 1 && warnings[0].contains("child that is not there"))
+    #expect(warnings[0].contains("row of 7"))
+  }
+
+  @Test("2.1.9: what a row's effect sends after the removal of the row is ignored in silence")
+  func lateAction() {
+    var bench = Bench(Board.State(rows: 1), Board())
+    bench.send(.row(1, .start))
+    bench.send(.remove(1))
+    #expect(bench.send(.row(1, .ended), by: "row") == [] && bench.core.takeWarnings() == [])
+  }
+
+  @Test("2.1.9: what a row's effect sends comes as the row's action")
+  func childEffect() {
+    var bench = Bench(Board.State(rows: 1), Board())
+    bench.send(.row(1, .start))
+    bench.send(.row(1, .ended), by: "row")
+    #expect(bench.core.state.rows.isEmpty && bench.core.effectCount == 0)
+  }
+
+  // MARK: Rejection
+
+  @Test("2.5: a rejection undoes what was changed, in a state with notes")
+  func rejection() throws {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    bench.send(.row(1, .start))
+    let (before, digest) = (bench.core.state.rows, bench.core.state.digest(seed: HashSeed(7)))
+    #expect(
+      bench.send(.removeThenRefuse(1)) == [.rejected(Rejection(.refused, "the board refuses"))])
+    #expect(bench.core.state.rows == before && bench.core.revision == 1)
+    #expect(bench.core.state.digest(seed: HashSeed(7)) == digest)
+    #expect(bench.running == ["row"])
+    // The store goes on, and what was undone is in no patch.
+    var mirror = Board.State()
+    var patch = CBOREncoder()
+    let old = bench.core.state
+    #expect(bench.core.send(.remove(2), patch: &patch) == .changed(2))
+    mirror = old
+    try CBORDecoder.read(patch.bytes) { (decoder) throws(CBORError) in
+      try mirror.apply(patch: &decoder, seed: HashSeed(7))
+    }
+    #expect(mirror.rows == bench.core.state.rows)
+  }
+
+  @Test("2.5: a rejection by a child rejects the action, and undoes the child")
+  func childRejection() {
+    var bench = Bench(Board.State(rows: 1), Board())
+    #expect(
+      bench.send(.row(1, .refuse)) == [.rejected(Rejection(.refused, "the row refuses"))])
+    #expect(bench.core.state.rows[1]?.log == [] && bench.core.state.log == [])
+    #expect(bench.send(.row(1, .start)) == [.changed(1)])
+  }
+
+  @Test("2.5: a rejection by an optional child undoes it")
+  func optionalChildRejection() {
+    let state = Sheet.State(row: Row.State(id: 1))
+    var bench = Bench(state, Sheet())
+    #expect(bench.send(.row(.refuse)) == [.rejected(Rejection(.refused, "the row refuses"))])
+    #expect(bench.core.state == state)
+  }
+
+  // MARK: ifLet
+
+  @Test("2.1.9: an optional child reduces before its parent, and ends when it is let go")
+  func optionalChild() {
+    var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
+    bench.send(.row(.start))
+    #expect(bench.core.state.log == ["start behind start"] && bench.running == ["row"])
+    bench.send(.dismiss)
+    #expect(bench.running == [] && bench.core.state.row == nil)
+  }
+
+  @Test("2.1.9: a child that takes another's place does not inherit its effects")
+  func replacedChild() {
+    var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
+    bench.send(.row(.start))
+    bench.send(.open(1))
+    #expect(bench.running == ["row"])
+    bench.send(.open(2))
+    #expect(bench.running == [])
+  }
+
+  @Test("2.1.9: an action for an optional child that is not there warns")
+  func absentChild() {
+    var bench = Bench(Sheet.State(), Sheet())
+    bench.send(.row(.start))
+    #expect(bench.core.state.log == ["start behind nothing"] && bench.started == [])
+    #expect(bench.core.takeWarnings().first?.contains("row.start") == true)
+  }
+
+  // MARK: ifCaseLet
+
+  @Test("2.1.9: the child of a case ends with the case")
+  func caseChild() {
+    var bench = Bench(Screen.State.row(Row.State(id: 1)), Screen())
+    bench.send(.row(.start))
+    #expect(bench.core.state == .row(Row.State(id: 1, log: ["start"])) && bench.running == ["row"])
+    bench.send(.show(nil))
+    #expect(bench.running == [] && bench.core.state == .list)
+    bench.send(.row(.start))
+    #expect(bench.core.takeWarnings().count == 1 && bench.running == [])
+    bench.send(.show(2))
+    bench.send(.row(.start))
+    bench.send(.show(3))
+    #expect(bench.running == [])
+  }
+
+  // MARK: onChange
+
+  @Test("2.1.11: onChange runs behind the reducer, and only when the value differs")
+  func onChange() {
+    var bench = Bench(Sheet.State(), Sheet())
+    bench.send(.rename("a"))
+    #expect(bench.core.state.log == [" -> a"] && bench.running == ["rename"])
+    bench.send(.rename("a"))
+    bench.send(.dismiss)
+    #expect(bench.core.state.log == [" -> a"] && bench.running == ["rename"])
+    // Composed and decomposed differ for every mirror, though not for Swift.
+    bench.send(.rename("\u{e9}"))
+    bench.send(.rename("e\u{301}"))
+    #expect(bench.core.state.log.count == 3)
+  }
+}

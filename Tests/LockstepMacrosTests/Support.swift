@@ -1,0 +1,75 @@
+import SwiftDiagnostics
+import SwiftParser
+import SwiftSyntax
+import SwiftSyntaxBuilder
+import SwiftSyntaxMacroExpansion
+import SwiftSyntaxMacros
+import SwiftSyntaxMacrosGenericTestSupport
+import Testing
+
+@testable import LockstepMacros
+
+private let macros: [String: MacroSpec] = [
+  "ObservableState": MacroSpec(
+    type: ObservableStateMacro.self,
+    conformances: ["ObservableState", "SynchronizableScalar", "CasePathable"]),
+  "Action": MacroSpec(
+    type: ActionMacro.self,
+    conformances: ["SynchronizableAction", "SynchronizableScalar", "CasePathable"]),
+  "Ignored": MacroSpec(type: MarkerMacro.self), "Ephemeral": MacroSpec(type: MarkerMacro.self),
+  "Fallback": MacroSpec(type: MarkerMacro.self),
+]
+
+/// Expect that a source expands to another.
+func expectExpansion(
+  _ source: String, _ expanded: String, _ complaints: [DiagnosticSpec] = [], fixed: String? = nil,
+  at location: Testing.SourceLocation = #_sourceLocation
+) {
+  assertMacroExpansion(
+    source, expandedSource: expanded, diagnostics: complaints, macroSpecs: macros,
+    fixedSource: fixed, indentationWidth: .spaces(2)
+  ) { Issue.record("\($0.message)", sourceLocation: location) }
+}
+
+/// Expect that a source is not expanded, for one reason, at one place, and what a fix-it makes of
+/// it.
+func expectComplaint(
+  _ source: String, _ message: String, line: Int, column: Int, fixIt: String? = nil,
+  fixed: String? = nil, at location: Testing.SourceLocation = #_sourceLocation
+) {
+  let complaint = DiagnosticSpec(
+    message: message, line: line, column: column,
+    fixIts: fixIt.map { [FixItSpec(message: $0)] } ?? [])
+  expectExpansion(source, bare(source), [complaint], fixed: fixed, at: location)
+}
+
+/// The source without our attributes.
+private func bare(_ source: String) -> String {
+  var result = source
+  for name in ["@ObservableState ", "@Action ", "@Ignored ", "@Ephemeral ", "@Fallback "] {
+    result = result.split(separator: name, omittingEmptySubsequences: false).joined()
+  }
+  return result
+}
+
+/// Expect that a source expands without a complaint.
+func expectExpansionSucceeds(
+  _ source: String, at location: Testing.SourceLocation = #_sourceLocation
+) {
+  let (_, complaints) = expansion(of: source)
+  #expect(complaints.isEmpty, sourceLocation: location)
+}
+
+/// What a source expands to, and the complaints.
+func expansion(of source: String) -> (text: String, complaints: [String]) {
+  let file = Parser.parse(source: source)
+  let context = BasicMacroExpansionContext(
+    sourceFiles: [file: .init(moduleName: "Test", fullFilePath: "Test.swift")])
+  let expanded = file.expand(
+    macroSpecs: macros,
+    contextGenerator: {
+      BasicMacroExpansionContext(
+        sharingWith: context, lexicalContext: $0.allMacroLexicalContexts())
+    }, indentationWidth: .spaces(2))
+  return (expanded.description, context.diagnostics.map(\.message))
+}
