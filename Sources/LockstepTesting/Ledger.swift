@@ -1,3 +1,4 @@
+import Lockstep
 import Values
 import Wire
 
@@ -24,7 +25,7 @@ struct Ledger<State: Synchronizable>: Sendable {
 
   struct Application: Sendable {
     enum Outcome: Sendable {
-      case reduced, unchanged, rejected
+      case reduced, unchanged, swallowed, accepted, rejected
     }
     var run: RunKey
     var outcome: Outcome
@@ -57,20 +58,59 @@ struct Ledger<State: Synchronizable>: Sendable {
     return (state, run.seed)
   }
 
-  /// Enter that an action turned the newest state into `after`. Returns what is wrong with that.
-  mutating func enter(_ tag: Tag, isRejected: Bool, after: State) -> String? {
+  /// Enter what an action came to, as far as the daemon says, and the state behind it if it was
+  /// reduced. Returns what is wrong with that.
+  mutating func enter(_ tag: Tag, _ reduction: Reduction?, after: State?) -> String? {
     let before = newest.states[newest.states.count - 1]
-    let isChanged = !after.isSame(as: before)
-    if isChanged && isRejected { return "\(tag) was rejected and changed the state" }
+    let isChanged = after.map { !$0.isSame(as: before) } ?? false
+    if let reduction, let fault = fault(reduction, isChanged) { return "\(tag) \(fault)" }
+    if isChanged, let after { newest.states.append(after) }
+    return tag == .inside ? nil : note(tag, outcome(reduction, isChanged))
+  }
+
+  private func fault(_ reduction: Reduction, _ isChanged: Bool) -> String? {
+    switch reduction {
+    case .changed(let revision):
+      if !isChanged { return "made revision \(revision) and changed nothing" }
+      return revision == newest.newest + 1 ? nil : "made revision \(revision) out of order"
+    case .unchanged, .accepted: return isChanged ? "changed the state without a revision" : nil
+    case .swallowed: return isChanged ? "was swallowed and changed the state" : nil
+    case .rejected: return isChanged ? "was rejected and changed the state" : nil
+    }
+  }
+
+  private func outcome(_ reduction: Reduction?, _ isChanged: Bool) -> Application.Outcome {
+    switch reduction {
+    case .changed: .reduced
+    case .unchanged: .unchanged
+    case .swallowed: .swallowed
+    case .accepted: .accepted
+    case .rejected: .rejected
+    case nil: isChanged ? .reduced : .unchanged
+    }
+  }
+
+  /// Note that a client's action was done, which must be once and in order.
+  private mutating func note(_ tag: Tag, _ outcome: Application.Outcome) -> String? {
     if applications[tag] != nil { return "\(tag) was done twice" }
     if let last = last[tag.client], last >= tag.number {
       return "\(tag) was done after number \(last)"
     }
     last[tag.client] = tag.number
-    if isChanged { newest.states.append(after) }
-    applications[tag] = Application(
-      run: current, outcome: isRejected ? .rejected : isChanged ? .reduced : .unchanged,
-      revision: newest.newest)
+    applications[tag] = Application(run: current, outcome: outcome, revision: newest.newest)
     return nil
+  }
+}
+
+extension Ledger.Application.Outcome {
+  /// What an acknowledgement says of actions that were done; nil for any other.
+  init?(_ outcome: Acknowledgement.Outcome) {
+    switch outcome {
+    case .reduced: self = .reduced
+    case .unchanged: self = .unchanged
+    case .swallowed: self = .swallowed
+    case .accepted: self = .accepted
+    case .rejected, .outcomeUnknown: return nil
+    }
   }
 }

@@ -18,6 +18,8 @@ struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
   var malformed: Set<UInt64> = []
   /// All actions up to this one have been answered.
   var answered: UInt64 = 0
+  /// What the answers said, if a test asks.
+  var outcomes: [Acknowledgement.Outcome] = []
   /// The newest revision that an acknowledgement promised, in this run.
   var promised: Position?
   /// Where each mirror was seen.

@@ -5,16 +5,21 @@ public import Values
 /// A feature, and what its users do, as a simulation needs them.
 public struct SimulatedFeature<R: Reducer, Mirrored: Synchronizable>: Sendable {
   public var reducer: R
+  public var middleware: [any Middleware<R.State, R.Action>] = []
+  /// Changes what the feature depends on: the simulation's clock and time, if nothing else is said.
+  public var dependencies: @Sendable (inout DependencyValues) -> Void = { _ in }
   /// The state of a daemon whose history begins.
   public var initial: @Sendable () -> R.State
-  /// Something that a user may send, sensible or not.
-  public var action: @Sendable (inout SplitMix64) -> R.Action
+  /// Something that a user may send, sensible or not; nil for nothing.
+  public var action: @Sendable (inout SplitMix64) -> R.Action?
   /// Something that a user may want to see.
   public var path: @Sendable (inout SplitMix64) -> Path
+  /// What ends effects that would go on for ever, so that everything can come to rest.
+  public var hush: R.Action?
 
   public init(
     _ reducer: R, mirroredAs: Mirrored.Type, initial: @escaping @Sendable () -> R.State,
-    action: @escaping @Sendable (inout SplitMix64) -> R.Action,
+    action: @escaping @Sendable (inout SplitMix64) -> R.Action?,
     path: @escaping @Sendable (inout SplitMix64) -> Path
   ) {
     self.reducer = reducer

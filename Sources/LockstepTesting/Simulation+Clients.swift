@@ -14,7 +14,8 @@ extension Simulation {
     session.skipsBaseCheck = plan.skipsBaseCheck
     var commands: [ClientSession<Mirrored>.Command] = []
     session.start(at: now, into: &commands)
-    for _ in 0..<below(plan.subscriptions + 1) {
+    if isDriven { _ = session.subscribe(to: .root, everyRevision: chance(500), into: &commands) }
+    for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
       _ = session.subscribe(
         to: feature.path(&random), everyRevision: chance(500), into: &commands)
     }
@@ -111,7 +112,8 @@ extension Simulation {
   /// The user of a client does something.
   mutating func act(_ slot: Int) throws(SimulationFailure) {
     if clients[slot].isGhost { return }
-    switch below(20) {
+    // A test's clients do of themselves what changes nothing.
+    switch isDriven ? 3 + below(3) : below(20) {
     case 0, 1:
       guard clients[slot].session.mirrors.count <= plan.subscriptions else { return }
       let path = feature.path(&random)
@@ -136,31 +138,46 @@ extension Simulation {
       try update(slot) { session, _, commands in session.query(1, name, into: &commands) }
     default:
       guard clients[slot].session.unacknowledged < 100 else { return }
-      for _ in 0..<(chance(100) ? 1 + below(40) : 1) { try send(slot) }
+      for _ in 0..<(chance(100) ? 1 + below(40) : 1) {
+        if chance(20) {
+          try sendMalformed(slot)
+        } else if let action = feature.action(&random) {
+          _ = try send(action, from: slot)
+        }
+      }
     }
   }
 
-  private mutating func send(_ slot: Int) throws(SimulationFailure) {
+  /// Send an action. Returns its number, or nil when it does not fit a frame, and is not sent.
+  mutating func send(
+    _ action: R.Action, from slot: Int
+  ) throws(SimulationFailure) -> UInt64? {
     let tag = Tag(client: clients[slot].identity, number: clients[slot].sent + 1)
     var encoder = CBOREncoder()
-    if chance(20) {
-      clients[slot].malformed.insert(tag.number)
-      encoder.array(2)
-      encoder.encode("no action")
-      encoder.encode(tag.number)
-    } else {
-      Tagged(tag, feature.action(&random)).encode(into: &encoder)
-    }
-    // What does not fit a frame is not sent.
-    guard encoder.bytes.count + 64 <= plan.limits.frameBytes else {
-      clients[slot].malformed.remove(tag.number)
-      return
-    }
+    Tagged(tag, action).encode(into: &encoder)
+    guard encoder.bytes.count + 64 <= plan.limits.frameBytes else { return nil }
+    try send(encoder.bytes, tag, slot)
+    return tag.number
+  }
+
+  private mutating func sendMalformed(_ slot: Int) throws(SimulationFailure) {
+    let tag = Tag(client: clients[slot].identity, number: clients[slot].sent + 1)
+    clients[slot].malformed.insert(tag.number)
+    var encoder = CBOREncoder()
+    encoder.array(2)
+    encoder.encode("no action")
+    encoder.encode(tag.number)
+    try send(encoder.bytes, tag, slot)
+  }
+
+  private mutating func send(
+    _ payload: [UInt8], _ tag: Tag, _ slot: Int
+  ) throws(SimulationFailure) {
     clients[slot].sent += 1
     count("actions")
     var id = ActionID(0)
     try update(slot) { session, _, commands in
-      id = session.send(encoder.bytes, into: &commands)
+      id = session.send(payload, into: &commands)
     }
     guard id.rawValue == tag.number else {
       throw failure("\(tag) was given the number \(id.rawValue)")

@@ -13,7 +13,7 @@ extension Simulation {
   }
 
   /// Start the daemon's process.
-  mutating func start(_ beginning: Beginning) {
+  mutating func start(_ beginning: Beginning) throws(SimulationFailure) {
     starts += 1
     isStopping = false
     changesAt = nil
@@ -31,12 +31,28 @@ extension Simulation {
       key.run += 1
       count("restarts")
     }
+    let isGated = isDriven || !feature.middleware.isEmpty
     var server = Server(
-      state, reducer: Witness(base: feature.reducer, log: log), seed: seed, epoch: key.epoch,
-      run: key.run, revision: durable, limits: plan.limits, at: now)
+      state, reducer: Witness(base: feature.reducer, log: log, isGated: isGated), seed: seed,
+      epoch: key.epoch, run: key.run, revision: durable, limits: plan.limits,
+      middleware: isGated ? middleware : [], dependencies: dependencies, at: now)
     server.plant(plan.faults)
     ledger.begin(key, server.state, seed: seed, at: durable)
     daemon = server
+    try tell(.started(beginning == .anew ? .first : hasCrashed ? .crashed : .restarted))
+  }
+
+  private var middleware: [any Middleware<R.State, Tagged<R.Action>>] {
+    let gate = WitnessGate<R.State, R.Action>(log: log)
+    return [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) }
+  }
+
+  /// Tell the daemon of its own start, before anything else.
+  private mutating func tell(_ start: Event) throws(SimulationFailure) {
+    var commands: [Command] = []
+    daemon?.handle(start, at: now, into: &commands)
+    try enterWork(isDirect: true)
+    for command in commands { try perform(command) }
   }
 
   /// Ask the daemon to stop; its process ends some time later.
@@ -54,6 +70,7 @@ extension Simulation {
   mutating func crash() {
     count("crashes")
     durable = UInt64.random(in: durable...ledger.newest.newest, using: &random)
+    hasCrashed = true
     end()
   }
 
@@ -61,6 +78,7 @@ extension Simulation {
     note(1, UInt64(links.count))
     daemon = nil
     jobs = []
+    abandonEffects()
     for place in links.indices {
       links[place].abort()
       links[place].closedIsTold = true
@@ -74,9 +92,10 @@ extension Simulation {
   mutating func changeProcess() throws(SimulationFailure) {
     guard let time = changesAt, now > time else { return }
     if daemon == nil {
-      start(chance(200) ? .anew : .again)
+      try start(chance(200) ? .anew : .again)
     } else {
       durable = ledger.newest.newest
+      hasCrashed = false
       end()
     }
   }
@@ -89,7 +108,10 @@ extension Simulation {
     served = []
     var order = links.map(\.id)
     order.shuffle(using: &random)
+    let effectsComeFirst = effects.isBusy && chance(500)
+    if effectsComeFirst { try deliverEffects() }
     for id in order where isKind || !chance(300) { try serve(id) }
+    if !effectsComeFirst { try deliverEffects() }
     while !jobs.isEmpty, isKind || chance(300) {
       served = nil
       let job = jobs.remove(at: below(jobs.count))
@@ -100,6 +122,7 @@ extension Simulation {
       served = nil
       try deliver(.tick)
     }
+    isWoken = false
     try deliver(.turnEnded)
     served = nil
   }
@@ -137,6 +160,9 @@ extension Simulation {
     var commands: [Command] = []
     daemon?.handle(event, at: now, into: &commands)
     try enterWork()
+    if event == .turnEnded {
+      try checkEffects(commands)
+    }
     for command in commands { try perform(command) }
     if event == .turnEnded {
       try checkOrder(commands)
@@ -163,8 +189,8 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
-    // The features of a simulation ask for no work yet; what waits goes on with the next turn.
-    case .effect, .wake: break
+    case .effect(let order): perform(order)
+    case .wake: isWoken = true
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }
     }

@@ -10,6 +10,12 @@ extension Simulation {
     try settle(excluding: nil)
   }
 
+  /// Let everything come to rest for a moment.
+  mutating func pause() throws(SimulationFailure) {
+    try rest()
+    isKind = false
+  }
+
   /// See that everyone else comes to rest while one client reads nothing at all.
   mutating func trial(_ slot: Int) throws(SimulationFailure) {
     guard !clients[slot].isGhost, let id = clients[slot].link, let stalled = place(of: id) else {
@@ -28,8 +34,12 @@ extension Simulation {
   }
 
   private mutating func settle(excluding identity: UInt64?) throws(SimulationFailure) {
-    for _ in 0..<3000 {
-      pass(50_000_000)
+    effects.executor.enter()
+    for round in 0..<3000 {
+      // A test says how time passes, as far as things go on without it.
+      if !isDriven || !isInMotion || round % 50 == 49 {
+        pass(effects.isBusy && !isDriven ? 200_000_000 : 50_000_000)
+      }
       try changeProcess()
       try connectClients()
       for slot in clients.indices {
@@ -46,9 +56,20 @@ extension Simulation {
       try turn()
       sweep()
       let slot = clients.firstIndex { $0.identity == identity && !$0.isGhost }
-      if isAtRest(excluding: slot) { return try checkRest(excluding: slot) }
+      if isAtRest(excluding: slot), identity != nil || isDriven || !effects.isBusy {
+        return try checkRest(excluding: slot)
+      }
+      // Once what ends by itself has had the time.
+      if round % 40 == 39 { try hush() }
     }
     throw failure("does not come to rest: \(restlessness)")
+  }
+
+  /// Whether something is on its way.
+  private var isInMotion: Bool {
+    isWoken || effects.isAwake || !jobs.isEmpty
+      || clients.contains { client in client.connectAt.map { !(now < $0) } ?? false }
+      || links.contains { !$0.toDaemon.isEmpty || !$0.toClient.isEmpty || !$0.unsent.isEmpty }
   }
 
   /// What keeps everything from resting, for people.
@@ -70,6 +91,7 @@ extension Simulation {
       parts.append("\(bytes.0) bytes there, \(bytes.1) back, \(bytes.2) unsent")
       parts.append("paused \(link.isPaused), blocked \(link.isBlocked), cut \(link.isCut)")
     }
+    parts.append("\(effects.count) tasks of effects: \(runningEffects)")
     if let daemon { parts.append("\(daemon.load)") } else { parts.append("no daemon") }
     return parts.joined(separator: "; ")
   }

@@ -31,6 +31,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var counts: [String: Int] = [:]
   /// Misfortunes are over.
   var isKind = false
+  /// A test says what the clients do, each of which sees everything.
+  var isDriven = false
 
   // The daemon's process.
   var daemon: Server<Witness<R>>?
@@ -41,12 +43,22 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   /// The process ends, or starts, at this time.
   var changesAt: Instant?
   var isStopping = false
+  var hasCrashed = false
   /// The newest revision that would survive a crash.
   var durable: UInt64 = 0
   var starts = 0
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []
+  let clock = SimulatedClock()
+  let dependencies: DependencyValues
+  var effects: SimulatedEffects<Tagged<R.Action>>
+  /// The daemon has more to do than one turn should take.
+  var isWoken = false
+  /// How many actions from inside have waited, and been done in this turn.
+  var waited = 0
+  /// Effects may wait for something that only the test brings.
+  var effectsMayWait = false
 
   // Everyone else.
   var clients: [SimulatedClient<Mirrored>] = []
@@ -65,18 +77,29 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     self.feature = feature
     random = SplitMix64(seed)
     var plan = SimulationPlan(using: &random)
+    // From a generator of its own, so that what else the seed decides stays.
+    var other = SplitMix64(~seed)
+    plan.drawEffectLimits(using: &other)
     adjust(&plan)
     self.plan = plan
+    effects = SimulatedEffects(run: 1, on: SeededExecutor(), clock: clock)
+    clock.move(to: .init(offset: .nanoseconds(Int64(clamping: now.nanoseconds))))
+    dependencies = DependencyValues(simulating: clock, seed: other.next(), feature.dependencies)
   }
 
   /// Let so many things happen, then let everything come to rest.
   public mutating func run(steps: Int) throws(SimulationFailure) -> SimulationReport {
-    start(.anew)
-    for _ in 0..<plan.clients { addClient() }
+    try begin()
     for _ in 0..<steps { try advance() }
     try rest()
     count("revisions", Int(clamping: ledger.newest.newest))
     return SimulationReport(seed: seed, steps: step, trace: trace, counts: counts)
+  }
+
+  mutating func begin() throws(SimulationFailure) {
+    effects.executor.enter()
+    try start(.anew)
+    for _ in 0..<plan.clients { addClient() }
   }
 
   // MARK: Helpers
@@ -109,8 +132,12 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     counts[name, default: 0] += number
   }
 
+  private var advice: String? {
+    isDriven ? "It happens again with seed: \(seed) and the same calls in the same order." : nil
+  }
+
   func failure(_ message: String) -> SimulationFailure {
-    SimulationFailure(seed: seed, step: step, message: message)
+    SimulationFailure(seed: seed, step: step, message: message, advice: advice)
   }
 
   func place(of id: ConnectionID) -> Int? {
@@ -128,6 +155,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   /// Let one thing happen.
   mutating func advance() throws(SimulationFailure) {
     step += 1
+    effects.executor.enter()
     pass(
       Int64.random(
         in: 0...plan.longestPause.components.attoseconds / 1_000_000_000,
@@ -136,6 +164,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     try changeProcess()
     try connectClients()
     try misfortune()
+    try work()
     switch below(10) {
     case 0...3: try turn()
     case 4...6:
@@ -151,6 +180,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
 
   mutating func pass(_ nanoseconds: Int64) {
     now = Instant(nanoseconds: now.nanoseconds + UInt64(nanoseconds))
+    clock.move(to: .init(offset: .nanoseconds(Int64(clamping: now.nanoseconds))))
   }
 
   private mutating func misfortune() throws(SimulationFailure) {

@@ -71,4 +71,10 @@ public struct SimulationPlan: Sendable {
     refusals = pick(0, 100)
     trials = pick(0, 0, 3)
   }
+
+  /// Draw what limits the effects of a feature.
+  mutating func drawEffectLimits(using random: inout SplitMix64) {
+    let choices = [5, 40, 4096]
+    limits.waitingPerTurn = choices[Int.random(in: 0..<choices.count, using: &random)]
+  }
 }

@@ -13,6 +13,11 @@ public struct SimulationFailure: Error, Sendable, CustomStringConvertible {
   public var seed: UInt64
   public var step: Int
   public var message: String
+  /// How to see it again, where that needs more than the seed.
+  public var advice: String?
 
-  public var description: String { "seed \(seed), step \(step): \(message)" }
+  public var description: String {
+    let text = "seed \(seed), step \(step): \(message)"
+    return advice.map { "\(text)\n\($0)" } ?? text
+  }
 }

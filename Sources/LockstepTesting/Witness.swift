@@ -6,7 +6,13 @@ import Values
 struct Tag: Hashable, Sendable, CustomStringConvertible {
   var client: UInt64
   var number: UInt64
-  var description: String { "action \(number) of client \(client)" }
+
+  /// Of every action that no client sent, but an effect, a middleware or the daemon itself.
+  static let inside = Tag(client: 0, number: 0)
+
+  var description: String {
+    self == .inside ? "an action from inside" : "action \(number) of client \(client)"
+  }
 }
 
 /// An action that says whose it is, so that it can be seen how often, and in which order, the
@@ -47,29 +53,107 @@ struct Tagged<Action: SynchronizableAction>: SynchronizableAction, Synchronizabl
 final class WitnessLog<State: Sendable>: @unchecked Sendable {
   struct Entry {
     var tag: Tag
-    /// The state when the action came: a copy, so that every later write meets a shared tree.
-    var before: State
-    var isRejected = false
+    /// The state when the reducer was asked: a copy, so that every later write meets a shared
+    /// tree. Nil when it was not asked.
+    var before: State?
+    /// What the action came to, as far as that is known.
+    var reduction: Reduction?
   }
 
   var entries: [Entry] = []
+
+  func note(_ reduction: Reduction) { entries[entries.count - 1].reduction = reduction }
 }
 
 /// A reducer that does what another does, and writes down what it was asked.
 struct Witness<R: Reducer>: Reducer {
   let base: R
   let log: WitnessLog<R.State>
+  /// A `WitnessGate` has begun the entry already.
+  let isGated: Bool
+
+  static var usesContext: Bool { R.usesContext }
 
   func reduce(
     into state: inout R.State, action: Tagged<R.Action>
   ) throws(Rejection) -> Effect<Tagged<R.Action>> {
-    log.entries.append(.init(tag: action.tag, before: state))
+    if isGated {
+      log.entries[log.entries.count - 1].before = state
+    } else {
+      log.entries.append(.init(tag: action.tag, before: state))
+    }
     do throws(Rejection) {
-      let effect = try base.reduce(into: &state, action: action.action)
-      return effect.map { Tagged(action.tag, $0) }
+      return try base.reduce(into: &state, action: action.action).map { Tagged(.inside, $0) }
     } catch {
-      log.entries[log.entries.count - 1].isRejected = true
+      log.note(.rejected(error))
       throw error
     }
+  }
+
+  func action(for start: Start) -> Tagged<R.Action>? {
+    base.action(for: start).map { Tagged(.inside, $0) }
+  }
+}
+
+// MARK: Middleware
+
+/// The first of a simulation's middleware: writes down every action, and what it came to.
+struct WitnessGate<State: Synchronizable, Action: SynchronizableAction>: Middleware {
+  let log: WitnessLog<State>
+
+  func before(
+    _ action: inout Tagged<Action>, context: inout MiddlewareContext<Tagged<Action>>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    log.entries.append(.init(tag: action.tag))
+    return .proceed
+  }
+
+  func after(
+    _ action: Tagged<Action>, state: State, reduction: Reduction,
+    context: MiddlewareContext<Tagged<Action>>
+  ) -> Effect<Tagged<Action>> {
+    log.note(reduction)
+    return .none
+  }
+}
+
+/// A middleware that does what another does, and writes down what it stops.
+struct WitnessMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
+  let base: any Middleware<State, Action>
+  let log: WitnessLog<State>
+
+  var name: String { base.name }
+
+  func before(
+    _ action: inout Tagged<Action>, context: inout MiddlewareContext<Tagged<Action>>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    try before(base, &action, &context)
+  }
+
+  private func before<M: Middleware<State, Action>>(
+    _ base: M, _ action: inout Tagged<Action>, _ context: inout MiddlewareContext<Tagged<Action>>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    var inner = MiddlewareContext<Action>(
+      sequence: context.sequence, cause: context.cause, time: context.time)
+    let verdict: MiddlewareVerdict
+    do throws(Rejection) {
+      verdict = try base.before(&action.action, context: &inner)
+    } catch {
+      log.note(.rejected(error))
+      throw error
+    }
+    for added in inner.added { context.add(Tagged(.inside, added)) }
+    if verdict == .swallow { log.note(.swallowed) }
+    return verdict
+  }
+
+  func after(
+    _ action: Tagged<Action>, state: State, reduction: Reduction,
+    context: MiddlewareContext<Tagged<Action>>
+  ) -> Effect<Tagged<Action>> {
+    let inner = MiddlewareContext<Action>(
+      sequence: context.sequence, cause: context.cause, time: context.time)
+    return base.after(action.action, state: state, reduction: reduction, context: inner)
+      .map { Tagged(.inside, $0) }
   }
 }

@@ -42,10 +42,10 @@ public struct Limits: Hashable, Sendable {
   /// Actions that effects and middleware sent and that run in one turn: some milliseconds, so that
   /// a feature that keeps sending to itself stops nobody else.
   public var waitingPerTurn = 4096
-  /// Actions that the log keeps: enough to see what led to the present, a few megabytes.
-  public var logEntries = 4096
+  /// Actions that the log keeps: enough to see what led to the present, a megabyte at most.
+  public var logEntries = 2048
   /// The most bytes of an action that the log keeps with its name.
-  public var logActionBytes = 1024
+  public var logActionBytes = 512
 
   public init() {}
 

@@ -60,7 +60,14 @@ extension Server {
   public var runningEffects: [RunningEffect] { core.runningEffects }
 
   mutating func takeOrders(_ commands: inout [Command]) {
-    if core.hasOrders { commands += core.takeOrders().map { .effect($0) } }
+    if core.hasOrders {
+      // A client may have been gone when the effect was asked for that should end with it.
+      for owner in core.effectOwners
+      where connections.place(of: ConnectionID(owner)) == nil && !faults.leaksOwnedEffects {
+        core.cancelEffects(ownedBy: owner)
+      }
+      commands += core.takeOrders().map { .effect($0) }
+    }
     for warning in core.takeWarnings() { commands.append(.log(LogLine(.warning, warning))) }
   }
 }

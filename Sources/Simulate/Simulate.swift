@@ -12,7 +12,7 @@ struct Simulate: AsyncParsableCommand {
     discussion: "One seed is one run. A run that fails prints its seed; --seed repeats it.")
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
-    case document, map
+    case document, map, errands
   }
 
   @Option(help: "The one seed to run.")
@@ -24,7 +24,7 @@ struct Simulate: AsyncParsableCommand {
   @Option(help: "How many things happen before everything comes to rest.")
   var steps = 600
 
-  @Option(help: "What the daemon keeps; both if not said.")
+  @Option(help: "What the daemon keeps; each in turn if not said.")
   var feature: Feature?
 
   @Option(help: "How many runs at a time.")
@@ -71,6 +71,9 @@ struct Simulate: AsyncParsableCommand {
         return .success(try simulation.run(steps: steps))
       case .map:
         var simulation = Simulation(seed: seed, of: .counters)
+        return .success(try simulation.run(steps: steps))
+      case .errands:
+        var simulation = Simulation(seed: seed, of: .errands)
         return .success(try simulation.run(steps: steps))
       }
     } catch {

@@ -8,6 +8,8 @@ import Values
 struct Mutant: Sendable, CustomTestStringConvertible {
   let name: String
   var seeds: UInt64 = 60
+  /// Only a feature with effects shows it.
+  var hasEffects = false
   let plant: @Sendable (inout SimulationPlan) -> Void
 
   var testDescription: String { name }
@@ -38,14 +40,28 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.losesRepeatedAcknowledgements = true
     },
     Mutant(name: "held states are kept for who is gone") { $0.faults.leaksHeldStates = true },
+    Mutant(name: "effects start before their patches", hasEffects: true) {
+      $0.faults.startsEffectsEarly = true
+    },
+    Mutant(name: "effects outlive the client that owns them", hasEffects: true) {
+      $0.faults.leaksOwnedEffects = true
+    },
+    Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
+      $0.faults.neverYields = true
+    },
   ]
 
   /// The first seed that shows the mistake, and what it says.
   func catching() -> (seed: UInt64, SimulationFailure)? {
     for seed in 1...seeds {
       do throws(SimulationFailure) {
-        var simulation = Simulation(seed: seed, of: .document, plant)
-        _ = try simulation.run(steps: 300)
+        if hasEffects {
+          var simulation = Simulation(seed: seed, of: .errands, plant)
+          _ = try simulation.run(steps: 300)
+        } else {
+          var simulation = Simulation(seed: seed, of: .document, plant)
+          _ = try simulation.run(steps: 300)
+        }
       } catch {
         return (seed, error)
       }

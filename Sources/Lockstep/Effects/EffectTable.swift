@@ -371,8 +371,14 @@ struct EffectTable<Action: Sendable>: Sendable {
   /// Cancel what ends with a client.
   mutating func cancel(ownedBy connection: UInt64) {
     dropPending { $1.isOwned && $1.cause.client?.connection == connection }
-    for node in (owned[connection] ?? []).sorted() { cancel(node) }
+    // Cancelling one lets the next of a sequence start, which is owned as well.
+    while let nodes = owned[connection] {
+      for node in nodes.sorted() { cancel(node) }
+    }
   }
+
+  /// The clients that own effects.
+  var owners: [UInt64] { owned.keys.sorted() }
 
   /// Cancel what an action from outside began, and what that led to.
   mutating func cancel(cascade root: UInt64) {

@@ -60,7 +60,7 @@ public struct MiddlewareContext<Action: Sendable>: Sendable {
   /// Actions to be reduced behind this one.
   public private(set) var added: [Action] = []
 
-  init(sequence: UInt64, cause: Cause, time: Timestamp) {
+  package init(sequence: UInt64, cause: Cause, time: Timestamp) {
     self.sequence = sequence
     self.cause = cause
     self.time = time

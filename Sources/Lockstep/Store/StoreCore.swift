@@ -297,6 +297,9 @@ public struct StoreCore<R: Reducer>: Sendable {
     takeSends()
   }
 
+  /// The connections of the clients with which effects end.
+  public var effectOwners: [UInt64] { effects.owners }
+
   /// Cancel what the action of this number began, and what that led to.
   public mutating func cancelCascade(of root: UInt64) {
     effects.cancel(cascade: root)

@@ -1,0 +1,202 @@
+import Lockstep
+import Sessions
+import Values
+
+/// What the effects of the daemon do, and what must be true of them.
+extension Simulation {
+  /// How many jobs effects may do without time passing: more, and one of them never pauses.
+  private static var mostJobs: Int { 100_000 }
+
+  // MARK: Running
+
+  mutating func perform(_ order: EffectOrder) {
+    switch order {
+    case .start(let id):
+      guard let operation = daemon?.operation(of: id),
+        let effect = daemon?.runningEffects.first(where: { $0.id == id })
+      else { return }
+      count("effects")
+      note(2, id.rawValue)
+      effects.start(operation, effect)
+    case .cancel(let id):
+      count("effects cancelled")
+      note(3, id.rawValue)
+      effects.cancel(id)
+    case .cancelTasks(let name): effects.cancelTasks(name)
+    }
+  }
+
+  /// Let effects do something, beside the daemon.
+  mutating func work() throws(SimulationFailure) {
+    guard effects.isBusy else { return }
+    for _ in 0..<below(8) { runJob() }
+    try checkEffects()
+  }
+
+  /// Let effects do all that they can before time passes, or the daemon is told something.
+  mutating func workAll() throws(SimulationFailure) {
+    guard effects.isBusy else { return }
+    var jobs = 0
+    while effects.executor.count > 0 {
+      runJob()
+      jobs += 1
+      guard jobs < Self.mostJobs else {
+        throw failure("an effect goes on and on without a pause; there run \(runningEffects)")
+      }
+    }
+    try checkEffects()
+  }
+
+  /// Let time pass, and everyone do what it is time for.
+  mutating func advance(by duration: Duration) throws(SimulationFailure) {
+    effects.executor.enter()
+    let target = clock.now.advanced(by: duration)
+    // Whoever hears nothing for long takes the daemon for dead.
+    let stride = max(.seconds(1), duration / 1000)
+    try goOn()
+    while clock.now < target {
+      let next = min(clock.now.advanced(by: stride), target, clock.nextDeadline ?? target)
+      pass((next.offset - clock.now.offset).nanoseconds)
+      try goOn()
+    }
+  }
+
+  /// Let the effects do all that they can, the daemon its turn, and the clients something.
+  private mutating func goOn() throws(SimulationFailure) {
+    step += 1
+    try changeProcess()
+    try connectClients()
+    var rounds = 0
+    repeat {
+      try workAll()
+      try turn()
+      rounds += 1
+      guard rounds < 10_000 else {
+        throw failure("an effect sends without ever pausing; there run \(runningEffects)")
+      }
+    } while effects.isAwake || isWoken
+    for slot in clients.indices {
+      try read(slot)
+      try tick(slot)
+    }
+    sweep()
+  }
+
+  private mutating func runJob() {
+    let count = effects.executor.count
+    guard count > 0 else { return }
+    let place = below(count)
+    note(4, UInt64(place))
+    effects.executor.run(at: place)
+  }
+
+  /// Tell the daemon what its effects have to say, or some of it.
+  mutating func deliverEffects() throws(SimulationFailure) {
+    guard effects.isBusy else { return }
+    if isKind { try workAll() }
+    // As many as an event loop would take from its inbox at a time.
+    for _ in 0..<256 {
+      guard effects.deliveryCount > 0, isKind || !chance(200) else { return }
+      try deliverEffect()
+      if isKind { try workAll() }
+    }
+  }
+
+  private mutating func deliverEffect() throws(SimulationFailure) {
+    let (delivery, isCancelled) = effects.takeDelivery(at: below(effects.deliveryCount))
+    note(5, delivery.id.rawValue)
+    switch delivery.content {
+    case .action(let action, let continuation):
+      daemon?.effectSent(action, delivery.id, at: now)
+      if isCancelled, !log.entries.isEmpty {
+        throw failure("an action of a cancelled effect was done: \(action.name)")
+      }
+      try enterWork(isDirect: true)
+      continuation.resume()
+    case .end(let error):
+      if error != nil { count("effects failed") }
+      daemon?.effectEnded(delivery.id, unhandled: error, at: now)
+      try enterWork()
+    }
+  }
+
+  /// The daemon's process ends, and its effects with it.
+  mutating func abandonEffects() {
+    if effects.isBusy { count("effects lost") }
+    effects.abandon()
+    effects = SimulatedEffects(run: starts + 1, on: effects.executor, clock: clock)
+    isWoken = false
+    waited = 0
+  }
+
+  /// End what would go on for ever.
+  mutating func hush() throws(SimulationFailure) {
+    guard let action = feature.hush, daemon != nil else { return }
+    count("hushes")
+    _ = daemon?.send(Tagged(.inside, action))
+    try enterWork(isDirect: true)
+  }
+
+  // MARK: Checking
+
+  /// See that no effect does what it must not.
+  func checkEffects() throws(SimulationFailure) {
+    if let misdeed = effects.misdeed(mayWait: effectsMayWait) { throw failure(misdeed) }
+  }
+
+  /// See what the end of a turn brings for effects.
+  mutating func checkEffects(_ commands: [Command]) throws(SimulationFailure) {
+    guard waited <= plan.limits.waitingPerTurn else {
+      throw failure(
+        "\(waited) actions that waited were done in a turn, \(plan.limits.waitingPerTurn) may be")
+    }
+    if waited == plan.limits.waitingPerTurn { count("full turns") }
+    waited = 0
+    try checkStarts(commands)
+    for effect in daemon?.runningEffects ?? [] where effect.isOwned {
+      guard let client = effect.client, let place = place(of: ConnectionID(client.connection)),
+        !links[place].closedIsTold
+      else { throw failure("the effect \"\(effect.name)\" outlives the client that owns it") }
+    }
+  }
+
+  /// An effect starts behind the change that it was returned with, in whose turn it is ordered.
+  private func checkStarts(_ commands: [Command]) throws(SimulationFailure) {
+    var started: EffectID?
+    for command in commands {
+      if case .effect(.start(let id)) = command { started = id }
+      guard case .send(let connection, _) = command, let started else { continue }
+      let name = daemon?.runningEffects.first { $0.id == started }?.name ?? "\(started)"
+      throw failure(
+        "the effect \"\(name)\" was started before connection \(connection.rawValue) was sent to")
+    }
+  }
+
+  /// The names of what runs, for people.
+  var runningEffects: String {
+    (daemon?.runningEffects ?? []).map { "\"\($0.name)\" (\($0.place))" }.joined(separator: ", ")
+  }
+}
+
+extension DependencyValues {
+  /// What the features of a simulation depend on: nothing that a seed does not decide.
+  init(
+    simulating clock: SimulatedClock, seed: UInt64, _ change: (inout DependencyValues) -> Void
+  ) {
+    self.init()
+    isTesting = true
+    self.clock = clock
+    date = DateGenerator { clock.timestamp }
+    uuid = .counting
+    random = .seeded(seed)
+    change(&self)
+  }
+}
+
+extension Duration {
+  /// Rounded towards zero.
+  var nanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+}

@@ -1,0 +1,142 @@
+import Lockstep
+import LockstepTesting
+import Sessions
+import Testing
+import Values
+
+@Suite struct SyncTestStoreTests {
+  private func store(
+    seed: UInt64, mirrors: Int = 3, _ misfortunes: SimulationPlan = .some,
+    effectsMayWait: Bool = false, backend: any Backend = FakeBackend()
+  ) throws -> SyncTestStore<Groceries> {
+    try SyncTestStore(
+      Groceries(), initialState: SyncMap(), middleware: [NoSweets()], seed: seed,
+      mirrors: mirrors, misfortunes: misfortunes, effectsMayWait: effectsMayWait
+    ) { $0.backend = backend }
+  }
+
+  @Test(arguments: 0..<10)
+  func `a bad network keeps nothing from any mirror`(portion: UInt64) throws {
+    for seed in (portion * 20 + 1)...(portion * 20 + 20) {
+      let store = try store(seed: seed)
+      let load = try store.send(.load, from: 0)
+      let add = try store.send(.add("tea", 1), from: 1)
+      try store.run(steps: 200)
+      // Else the action could still be on its way.
+      try store.settle()
+      try store.advance(by: .seconds(2))
+      try store.settle()
+      #expect(store.outcome(of: load) == .accepted)
+      #expect(store.outcome(of: add) == .reduced)
+      #expect(store.state.count == 4)
+      for client in 0..<3 { #expect(store.mirror(client).state == store.state) }
+      #expect(store.runningEffects.isEmpty)
+    }
+  }
+
+  @Test func `whatever happens to the daemon, every mirror is true`() throws {
+    for seed in UInt64(1)...60 {
+      let store = try store(seed: seed, .all)
+      for step in 0..<20 {
+        try store.send(step.isMultiple(of: 3) ? .load : .add("tea", step), from: step % 3)
+        try store.run(steps: 20)
+      }
+      try store.advance(by: .seconds(5))
+      try store.settle()
+      for client in 0..<3 { #expect(store.mirror(client).state == store.state) }
+    }
+  }
+
+  @Test func `one seed has one trace, and another has another`() throws {
+    func trace(_ seed: UInt64) throws -> UInt64 {
+      let store = try store(seed: seed)
+      try store.send(.load, from: 0)
+      try store.send(.tick, from: 2)
+      try store.run(steps: 300)
+      try store.advance(by: .seconds(3))
+      try store.settle()
+      return store.trace
+    }
+    #expect(try trace(1) == trace(1))
+    #expect(try trace(1) != trace(2))
+  }
+
+  @Test func `a client is told what became of its action`() throws {
+    let store = try store(seed: 3)
+    let swallowed = try store.send(.add("sugar", 1), from: 0)
+    let rejected = try store.send(.add("", 1), from: 0)
+    let unchanged = try store.send(.clear, from: 0)
+    #expect(store.outcome(of: swallowed) == nil)
+    try store.settle()
+    #expect(store.outcome(of: swallowed) == .swallowed)
+    #expect(store.outcome(of: rejected) == .rejected(Rejection(.refused, "no name")))
+    #expect(store.outcome(of: unchanged) == .unchanged)
+    #expect(store.state.isEmpty)
+  }
+
+  @Test func `a timer fires as often as it is time`() throws {
+    let store = try store(seed: 4, .none)
+    try store.send(.tick, from: 1)
+    try store.settle()
+    #expect(store.runningEffects.map(\.name) == ["timer"])
+    try store.advance(by: .seconds(10))
+    try store.settle()
+    #expect(store.state["ticks"] == 10)
+    #expect(store.mirror(2).state?["ticks"] == 10)
+  }
+
+  @Test func `to settle takes no time when nothing is amiss`() throws {
+    let store = try store(seed: 5, .none)
+    try store.send(.load, from: 0)
+    let before = store.now
+    try store.settle()
+    #expect(store.now == before)
+    #expect(store.runningEffects.map(\.name) == ["load"])
+    #expect(store.state.isEmpty)
+  }
+
+  // MARK: Escapes
+
+  @Test(arguments: Escape.allCases, 1...5)
+  func `work that no seed decides fails the test`(escape: Escape, seed: UInt64) throws {
+    let store = try store(seed: seed, .none, backend: EscapingBackend(escape: escape))
+    try store.send(.load, from: 0)
+    let failure = try #require(throws: SimulationFailure.self) { try store.run(steps: 200) }
+    #expect(failure.message.contains("\"load\" (SimulatorTests/Groceries.swift:"))
+    #expect(failure.message.contains("returned for load) has escaped the simulation"))
+    #expect(failure.message.contains("@Dependency(\\.clock)"))
+    #expect(failure.description.contains("with seed: \(seed) and the same calls"))
+  }
+
+  @Test func `work that waits beside a timer is found out when it comes back`() throws {
+    let store = try store(seed: 6, .none, backend: EscapingBackend(escape: .detachedSend))
+    try store.send(.tick, from: 0)
+    try store.run(steps: 100)
+    try store.send(.loadBeside, from: 0)
+    #expect(throws: SimulationFailure.self) {
+      while true { try store.run(steps: 10) }
+    }
+  }
+
+  @Test func `effects may wait for what the test brings, if it says so`() throws {
+    let backend = FedBackend()
+    let store = try store(seed: 7, .none, effectsMayWait: true, backend: backend)
+    try store.send(.load, from: 0)
+    try store.settle()
+    #expect(store.state.isEmpty)
+    backend.feed(["tea"])
+    try store.settle()
+    #expect(store.state["tea"] == 1)
+
+    let strict = try self.store(seed: 7, .none, backend: FedBackend())
+    try strict.send(.load, from: 0)
+    #expect(throws: SimulationFailure.self) { try strict.settle() }
+  }
+
+  @Test func `an effect that never pauses is named`() throws {
+    let store = try store(seed: 8, .none)
+    try store.send(.spin, from: 0)
+    let failure = try #require(throws: SimulationFailure.self) { try store.settle() }
+    #expect(failure.message.contains("\"spin\" (SimulatorTests/Groceries.swift:"))
+  }
+}
