@@ -36,9 +36,10 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
     let subscription = subscription
     link.perform { state in
       state.stores -= 1
-      state.shares[subscription, default: 1] -= 1
+      let shares = (state.shares[subscription] ?? 1) - 1
+      let isUnused = shares == 0
+      state.shares[subscription] = isUnused ? nil : shares
       if state.session.hasEnded { return }
-      let isUnused = state.shares[subscription] == 0
       if subscription != 0, isUnused {
         state.session.unsubscribe(subscription, into: &state.commands)
       }

@@ -124,6 +124,55 @@ import Wire
     }
   }
 
+  @Test("RDX-17: what is read after a notification is at least as new as what it was of")
+  func newestIsRead() async throws {
+    try await withDaemon { socket, _ in
+      let mirror = try await BoardMirror.connect(.at(socket))
+      let counts = Recorder<Int>()
+      record(counts) { [weak mirror] in mirror?.count }
+      for _ in 0..<500 { mirror.post(.increment) }
+      await eventually { counts.all.last == 500 }
+      #expect(counts.all.sorted() == counts.all && counts.all.first == 0)
+    }
+  }
+
+  @Test("2.1-StoreLifetime: a store is let go in the middle of changes")
+  func lettingGo() async throws {
+    try await withDaemon { socket, _ in
+      let writer = try await BoardMirror.connect(.at(socket))
+      for round in 1...30 {
+        let (seen, view) = (Recorder<Int>(), View())
+        var mirror: BoardMirror? = try await BoardMirror.connect(.at(socket))
+        weak let gone = mirror
+        var counts = mirror?.observe(\.count).makeAsyncIterator()
+        record(seen) { [weak mirror] in mirror?.count }
+        mirror?.bind(to: view) { [weak view] mirror, bindings in
+          bindings.observe(\.count) { [weak view] in view?.counts.append($0) }
+        }
+        for _ in 0..<50 { writer.post(.increment) }
+        mirror = nil
+        while await counts?.next() != nil {}
+        try await writer.send(.increment)
+        await eventually { gone == nil }
+        #expect(writer.count == round * 51)
+      }
+    }
+  }
+
+  @Test("RKT-13: every revision shows in the changes, none left out")
+  func changes() async throws {
+    try await withDaemon { socket, _ in
+      let mirror = try await BoardMirror.connect(.at(socket))
+      let changes = mirror.changes
+      for _ in 0..<20 { mirror.post(.increment) }
+      try await mirror.send(.load(true))
+      mirror.close()
+      var seen: [Int] = []
+      for await state in changes { seen.append(state.count) }
+      #expect(seen == Array(0...20) + [20])
+    }
+  }
+
   // MARK: Scopes
 
   @Test("TCA-12: a scoped store gets its part alone, and sends the part's actions")
@@ -153,7 +202,7 @@ import Wire
       let row = try await mirror.scope(state: \.rows, id: 7, action: \.row)
       #expect(login.state == nil && row.state == nil)
       let values = Recorder<Int?>()
-      record(values) { [weak login] in login.map { $0[dynamicMember: \.?.value] } }
+      record(values) { [weak login] in login.map { $0.value } }
       try await mirror.send(.logIn)
       await eventually { login.state == Panel() }
       try await login.send(.set(3))
@@ -212,7 +261,7 @@ import Wire
       let (taps, tap) = AsyncStream<BoardAction>.makeStream()
       mirror.bind(to: view) { [weak view] mirror, bindings in
         view?.binds.append(mirror.state.count)
-        bindings.observe(\.count) { view?.counts.append($0) }
+        bindings.observe(\.count) { [weak view] in view?.counts.append($0) }
         bindings.send(taps)
       }
       await eventually { view.counts.all == [0] }
@@ -270,7 +319,7 @@ import Wire
       let label = Label()
       mirror.bind(to: label) { [weak label] _, bindings in
         label?.text = "bound"
-        bindings.observe(\.count) { label?.text = "\($0)" }
+        bindings.observe(\.count) { [weak label] in label?.text = "\($0)" }
       }
       try await mirror.send(.increment)
       await eventually { label.text == "1" }

@@ -68,15 +68,36 @@ private typealias BoardStore = Store<Board>
     watch.cancel()
   }
 
-  @Test("2.1-1: a hundred thousand actions that a feature sends itself need no deep stack")
+  @Test("2.1-1 TCA-06: a hundred thousand actions that a feature sends itself need no deep stack")
   func selfSentActions() async {
-    let store = makeStore()
-    let notified = Recorder<Int>()
-    let task = store.send(.burst(100_000))
-    #expect(store.count == 100_000)
+    let store = Store.unchecked(initialState: 0, reducer: Countdown())
+    let task = store.send(.add(100_000))
+    #expect(store.state == 100_000)
     await task.finish()
-    record(notified) { store.count }
-    #expect(notified.all == [100_000])
+  }
+
+  /// Any state fits.
+  private struct Countdown: Reducer {
+    func reduce(into state: inout Int, action: BoardAction) -> Effect<BoardAction> {
+      guard case .add(let rest) = action, rest > 0 else { return .none }
+      state += 1
+      return .send(.add(rest - 1))
+    }
+  }
+
+  @Test("RDX-18: the action that a feature names for its start is the first")
+  func start() async {
+    let store = Store.unchecked(initialState: 5, reducer: Starter())
+    #expect(store.state == 6 && store.log.all.map(\.name) == ["increment"])
+  }
+
+  private struct Starter: Reducer {
+    func reduce(into state: inout Int, action: BoardAction) -> Effect<BoardAction> {
+      state += 1
+      return .none
+    }
+
+    func action(for start: Start) -> BoardAction? { start == .first ? .increment : nil }
   }
 
   // MARK: Observing
@@ -395,7 +416,7 @@ private typealias BoardStore = Store<Board>
     let row = store.scope(state: \.rows, id: 7, action: \.row)
     let login = store.scope(state: \.login, action: \.login)
     let rows = Recorder<Int?>()
-    record(rows) { .some(row[dynamicMember: \.?.value]) }
+    record(rows) { .some(row.value) }
     #expect(row.state == nil && login.state == nil)
     store.send(.addRow(7))
     row.send(.set(3))

@@ -26,6 +26,7 @@ extension Recorder<String> {
 
 /// Wait until a condition holds.
 func eventually(
+  isolation: isolated (any Actor)? = #isolation,
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async rethrows {
   let deadline = ContinuousClock.now.advanced(by: .seconds(20))

@@ -77,6 +77,40 @@ import Testing
     #expect(warnings.all[1].contains("returned for: increment."))
   }
 
+  /// An actor that owns a store.
+  private actor Owner {
+    let warnings = Recorder<String>()
+    private(set) lazy var store = Store(
+      initialState: BoardState(),
+      reducer: Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none },
+      isolation: self, calledFrom: self, warnings: warnings.warnings)
+
+    func use(_ changes: Recorder<Bool>) async {
+      let store = store
+      record(changes) { [weak self] in
+        self?.preconditionIsolated()
+        return store.isLoading
+      }
+      await store.send(.increment).finish()
+    }
+  }
+
+  @Test("EFF-06 EFF-08: a store lives in the actor that made it, and its effects come there")
+  func actors() async {
+    weak var gone: Owner?
+    do {
+      let (owner, changes) = (Owner(), Recorder<Bool>())
+      gone = owner
+      await owner.use(changes)
+      #expect(changes.all == [false, true])
+      #expect(owner.warnings.all.isEmpty)
+      await owner.store.send(.increment, calledFrom: nil).finish()
+      #expect(owner.warnings.count == 1)
+      #expect(owner.warnings.all.first?.contains("the store's isolation, Owner.") == true)
+    }
+    await eventually { gone == nil }
+  }
+
   @Test("EFF-13: an unchecked store is used anywhere")
   func unchecked() async {
     let warnings = Recorder<String>()

@@ -12,7 +12,8 @@ extension MirrorStore {
       replica.observe(
         continuation.onTermination(_:),
         onRevision: { value, _, _ in
-          if let state = value?.value(as: State.self) { continuation.yield(state) }
+          let state = value?.value(as: State.self)
+          if let state = state ?? Self.absent { continuation.yield(state) }
         },
         onEnd: { continuation.finish() })
     }

@@ -27,6 +27,15 @@ extension ObservableStore {
     return state[keyPath: property]
   }
 
+  /// The newest value of a property of a state that may be absent; nil when it is. Reading it is
+  /// observed.
+  public subscript<Wrapped: Synchronizable, T: Synchronizable>(
+    dynamicMember property: any KeyPath<Wrapped, T> & Sendable
+  ) -> T? where State == Wrapped? {
+    observers.access(ifPresent: property)
+    return state?[keyPath: property]
+  }
+
   /// The value of a property, then every different one that its reader is in time for: a reader
   /// that is not gets the last. Ends with the store.
   public func observe<T: Synchronizable>(

@@ -36,13 +36,25 @@ public final class StateObservers<State: Synchronizable>: Sendable {
 
   /// Note that whoever is being tracked reads a property.
   func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
+    access(PropertyName(property)) { $0[keyPath: property].isSame(as: $1[keyPath: property]) }
+  }
+
+  /// Note that whoever is being tracked reads a property of a state that may be absent.
+  func access<Wrapped, T: Synchronizable>(
+    ifPresent property: any KeyPath<Wrapped, T> & Sendable
+  ) where State == Wrapped? {
+    access(PropertyName(property)) {
+      ($0?[keyPath: property]).isSame(as: $1?[keyPath: property])
+    }
+  }
+
+  private func access(
+    _ name: PropertyName, _ isSame: @escaping @Sendable (State, State) -> Bool
+  ) {
     let signal = storage.withLock { storage in
-      let name = PropertyName(property)
       if let place = storage.places[name] { return storage.watches[place].signal }
       storage.places[name] = storage.watches.count
-      let watch = Watch(signal: PropertySignal()) {
-        $0[keyPath: property].isSame(as: $1[keyPath: property])
-      }
+      let watch = Watch(signal: PropertySignal(), isSame: isSame)
       storage.watches.append(watch)
       return watch.signal
     }

@@ -7,10 +7,10 @@ public import Values
 ///     store.send(.increment)
 ///     print(store.count)
 ///
-/// Any thread may send. Actions are reduced one at a time, in the order in which they come; when
-/// `send` returns, the state has been replaced and observers have been told. An action that is sent
-/// meanwhile by a reducer, a middleware or an observer waits behind, which is reported: effects are
-/// the place to send from.
+/// Any thread may send; one that finds another at work waits for it. Actions are reduced one at a
+/// time, in the order in which they come; when `send` returns, the state has been replaced and
+/// observers have been told. An action that is sent meanwhile by a reducer, a middleware or an
+/// observer waits behind, which is reported: effects are the place to send from.
 ///
 /// A store that is made in an actor's isolation belongs there, and says so (`StoreWarnings`) when
 /// it is used elsewhere; the actions of its effects hop there by themselves.
@@ -20,7 +20,8 @@ public final class Store<R: Reducer>: ObservableStore {
 
   private let engine: StoreEngine<R>
 
-  /// A store with a new log. Its effects end with it.
+  /// A store with a new log, whose first action is the one that the reducer names for its start.
+  /// Its effects end with it.
   ///
   /// `dependencies` changes those that reducers and effects have, which begin as the live ones.
   /// With `strictThreads`, use from elsewhere stops the program.
@@ -47,6 +48,7 @@ public final class Store<R: Reducer>: ObservableStore {
       state, reducer: reducer, middleware: middleware, seed: HashSeed(random.next()),
       dependencies: dependencies)
     engine = StoreEngine(core, check: check, delivery: delivery)
+    if let start = reducer.action(for: .first) { _ = engine.send(start) }
   }
 
   /// A store that belongs nowhere: any thread may use it, and nothing is checked.

@@ -193,6 +193,7 @@ final class StoreEngine<R: Reducer>: Sendable {
   /// What a step did to the core.
   private struct Outcome: Sendable {
     var state: R.State
+    var isChanged: Bool
     var orders: [(EffectOrder, EffectOperation<R.Action>?)]
     var warnings: [String]
     var action: String?
@@ -203,6 +204,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     inside.store(pthread_self(), ordering: .relaxed)
     let outcome = core.withLock { core -> Outcome? in
       core.time = core.dependencies.date.now
+      let revision = core.revision
       var patch = CBOREncoder()
       guard body(&core, &patch) else { return nil }
       var orders: [(EffectOrder, EffectOperation<R.Action>?)] = []
@@ -214,26 +216,28 @@ final class StoreEngine<R: Reducer>: Sendable {
         }
       }
       return Outcome(
-        state: core.state, orders: orders, warnings: core.takeWarnings(),
+        state: core.state, isChanged: core.revision != revision, orders: orders,
+        warnings: core.takeWarnings(),
         action: core.log.newest?.name)
     }
     inside.store(0, ordering: .relaxed)
     guard let outcome else { return false }
     if let action = outcome.action { queue.withLock { $0.lastAction = action } }
-    publish(outcome.state)
+    publish(outcome.state, isChanged: outcome.isChanged)
     for (order, operation) in outcome.orders { execute(order, operation) }
     for warning in outcome.warnings { check.warnings.report(warning) }
     wakeWaiters()
     return true
   }
 
-  private func publish(_ new: R.State) {
+  /// Show a state, and tell observers if it differs in what they can see.
+  private func publish(_ new: R.State, isChanged: Bool) {
     let old = published.withLock { state in
       let old = state
       state = new
       return old
     }
-    if !new.isSame(as: old) { observers.tell(from: old, to: new) }
+    if isChanged { observers.tell(from: old, to: new) }
   }
 
   // MARK: Effects
