@@ -47,7 +47,7 @@ let issueReporting: [Target.Dependency] = [
 ]
 
 /// The examples, one folder each.
-let examples: [String] = []
+let examples = ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
 
 let package = Package(
   name: "lockstep",
@@ -63,7 +63,7 @@ let package = Package(
       targets: ["LockstepServer", "Documents", "EventLoop", "Lockstep", "Sessions", "Values"]),
     .library(name: "LockstepFoundation", targets: ["LockstepFoundation", "Values", "CBOR"]),
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
-    .executable(name: "lockstep", targets: ["CommandLineTool"]),
+    .executable(name: "lockstep", targets: ["lockstep"]),
     .executable(name: "lockstepd", targets: ["lockstepd"]),
   ],
   traits: [
@@ -134,7 +134,8 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    .executableTarget(
+    .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"], swiftSettings: settings),
+    .target(
       name: "CommandLineTool",
       dependencies: [
         "LockstepClient", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
@@ -229,7 +230,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "SimulatorTests",
-      dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values"],
+      dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
     .testTarget(
@@ -238,6 +239,11 @@ let package = Package(
         "LockstepClient", "LockstepServer", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
         "CBOR", .product(name: "Logging", package: "swift-log"),
       ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "ExamplesTests",
+      dependencies: examples.map { .target(name: "\($0)Feature") }
+        + issueReporting + ["LockstepTesting", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(
@@ -249,7 +255,11 @@ let package = Package(
       dependencies: [
         "TestClient", "LockstepClient", "Documents", "Sessions", "Wire", "Lockstep", "Values",
         "CBOR",
-      ],
+      ]
+        + examples.flatMap { example -> [Target.Dependency] in
+          let command = example.lowercased()
+          return ["\(example)Feature", "\(command)d", "\(command)"].map { .target(name: $0) }
+        },
       exclude: ["lockstep_client.py"], swiftSettings: settings),
   ] + examples.flatMap(example)
 )

@@ -2,10 +2,10 @@ import ArgumentParser
 import EventLoop
 import Glibc
 
-/// Runs the command that the arguments name, and turns whatever ends it into an exit status.
-@main
-enum Main {
-  static func main() async {
+/// The program `lockstep`.
+public enum LockstepProgram {
+  /// Run the command that the arguments name, and turn whatever ends it into an exit status.
+  public static func main() async {
     Signals.ignoreBrokenPipe()
     do {
       let arguments = ArgumentOrder.arranged(Array(CommandLine.arguments.dropFirst()))

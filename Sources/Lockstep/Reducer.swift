@@ -29,8 +29,8 @@ public protocol Reducer<State, Action>: Feature {
   /// The action that tells the feature of the start of its daemon: the first in the queue.
   func action(for start: Start) -> Action?
 
-  /// Whether reductions ask for dependencies, or have children that come and go. Saying no saves a
-  /// tenth of a microsecond an action.
+  /// Whether reductions ask for dependencies, have effects, or have children that come and go.
+  /// Saying no saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
 }
 

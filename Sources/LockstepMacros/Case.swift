@@ -16,6 +16,9 @@ struct Case {
     let label: String?
     let type: TypeSyntax
     let initial: String?
+
+    /// Whether the type is called an action, as those of children in a collection are.
+    var isNamedAction: Bool { type.trimmedDescription.hasSuffix("Action") }
   }
 
   /// The case as a pattern or value with these contents: `.set(name: _0, _1)`.

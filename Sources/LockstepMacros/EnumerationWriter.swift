@@ -167,12 +167,13 @@ struct EnumerationWriter {
       "var name: String",
       ["switch self {"]
         + each { _, item in
-          guard item.payload.count == 1 else {
+          guard let last = item.payload.last, item.payload.count == 1 || last.isNamedAction else {
             return ["case .\(item.identifier): return \"\(item.name)\""]
           }
+          let ignored = item.payload.dropLast().map { _ in "_" }
           return [
-            "case \(item.binding("let")):",
-            "  return Lockstep.ActionName.of(\"\(item.name)\", carrying: _0)",
+            "case \(item.with(ignored + ["let action"], labels: false)):",
+            "  return Lockstep.ActionName.of(\"\(item.name)\", carrying: action)",
           ]
         } + ["}"])
   }

@@ -19,8 +19,8 @@ public protocol LockstepDaemon: ParsableArguments {
   /// What the daemon does.
   var feature: Feature { get }
 
-  /// The state of a daemon whose history begins. If it is not said, one made of the defaults of an
-  /// `@ObservableState`.
+  /// The state of a daemon whose history begins. If it is not said, a reactor's own, or one made of
+  /// the defaults of an `@ObservableState`.
   var initialState: Feature.State { get throws }
 
   /// What looks at every action, in this order.
@@ -59,6 +59,11 @@ public struct DaemonError: Error, CustomStringConvertible {
 extension LockstepDaemon {
   public var initialState: Feature.State {
     get throws {
+      if let feature = feature as? any Beginning,
+        let state = feature.initialState as? Feature.State
+      {
+        return state
+      }
       guard let type = Feature.State.self as? any ObservableState.Type,
         let state = type.initialValue as? Feature.State
       else {

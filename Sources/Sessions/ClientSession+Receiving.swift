@@ -158,7 +158,7 @@ extension ClientSession {
     }
   }
 
-  /// Apply a frame of patches to every mirror of its scope, without a copy of them.
+  /// Apply a frame of patches to the mirror of its scope, without a copy of them.
   private mutating func readPatches(
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ welcome: ServerMessage.Welcome,
     _ commands: inout [Command]

@@ -35,23 +35,33 @@ final class ChildProcess: @unchecked Sendable {
     }
     input = ourInput
     pid = try Self.spawn(program, arguments, environment, theirInput, writer)
-    let thread = Thread { [condition, pid] in
-      Self.read(reader) { [weak self] line in
-        condition.lock()
-        self?.lines.append(line)
-        condition.broadcast()
-        condition.unlock()
-      }
+    // The thread does not keep the process alive: it goes on until that has ended.
+    let thread = Thread { [weak self, pid] in
+      Self.read(reader) { self?.said($0) }
       let ending = Self.wait(for: pid)
-      condition.lock()
-      self.ending = ending
-      condition.broadcast()
-      condition.unlock()
+      self?.ended(ending)
     }
     thread.start()
   }
 
-  deinit { close(input) }
+  deinit {
+    signal(SIGKILL)
+    close(input)
+  }
+
+  private func said(_ line: String) {
+    condition.withLock {
+      lines.append(line)
+      condition.broadcast()
+    }
+  }
+
+  private func ended(_ ending: Ending) {
+    condition.withLock {
+      self.ending = ending
+      condition.broadcast()
+    }
+  }
 
   /// What makes descriptors that a child must not inherit, and cannot make them so at once, does it
   /// under this lock.

@@ -181,17 +181,19 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `two mirrors of one path on one connection are one too many`() async throws {
+  @Test func `two mirrors of one path on one connection share a subscription`() async throws {
     try await withDaemon { served in
       let first = try await served.mirror(of: ["a"])
-      let second = first.mirror(of: ["a"])
-      for _ in 0..<2 {
-        // Asked again, it knows: nobody waits for what never comes.
-        await #expect(throws: ClientError.self) { try await second.reached(revision: 0) }
-      }
-      let other = first.mirror(of: ["b"])
-      try await other.send(DocumentAction.set(["b"], 7))
-      #expect(other.state?.isSame(as: 7) == true)
+      var second: Replica<Value>? = first.mirror(of: ["a"])
+      try await second?.reached(revision: 0)
+      try await first.send(DocumentAction.set(["a"], 7))
+      #expect(first.state?.isSame(as: 7) == true)
+      #expect(second?.state?.isSame(as: 7) == true)
+      #expect(try await first.report("status")["scopes"] == 1)
+      // One that goes takes nothing from the other.
+      second = nil
+      try await first.send(DocumentAction.set(["a"], 8))
+      #expect(first.state?.isSame(as: 8) == true)
     }
   }
 }

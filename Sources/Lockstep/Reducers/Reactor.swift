@@ -125,14 +125,23 @@ public enum ReactorAction<R: Reactor>: Sendable {
   case begin
 }
 
+/// A reducer that knows the state with which it begins.
+public protocol Beginning {
+  associatedtype State
+  /// The state of a daemon whose history begins.
+  var initialState: State { get }
+}
+
 /// A reactor as a reducer.
-public struct ReactorReducer<R: Reactor>: Reducer {
+public struct ReactorReducer<R: Reactor>: Reducer, Beginning {
   public typealias State = R.State
   public typealias Action = ReactorAction<R>
   public typealias Body = Never
   public let reactor: R
 
   public init(_ reactor: R) { self.reactor = reactor }
+
+  public var initialState: R.State { reactor.initialState }
 
   public func reduce(
     into state: inout R.State, action: ReactorAction<R>

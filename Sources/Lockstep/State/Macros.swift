@@ -18,6 +18,11 @@
   /// any `Synchronizable` one; the elements of collections are not optional. A change to a `let`
   /// makes the struct anew around it, without running an initializer.
   ///
+  /// Two limits of the compiler: a type alias inside the struct that names the type of a field
+  /// (`typealias ID = Int`) makes the struct unfit for other states; and an initial value that
+  /// refers to another macro's type in a file further on may need its type written out
+  /// (`var tab: Tab = Tab()`).
+  ///
   /// Refused are observers, which would run again in every mirror, lazy and weak properties,
   /// property wrappers other than `@Pulse`, and types that cannot be decoded.
   ///

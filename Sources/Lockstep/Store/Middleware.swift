@@ -6,6 +6,8 @@ public import Values
 /// The two stages are the two meanings of middleware in Redux: *before* it may change, swallow,
 /// add or reject actions; *after*, it sees the new state and may begin further work. In each
 /// stage, a store's middleware is asked in the order of its list.
+///
+/// One that has only the first stage says what its state is: `typealias State = App.State`.
 public protocol Middleware<State, Action>: Sendable {
   associatedtype State: Synchronizable
   associatedtype Action: SynchronizableAction

@@ -37,7 +37,8 @@ public final class Bindings<F: Feature>: Sendable {
     forward(values, handler)
   }
 
-  /// Post the actions that a sequence brings.
+  /// Post the actions that a sequence brings. An `AsyncStream` ends when whoever reads it is
+  /// cancelled, as the bag is at its end: make one anew at every binding.
   public func send<Actions: AsyncSequence & Sendable>(_ actions: Actions)
   where Actions.Element == F.Action, Actions.Failure == Never {
     add(

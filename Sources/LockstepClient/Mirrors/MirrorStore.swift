@@ -141,9 +141,9 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   /// Bind a view to this store: `body` is called now and after every reconnection, when the state
   /// is here, with a fresh bag in which it puts what lives as long as the connection.
   ///
-  ///     mirror.bind(to: view) { [taps = view.taps, weak view] mirror, bindings in
+  ///     mirror.bind(to: view) { [weak view] mirror, bindings in
   ///       bindings.observe(\.count) { [weak view] in view?.show($0) }  // Store to view.
-  ///       bindings.send(taps)  // View to store.
+  ///       if let taps = view?.newTaps() { bindings.send(taps) }  // View to store.
   ///     }
   ///
   /// What is in the bag ends before the next call, when the store is closed, and when `owner` is

@@ -36,7 +36,7 @@ import Testing
   @Test func `the name has that of the action inside behind it`() {
     #expect(Todos.Action.increment.name == "increment")
     #expect(Todos.Action.child(.tag("x")).name == "child.tag")
-    #expect(Todos.Action.todo(1, .toggle).name == "todo")
+    #expect(Todos.Action.todo(1, .toggle).name == "todo.toggle")
     #expect(Todos.Action.set(1).name == "set")
   }
 

@@ -1,0 +1,20 @@
+import AppShellFeature
+import Lockstep
+
+/// Traps when it is asked to, if the daemon allows that.
+struct CrashMiddleware: Middleware {
+  typealias State = AppState
+
+  let isAllowed: Bool
+  var name: String { "crash" }
+
+  func before(
+    _ action: inout AppAction, context: inout MiddlewareContext<AppAction>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    guard case .crash = action else { return .proceed }
+    guard isAllowed else {
+      throw Rejection(.refused, "this daemon was not started with --allow-crash")
+    }
+    preconditionFailure("somebody asked the daemon to crash")
+  }
+}

@@ -1,0 +1,28 @@
+public import Lockstep
+
+/// Takes the spaces from around the name of whoever logs in, and swallows the login if nothing is
+/// left: the reducer sees only names that are some.
+public struct UserNameMiddleware: Middleware {
+  public typealias State = AppState
+
+  public let name = "user name"
+
+  public init() {}
+
+  public func before(
+    _ action: inout AppAction, context: inout MiddlewareContext<AppAction>
+  ) throws(Rejection) -> MiddlewareVerdict {
+    guard case .loginAction(.login(let user)) = action else { return .proceed }
+    let trimmed = user.trimmingSpaces
+    if trimmed.isEmpty { return .swallow }
+    action = .loginAction(.login(trimmed))
+    return .proceed
+  }
+}
+
+extension String {
+  fileprivate var trimmingSpaces: String {
+    let start = drop(while: \.isWhitespace)
+    return String(start.reversed().drop(while: \.isWhitespace).reversed())
+  }
+}

@@ -1,0 +1,20 @@
+import CarsFeature
+import Synchronization
+
+extension CarProvider {
+  /// A provider that throws a few times, and then gives what this one gives.
+  func failing(_ times: Int) -> CarProvider {
+    let failuresLeft = Mutex(times)
+    return CarProvider { [cars] in
+      let fails = failuresLeft.withLock { left in
+        defer { left -= 1 }
+        return left > 0
+      }
+      if fails { throw NoCars() }
+      return try await cars()
+    }
+  }
+}
+
+/// The provider has none to give.
+struct NoCars: Error {}

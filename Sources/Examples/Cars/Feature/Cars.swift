@@ -1,0 +1,70 @@
+public import Lockstep
+
+/// A list of cars that can be loaded anew, as in ReactorKit: an action becomes mutations, and each
+/// mutation a state.
+public struct Cars: Reactor {
+  @ObservableState public struct State: Equatable, Sendable {
+    public var loading = false
+    public var carList: [CarModel] = []
+
+    public init(loading: Bool = false, carList: [CarModel] = []) {
+      self.loading = loading
+      self.carList = carList
+    }
+  }
+
+  @Action public enum Action: Equatable, Sendable {
+    case reloadCarList
+  }
+
+  /// What happens to the state. Nobody outside of the daemon sees one.
+  public enum Mutation: Equatable, Sendable {
+    case setLoading(loading: Bool)
+    case requestCarList(carList: [CarModel])
+  }
+
+  public let initialState = State()
+  private let delay: Duration
+
+  @Dependency(\.carProvider) private var carProvider
+  @Dependency(\.clock) private var clock
+  @Dependency(\.random) private var random
+
+  /// Cars whose list takes a while to come.
+  public init(delay: Duration = .seconds(2)) { self.delay = delay }
+
+  public func mutate(action: Action, state: State) -> Mutations<Mutation> {
+    switch action {
+    case .reloadCarList:
+      .concat(
+        .just(.setLoading(loading: true)), requestCarList(), .just(.setLoading(loading: false)))
+    }
+  }
+
+  public func reduce(state: State, mutation: Mutation) -> State {
+    var newState = state
+    switch mutation {
+    case .setLoading(let loading): newState.loading = loading
+    case .requestCarList(let carList): newState.carList = carList
+    }
+    return newState
+  }
+
+  private func requestCarList() -> Mutations<Mutation> {
+    Mutations { send in
+      try await clock.pause(for: delay)
+      let cars = try await carProvider.cars()
+      await send(.requestCarList(carList: random { cars.shuffled(using: &$0) }))
+    }
+  }
+}
+
+@ObservableState public struct CarModel: Equatable, Sendable {
+  public var brand: String
+  public var name: String
+
+  public init(brand: String, name: String) {
+    self.brand = brand
+    self.name = name
+  }
+}

@@ -1,0 +1,123 @@
+public import Lockstep
+
+/// Follows a web socket for as long as the app is in the foreground.
+public struct Feed: Reducer {
+  @ObservableState
+  public struct State: Equatable, Sendable {
+    public var scenePhase = ScenePhase.background
+    public var connection = Connection.disconnected
+    /// The latest messages, newest last.
+    public var messages: SyncArray<String> = []
+    /// How often in a row no message came from a connection.
+    public var failures = 0
+
+    public init() {}
+  }
+
+  @ObservableState
+  public enum ScenePhase: Equatable, Sendable {
+    case background, active
+  }
+
+  @ObservableState
+  public enum Connection: Equatable, Sendable {
+    case disconnected, connecting, connected
+    /// It was lost for this reason, and is made again soon.
+    case waiting(String)
+  }
+
+  @Action
+  public enum Action: Equatable, Sendable {
+    case scenePhaseEvent(ScenePhase)
+    case connectWebSocket
+    case webSocketConnected
+    case updateWebSocket(String)
+    case webSocketClosed(String)
+    case disconnectWebSocket
+    /// Follow the web socket until the client that asks for it is gone.
+    case watchWhileConnected
+  }
+
+  /// How many messages are kept.
+  static let messageLimit = 100
+
+  private enum CancelID { case webSocket }
+
+  @Dependency(\.webSocket) private var webSocket
+  @Dependency(\.clock) private var clock
+
+  public init() {}
+
+  public func reduce(into state: inout State, action: Action) -> Effect<Action> {
+    switch action {
+    case .scenePhaseEvent(.active):
+      state.scenePhase = .active
+      return state.connection == .disconnected ? .send(.connectWebSocket) : .none
+
+    case .scenePhaseEvent(.background):
+      state.scenePhase = .background
+      state.connection = .disconnected
+      return .cancel(id: CancelID.webSocket)
+
+    case .connectWebSocket:
+      state.connection = .connecting
+      return follow()
+
+    case .webSocketConnected:
+      state.connection = .connected
+      return .none
+
+    case .updateWebSocket(let message):
+      state.failures = 0
+      state.messages.append(message)
+      if state.messages.count > Self.messageLimit { state.messages.removeFirst() }
+      return .none
+
+    case .webSocketClosed(let reason):
+      state.connection = .waiting(reason)
+      state.failures += 1
+      return connectAgain(afterFailures: state.failures)
+
+    case .disconnectWebSocket:
+      state.connection = .disconnected
+      return .cancel(id: CancelID.webSocket)
+
+    case .watchWhileConnected:
+      return watch()
+    }
+  }
+
+  /// Connect, and bring every message until the remote closes.
+  private func follow() -> Effect<Action> {
+    .run(name: "web socket") { [webSocket] send in
+      let messages = try await webSocket.connect()
+      await send(.webSocketConnected)
+      for try await message in messages { await send(.updateWebSocket(message)) }
+      await send(.webSocketClosed("the remote has closed"))
+    } catch: { error, send in
+      await send(.webSocketClosed("\(error)"))
+    }
+    .cancellable(id: CancelID.webSocket, cancelInFlight: true)
+  }
+
+  /// Wait a quarter of a second, then twice as long each time, but never more than 5 s.
+  private func connectAgain(afterFailures failures: Int) -> Effect<Action> {
+    let wait = min(.milliseconds(250) * (1 << min(failures - 1, 5)), Duration.seconds(5))
+    return .run(name: "reconnect") { [clock] send in
+      try await clock.pause(for: wait)
+      await send(.connectWebSocket)
+    }
+    .cancellable(id: CancelID.webSocket, cancelInFlight: true)
+  }
+
+  /// Bring every message until the remote closes, or cannot be reached, or the client is gone.
+  private func watch() -> Effect<Action> {
+    .run(name: "watch") { [webSocket] send in
+      for try await message in try await webSocket.connect() {
+        await send(.updateWebSocket(message))
+      }
+    } catch: { _, _ in
+    }
+    .ownedByClient.accepted
+  }
+}

@@ -1,0 +1,43 @@
+public import Lockstep
+
+/// Everything that the app shows and works with, as one value.
+@ObservableState
+public struct AppState: Equatable, Sendable {
+  public var count = 0
+  public var favoritePrimes: [Int] = []
+  public var activityFeed: [Activity] = []
+  public var loggedInUser: User?
+
+  public init() {}
+}
+
+/// Something that was done, and when.
+@ObservableState
+public struct Activity: Equatable, Sendable {
+  public var timestamp: Timestamp
+  public var type: ActivityType
+
+  public init(timestamp: Timestamp, type: ActivityType) {
+    self.timestamp = timestamp
+    self.type = type
+  }
+}
+
+@ObservableState
+public enum ActivityType: Equatable, Sendable {
+  case addedFavoritePrime(Int)
+  case removedFavoritePrime(Int)
+}
+
+@ObservableState
+public struct User: Equatable, Identifiable, Sendable {
+  public let id: Int
+  public var name: String
+  public var bio: String
+
+  public init(id: Int, name: String, bio: String) {
+    self.id = id
+    self.name = name
+    self.bio = bio
+  }
+}

@@ -1,0 +1,12 @@
+import Lockstep
+
+/// Knows a number, and nothing of the app around it.
+struct Counter: Reducer {
+  func reduce(into count: inout Int, action: CounterAction) -> Effect<CounterAction> {
+    switch action {
+    case .decrTapped: count -= 1
+    case .incrTapped: count += 1
+    }
+    return .none
+  }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import Glibc
+import Lockstep
+import LockstepClient
+import TodosFeature
+
+struct List: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Show the todos, a line each.")
+  @OptionGroup var daemon: Connection
+
+  func run() async throws {
+    try await daemon.with { todos in
+      for line in todos.state.lines { print(line) }
+    }
+  }
+}
+
+struct Watch: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show the todos in one line, and each change of them, until interrupted.")
+  @OptionGroup var daemon: Connection
+
+  func run() async throws {
+    try await daemon.with { todos in
+      for await state in todos.changes {
+        print(state.summary)
+        // A pipe should have the line at once, too.
+        fflush(nil)
+      }
+    }
+  }
+}
+
+struct Load: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Load the first page from the backend.")
+  @OptionGroup var daemon: Connection
+
+  func run() async throws {
+    try await daemon.with { todos in
+      try await todos.send(.loadTodos)
+      try await todos.showWhenLoaded()
+    }
+  }
+}
+
+struct More: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Load the next page.")
+  @OptionGroup var daemon: Connection
+
+  func run() async throws {
+    try await daemon.with { todos in
+      guard todos.hasMore else { throw Failure("there are no more") }
+      try await todos.send(.loadNextPage)
+      try await todos.showWhenLoaded()
+    }
+  }
+}
+
+extension MirrorStore<Todos> {
+  fileprivate func showWhenLoaded() async throws {
+    for await isLoading in observe(\.isLoading) where !isLoading { break }
+    if let error = self.error { throw Failure("\(error)") }
+    for line in state.lines { print(line) }
+  }
+}
+
+extension Todos.State {
+  /// What is to be done, by number, and then what is not saved.
+  fileprivate var lines: [String] {
+    todos.values.sorted { $0.id < $1.id }.map(line) + drafts.values.map(\.line).sorted()
+  }
+
+  private func line(_ todo: Todo) -> String { todo.line + (todo.id == selection ? " *" : "") }
+
+  fileprivate var summary: String {
+    let list = lines.isEmpty ? "nothing to do" : lines.joined(separator: ", ")
+    if let error { return "\(list) (\(error))" }
+    return list + (isLoading ? " (loading)" : hasMore ? " (and more)" : "")
+  }
+}
+
+extension Todo {
+  var line: String { "\(id) [\(isCompleted ? "x" : " ")] \(title)" }
+}
+
+extension Draft {
+  fileprivate var line: String {
+    "- [ ] \(title) (\(failure.map { "not saved: \($0)" } ?? "saving"))"
+  }
+}

@@ -1,0 +1,6 @@
+import CommandLineTool
+
+@main
+enum Main {
+  static func main() async { await LockstepProgram.main() }
+}

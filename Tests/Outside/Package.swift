@@ -1,0 +1,18 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A user's package: Scripts/test-outside copies it elsewhere and says where Lockstep is.
+let package = Package(
+  name: "todos",
+  dependencies: [.package(name: "lockstep", path: "LOCKSTEP")],
+  targets: [
+    .target(
+      name: "TodosFeature", dependencies: [.product(name: "Lockstep", package: "lockstep")]),
+    .executableTarget(
+      name: "todosd",
+      dependencies: ["TodosFeature", .product(name: "LockstepServer", package: "lockstep")]),
+    .executableTarget(
+      name: "todos",
+      dependencies: ["TodosFeature", .product(name: "LockstepClient", package: "lockstep")]),
+  ]
+)

@@ -1,0 +1,156 @@
+import CarsFeature
+import Foundation
+import LockstepClient
+import Testing
+import Wire
+
+/// `carsd`, its client, and the stock command line.
+@Suite("Cars", .enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct CarsProcessTests {
+  private static let cars = ["BMW 520d", "HYUNDAE AVANTE", "KIA K5", "Mercedes-Benz E-class"]
+
+  /// The cars in a line of the client, in alphabetical order.
+  private func names(in line: String) -> [String] {
+    guard let colon = line.firstIndex(of: ":") else { return [] }
+    return line[colon...].dropFirst(2).split(separator: ", ").map(String.init).sorted()
+  }
+
+  @Test("RKT-13, RKT-16: the first state, then exactly three, two seconds behind the first")
+  func states() async throws {
+    try await withExample("carsd") { served in
+      let watch = try served.start("cars", "watch")
+      defer { watch.signal(SIGKILL) }
+      try await watch.line("ready: no cars")
+      #expect(try await served.run("cars", "reload").status == .exit(0))
+      try await watch.line("loading: no cars")
+      let loaded = try await watch.line("loading: ")
+      #expect(names(in: loaded) == Self.cars)
+      let ready = try await watch.line("ready: ")
+      #expect(names(in: ready) == Self.cars)
+      #expect(watch.output.count == 4)
+
+      // Measured on the daemon's clock, in whole milliseconds.
+      let mutations = try await served.log().filter { $0["parent"] != nil }
+      let times = try mutations.map { try time($0) }
+      #expect(times.count == 3)
+      #expect(times[1] - times[0] > 1.998)
+      #expect(times[1] - times[0] < 20)
+      #expect(mutations.map { $0["revision"] as? Int } == [1, 2, 3])
+    }
+  }
+
+  private func time(_ record: [String: any Sendable]) throws -> TimeInterval {
+    let text = try #require(record["time"] as? String)
+    let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+    return try style.parse(text).timeIntervalSince1970
+  }
+
+  @Test("RKT-08: two reloads run side by side")
+  func interleaving() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "300"]
+    } _: { served in
+      let mirror = try await MirrorStore<Cars>.connect(.init(socket: served.socket))
+      async let first = mirror.send(.reloadCarList)
+      async let second = mirror.send(.reloadCarList)
+      #expect(try await [first.outcome, second.outcome] == [.accepted, .accepted])
+      try await eventually("both are done") { try await served.log().count == 8 }
+      let parents = try await served.log().compactMap { $0["parent"] as? Int }
+      let order = parents.map { $0 == parents[0] ? "a" : "b" }
+      #expect(order.filter { $0 == "a" }.count == 3)
+      let beginOfSecond = try #require(order.firstIndex(of: "b"))
+      let endOfFirst = try #require(order.lastIndex(of: "a"))
+      #expect(beginOfSecond < endOfFirst)
+      await mirror.finish()
+    }
+  }
+
+  @Test("RKT-07: no byte on the socket names a mutation")
+  func hiddenMutation() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1"]
+    } _: { served in
+      let proxy = try RecordingProxy(at: served.folder + "/proxy", to: served.socket)
+      defer { proxy.close() }
+      let other = ServedExample(folder: served.folder, socket: proxy.path, daemon: served.daemon)
+      let watch = try other.start("cars", "watch")
+      defer { watch.signal(SIGKILL) }
+      try await watch.line("ready: no cars")
+      #expect(try await other.lockstep("send", "reloadCarList").status == .exit(0))
+      try await watch.line("ready: ")
+      #expect(try await other.lockstep("schema").status == .exit(0))
+      #expect(try await other.lockstep("log").lines.count == 4)
+      for seen in ["reloadCarList", "BMW", "AVANTE"] { #expect(proxy.saw(seen)) }
+      for hidden in ["Mutation", "requestCarList", "setLoading"] { #expect(!proxy.saw(hidden)) }
+    }
+  }
+
+  @Test("RKT-08: an action is acknowledged at once, whatever its mutations take")
+  func accepted() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "3600000"]
+    } _: { served in
+      let mirror = try await MirrorStore<Cars>.connect(.init(socket: served.socket))
+      #expect(try await mirror.send(.reloadCarList).outcome == .accepted)
+      try await eventually("it is loading") { mirror.loading }
+      #expect(mirror.carList.isEmpty)
+      #expect(try await served.effects() == ["reloadCarList"])
+      await mirror.finish()
+    }
+  }
+
+  @Test("RKT-08: a provider that fails is reported, and the next reload works")
+  func failing() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1", "--failures", "1"]
+    } _: { served in
+      let watch = try served.start("cars", "watch")
+      defer { watch.signal(SIGKILL) }
+      #expect(try await served.run("cars", "reload").status == .exit(0))
+      try await served.daemon.line(with: "NoCars")
+      #expect(try await served.run("cars", "reload").status == .exit(0))
+      let loaded = try await watch.line(with: "BMW")
+      #expect(names(in: loaded) == Self.cars)
+      try await watch.line("ready: ")
+    }
+  }
+
+  @Test("RKT-17: a row is shown, and a row that is not there is nothing")
+  func show() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1"]
+    } _: { served in
+      let empty = try await served.run("cars", "show", "0")
+      #expect(empty.status == .exit(0) && empty.lines.isEmpty)
+      let watch = try served.start("cars", "watch")
+      defer { watch.signal(SIGKILL) }
+      try await watch.line("ready: no cars")
+      #expect(try await served.run("cars", "reload").status == .exit(0))
+      try await watch.line("ready: ")
+      var shown: [String] = []
+      for row in 0..<4 { shown += try await served.run("cars", "show", "\(row)").lines }
+      #expect(shown.sorted() == Self.cars)
+      for row in ["4", "1000000"] {
+        let outside = try await served.run("cars", "show", row)
+        #expect(outside.status == .exit(0) && outside.lines.isEmpty)
+      }
+    }
+  }
+
+  @Test("RKT-14, RKT-15, RKT-16: a view is bound by itself, sends what is pulled, shows rows")
+  func view() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1"]
+    } _: { served in
+      let view = try served.start("cars", "view")
+      defer { view.signal(SIGKILL) }
+      // It is not loading in the first state either.
+      try await view.line("-- press return to load anew --")
+      view.write("")
+      try await eventually("all rows are shown") {
+        Self.cars.allSatisfy { car in view.output.contains { $0.hasSuffix(car) } }
+      }
+      #expect(try await served.log().first?["action"] as? String == "reloadCarList")
+    }
+  }
+}
