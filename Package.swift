@@ -243,7 +243,7 @@ let package = Package(
     .testTarget(
       name: "ExamplesTests",
       dependencies: examples.map { .target(name: "\($0)Feature") }
-        + issueReporting + ["LockstepTesting", "Lockstep", "Values", "CBOR"],
+        + issueReporting + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(

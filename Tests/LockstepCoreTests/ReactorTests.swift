@@ -76,7 +76,7 @@ struct ReactorTests {
     TestStore(initialState: CarList().initialState) { CarList().reducer }
   }
 
-  @Test("RKT-06..RKT-13: a reload shows loading, then the cars, then that it has loaded")
+  @Test("RKT-06..RKT-13, RKT-21: a reload shows loading, then the cars, then that it has loaded")
   func reload() async {
     let store = makeStore()
     await store.send(.action(.reloadCarList))
