@@ -115,7 +115,7 @@ let package = Package(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
+        "EventLoop", "Sessions", "Documents", "Wire", "Lockstep", "Values", "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),

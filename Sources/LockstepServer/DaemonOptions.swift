@@ -44,6 +44,13 @@ public struct DaemonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
+      "Serve the state of a JSON file, and record actions instead of doing them.",
+      discussion: "To test clients alone: `lockstep log` shows what they sent.",
+      valueName: "file"))
+  public var stub: String?
+
+  @Option(
+    help: ArgumentHelp(
       "Reject what a user sends beyond so many actions a second.", valueName: "actions"))
   public var rateLimit: Int?
 

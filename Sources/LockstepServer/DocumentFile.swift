@@ -1,14 +1,15 @@
+import CBOR
 import Documents
 import Glibc
-import Values
+package import Values
 
-/// A JSON file that a document begins with.
-enum DocumentFile {
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
+/// A JSON file that a state begins with.
+package enum DocumentFile {
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
   }
 
-  static func read(_ path: String) throws -> Value {
+  package static func read(_ path: String) throws -> Value {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(path) }
     defer { close(descriptor) }
@@ -30,5 +31,22 @@ enum DocumentFile {
 
   private static func failure(_ path: String) -> Failure {
     Failure(description: "cannot read \(path): \(String(cString: strerror(errno)))")
+  }
+
+  /// The state that a JSON file describes, by the names of the schema's fields and cases.
+  package static func read<State: Synchronizable>(
+    _ path: String, as type: State.Type
+  ) throws -> State {
+    let schema = Schema(state: State.self) { State.schemaKind(in: &$0) }
+    let value = try read(path)
+    do {
+      // The form of actions is that of any value of a schema.
+      let bytes = try ActionJSON.payload(of: value, schema: schema)
+      return try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+        try State(from: &decoder, seed: .unseeded)
+      }
+    } catch {
+      throw Failure(description: "\(path): \(error)")
+    }
   }
 }

@@ -127,23 +127,35 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
 
   private func serve(_ logger: Logger) throws {
     Signals.ignoreBrokenPipe()
-    let path = options.socketPath
     var dependencies = DependencyValues.live
     daemon.prepare(&dependencies)
-    let loop = try Loop()
-    let shell = try withDependencies({ $0 = dependencies }) {
-      let metrics = MetricsRegistry.shared
-      return Daemon(
-        try daemon.initialState, reducer: daemon.feature,
-        middleware: standardMiddleware(logger, metrics) + daemon.middleware,
-        dependencies: dependencies, limits: options.limits,
-        about: [
-          ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
-          ("socket", .text(path)),
-        ],
-        reports: options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:],
-        logger: logger, on: loop)
+    try withDependencies({ $0 = dependencies }) {
+      if let stub = options.stub {
+        let state = try DocumentFile.read(stub, as: D.Feature.State.self)
+        try serve(state, StubReducer<D.Feature>(), daemon.middleware, dependencies, logger)
+      } else {
+        try serve(
+          try daemon.initialState, daemon.feature, daemon.middleware, dependencies, logger)
+      }
     }
+  }
+
+  private func serve<R: Reducer<D.Feature.State, D.Feature.Action>>(
+    _ state: R.State, _ reducer: R, _ middleware: [AnyMiddleware],
+    _ dependencies: DependencyValues, _ logger: Logger
+  ) throws {
+    let path = options.socketPath
+    let loop = try Loop()
+    let metrics = MetricsRegistry.shared
+    let shell = Daemon(
+      state, reducer: reducer, middleware: standardMiddleware(logger, metrics) + middleware,
+      dependencies: dependencies, limits: options.limits,
+      about: [
+        ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
+        ("socket", .text(path)),
+      ],
+      reports: options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:],
+      logger: logger, on: loop)
     // Before anybody can know that we serve: who does may stop us.
     let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { _ in shell.stop() }
     try shell.serve(at: path, mode: options.mode.bits)

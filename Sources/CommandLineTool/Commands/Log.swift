@@ -35,8 +35,8 @@ struct Log: AsyncParsableCommand {
       try writer.show(limit == 0 ? [] : records)
       guard follow else { return }
       StandardOutput.endWithReader()
-      // Without a record to go on from, the daemon goes on from now.
-      let since = records.last.map { ["\($0.sequence)"] } ?? []
+      // Where there was nothing, everything is new; who wants nothing of the past begins now.
+      let since = records.last.map { ["\($0.sequence)"] } ?? (limit > 0 ? ["0"] : [])
       try await client.reports("log.follow", since) { report in
         try writer.show(LogRecord.records(of: report))
       }

@@ -5,6 +5,7 @@ import Synchronization
 final class RecordingProxy: Sendable {
   private struct State: Sendable {
     var bytes: [UInt8] = []
+    var fromClients: [UInt8] = []
     var isClosed = false
   }
 
@@ -33,6 +34,9 @@ final class RecordingProxy: Sendable {
   func saw(_ text: String) -> Bool {
     state.withLock { Data($0.bytes).range(of: Data(text.utf8)) != nil }
   }
+
+  /// What the clients sent, in the order in which it came.
+  var fromClients: [UInt8] { state.withLock { $0.fromClients } }
 
   func close() {
     state.withLock { $0.isClosed = true }
@@ -64,17 +68,20 @@ final class RecordingProxy: Sendable {
     while true {
       _ = poll(&ends, 2, -1)
       for (index, other) in [daemon, client].enumerated() where ends[index].revents != 0 {
-        guard forward(ends[index].fd, other) else { return }
+        guard forward(ends[index].fd, other, isFromClient: index == 0) else { return }
       }
     }
   }
 
   /// Carry some bytes over. Returns false at the end of either.
-  private func forward(_ source: Int32, _ target: Int32) -> Bool {
+  private func forward(_ source: Int32, _ target: Int32, isFromClient: Bool) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 1 << 14)
     let count = recv(source, &buffer, buffer.count, 0)
     guard count > 0 else { return false }
-    state.withLock { $0.bytes += buffer[..<count] }
+    state.withLock { state in
+      state.bytes += buffer[..<count]
+      if isFromClient { state.fromClients += buffer[..<count] }
+    }
     var sent = 0
     while sent < count {
       let more = buffer[sent..<count].withUnsafeBytes {

@@ -55,6 +55,23 @@ struct WholeArchitectureTests {
     }
   }
 
+  @Test("EFF-04: sending an action is one frame with the action, and nothing else")
+  func oneFrame() async throws {
+    try await withExample("counterd") { served in
+      let proxy = try RecordingProxy(at: served.folder + "/proxy", to: served.socket)
+      defer { proxy.close() }
+      let mirror = try await MirrorStore<Counter>.connect(.init(socket: proxy.path))
+      let before = proxy.fromClients.count
+      try await mirror.send(.decrement)
+      let payload: [UInt8] = [1]
+      let frame = Frame.encode {
+        ClientMessage.action(number: 1, .applied, payload: payload).encode(into: &$0)
+      }
+      #expect(Array(proxy.fromClients[before...]) == frame)
+      await mirror.finish()
+    }
+  }
+
   @Test("RED-18: every example has its folder, with a transcript, and a script that runs it")
   func examples() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent()

@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+/// What every daemon that is built with `LockstepServer` can be told to do, on the counter's.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct DaemonOptionsTests {
+  @Test("RKT-20: a stub shows the state that it is given, and records actions without doing them")
+  func stub() async throws {
+    let state = #"{"count": 7, "isLoading": false}"#
+    try await withExample("counterd") { folder in
+      let path = folder + "/state.json"
+      try Data(state.utf8).write(to: URL(fileURLWithPath: path))
+      return ["--stub", path]
+    } _: { served in
+      #expect(try await served.run("counter", "increment").lines == ["7"])
+      #expect(try await served.lockstep("send", "decrement").status == .exit(0))
+      let log = try await served.log()
+      #expect(log.map { $0["action"] as? String } == ["increment", "decrement"])
+      #expect(log.allSatisfy { $0["outcome"] as? String == "unchanged" })
+    }
+  }
+
+  @Test func `a stub of a state that does not fit says where`() async throws {
+    try await withFolder { folder in
+      let path = folder + "/state.json"
+      try Data(#"{"count": "seven", "isLoading": false}"#.utf8)
+        .write(to: URL(fileURLWithPath: path))
+      let daemon = try ChildProcess(
+        Binaries.example("counterd"), ["--socket", folder + "/socket", "--stub", path])
+      #expect(try await daemon.end() == .exit(1))
+      let said = daemon.output.joined(separator: " ")
+      #expect(said.contains("count: expected an integer"), "\(said)")
+    }
+  }
+
+  @Test("RKT-19: a daemon may serve a part of its feature, and rejects the rest by name")
+  func part() async throws {
+    try await withExample("primetimed", arguments: { _ in ["--feature", "counter"] }) { served in
+      #expect(try await served.lockstep("send", "counter.incrTapped").status == .exit(0))
+      let refused = try await served.lockstep("send", "primeModal.saveFavoritePrimeTapped")
+      #expect(refused.status != .exit(0))
+      #expect(refused.lines.joined().contains("serves only counter"), "\(refused.lines)")
+    }
+  }
+
+  @Test func `a user who sends more actions than the rate allows is told so, and no other`()
+    async throws
+  {
+    try await withExample("counterd", arguments: { _ in ["--rate-limit", "3"] }) { served in
+      var refused = 0
+      for _ in 0..<8 where try await served.lockstep("send", "increment").status != .exit(0) {
+        refused += 1
+      }
+      let log = try await served.log()
+      let outcomes = log.compactMap { $0["outcome"] as? String }
+      #expect(outcomes.count { $0.contains("more than 3 actions a second") } == refused)
+      #expect(outcomes.count { $0 == "changed" } == 8 - refused)
+      #expect(outcomes.prefix(3) == ["changed", "changed", "changed"])
+    }
+  }
+
+  @Test func `metrics count actions by name and outcome, as OpenMetrics`() async throws {
+    try await withExample("counterd", arguments: { _ in ["--metrics"] }) { served in
+      for _ in 0..<3 { _ = try await served.lockstep("send", "increment") }
+      let lines = try await served.lockstep("metrics").lines
+      #expect(lines.contains(#"lockstep_actions_total{action="increment",outcome="changed"} 3"#))
+      #expect(lines.contains("# TYPE lockstep_actions counter"))
+      #expect(lines.contains("lockstep_revisions_total 3"))
+      #expect(lines.last == "# EOF")
+    }
+  }
+
+  @Test func `the log is followed from its first action on`() async throws {
+    try await withExample("counterd") { served in
+      let log = try ChildProcess(
+        (Binaries.folder ?? ".") + "/lockstep", ["--socket", served.socket, "log", "--follow"])
+      defer { log.signal(SIGKILL) }
+      for action in ["increment", "decrement"] {
+        _ = try await served.lockstep("send", action)
+        let line = try await log.line(with: #""action":"\#(action)""#)
+        #expect(line.contains(#""outcome":"changed""#), "\(line)")
+      }
+    }
+  }
+
+  @Test func `actions are logged with their cause when asked for`() async throws {
+    try await withExample("counterd", arguments: { _ in ["--log-actions"] }) { served in
+      _ = try await served.lockstep("send", "increment")
+      let line = try await served.daemon.line(with: "action increment")
+      #expect(line.contains("outcome=changed"))
+      #expect(line.contains("sequence=1"))
+      #expect(line.contains("origin=\"client"))
+    }
+  }
+}
