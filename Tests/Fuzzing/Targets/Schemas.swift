@@ -1,5 +1,6 @@
 import CBOR
 import Documents
+import Lockstep
 import Values
 
 /// A schema that is understood reads as the same when it is written.
