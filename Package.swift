@@ -109,6 +109,13 @@ let package = Package(
       name: "Sessions", dependencies: ["Wire", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
 
+    // The only code that calls SQLite.
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(
+      name: "Journal",
+      dependencies: ["CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
+      swiftSettings: settings),
+
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
     .target(name: "EventLoop", dependencies: ["CLibuv"], swiftSettings: settings),
@@ -233,6 +240,10 @@ let package = Package(
       dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
+    .testTarget(
+      name: "JournalTests",
+      dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
+      swiftSettings: settings),
     .testTarget(
       name: "LockstepClientTests",
       dependencies: [

@@ -1,0 +1,55 @@
+import Lockstep
+public import Values
+public import Wire
+
+/// What a server goes on from: a state that was kept, and what must be known with it.
+public struct Restoration<State: Synchronizable>: Sendable {
+  public var state: State
+  public var epoch: UInt64
+  public var seed: HashSeed
+  /// The number of the new run.
+  public var run: UInt64
+  /// The runs of the epoch, this one included, rising.
+  public var runs: [JournalRun]
+  public var revision: UInt64
+  /// The revision of the newest change that is kept.
+  public var base: UInt64
+  public var sequence: UInt64
+  public var sessions: [JournalSession]
+  public var sessionCount: UInt64
+  /// Changes up to `base`, oldest first, and the revision on which the first is based: for clients
+  /// that come back with an older state.
+  public var changes: [(revision: UInt64, patch: [UInt8])] = []
+  public var changesFrom: UInt64
+  /// Actions that have ended the process more often than chance explains: they are rejected.
+  public var poisoned: Set<SessionAction> = []
+
+  public init(
+    state: State, epoch: UInt64, seed: HashSeed, run: UInt64, runs: [JournalRun],
+    revision: UInt64, base: UInt64, sequence: UInt64, sessions: [JournalSession] = [],
+    sessionCount: UInt64 = 0
+  ) {
+    self.state = state
+    self.epoch = epoch
+    self.seed = seed
+    self.run = run
+    self.runs = runs
+    self.revision = revision
+    self.base = base
+    self.sequence = sequence
+    self.sessions = sessions
+    self.sessionCount = sessionCount
+    changesFrom = base
+  }
+}
+
+/// A client's action, as its session numbers it.
+public struct SessionAction: Hashable, Sendable {
+  public var session: SessionToken
+  public var number: UInt64
+
+  public init(session: SessionToken, number: UInt64) {
+    self.session = session
+    self.number = number
+  }
+}
