@@ -119,6 +119,9 @@ let package = Package(
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
     .target(name: "EventLoop", dependencies: ["CLibuv"], swiftSettings: settings),
+    // What a service manager and a service tell each other: Glibc, and nothing of ours.
+    .systemLibrary(name: "CLinux"),
+    .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: settings),
     .target(
       name: "LockstepServer",
       dependencies: [
@@ -240,6 +243,7 @@ let package = Package(
       dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
+    .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: settings),
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],

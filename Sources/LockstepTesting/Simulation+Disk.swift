@@ -1,0 +1,104 @@
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// What the daemon keeps, and what a start makes of it.
+extension Simulation {
+  /// Start the daemon's process from what the disk has.
+  mutating func restart() throws(SimulationFailure) {
+    guard let contents = disk.contents else { throw failure("nothing was ever kept") }
+    count("restarts from the disk")
+    let kept: Restoration<R.State>
+    do throws(RecoveryError) {
+      kept = try recover(contents)
+    } catch {
+      throw failure("what was kept is no state: \(error)")
+    }
+    ledger.lose(after: contents.order)
+    let former = ledger.newest
+    guard let before = former.state(at: kept.revision), before.isSame(as: kept.state) else {
+      throw failure("the state of revision \(kept.revision) that was kept is not what it was")
+    }
+    disk.begin(JournalRun(run: kept.run, base: kept.revision))
+    let isGated = isDriven || !feature.middleware.isEmpty
+    var server = Server(
+      restoring: kept,
+      reducer: Witness(base: feature.reducer, log: log, isGated: isGated), limits: plan.limits,
+      middleware: isGated ? middleware : [], dependencies: dependencies,
+      durability: plan.durability, at: now)
+    server.plant(plan.faults)
+    ledger.begin(
+      .init(epoch: kept.epoch, run: kept.run), server.state, seed: kept.seed,
+      at: server.revision, goesOn: true)
+    daemon = server
+    try tell(.started(hasCrashed ? .crashed : .restarted))
+  }
+
+  private func recover(
+    _ contents: SimulatedDisk.Contents
+  ) throws(RecoveryError) -> Restoration<R.State> {
+    let schema = Witness<R>.schema
+    var recovery = try Recovery<R.State>(
+      from: contents.snapshot, contents.bytes, schema: schema, current: schema,
+      seed: contents.seed, sessions: Array(contents.sessions.values), limits: plan.limits)
+    for batch in contents.batches {
+      for row in batch.rows where row.sequence > contents.snapshot.sequence {
+        if let range = row.change?.patch {
+          let bytes = Array(batch.bytes[range])
+          try bytes.withSpanOfBytes { (patch) throws(RecoveryError) in
+            try recovery.apply(row, patch: patch)
+          }
+        } else {
+          try recovery.apply(row, patch: nil)
+        }
+      }
+      if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
+    }
+    return recovery.restoration(
+      epoch: contents.epoch, runs: contents.runs, revision: contents.ended)
+  }
+
+  /// The disk does something, or fails to, and the daemon hears of some of it.
+  mutating func deliverNews() throws(SimulationFailure) {
+    guard plan.durability != .none, daemon != nil else { return }
+    let isLucky = isKind || Int.random(in: 0..<1000, using: &diskRandom) >= plan.diskFaults
+    if disk.isBroken, !isLucky {
+      disk.refuse()
+    } else if !isLucky {
+      count("disk failures")
+      disk.fail(after: Int.random(in: 0...disk.queue.count, using: &diskRandom))
+    } else if isKind || Int.random(in: 0..<1000, using: &diskRandom) >= plan.diskDelay {
+      disk.work(isKind ? disk.queue.count : Int.random(in: 0...disk.queue.count, using: &diskRandom))
+    }
+    while !disk.news.isEmpty, isKind || Int.random(in: 0..<4, using: &diskRandom) > 0 {
+      served = nil
+      try deliver(.journal(disk.news.removeFirst()))
+    }
+  }
+
+  /// An effect begins once what led to it is kept.
+  func checkKept(_ effect: RunningEffect) throws(SimulationFailure) {
+    guard plan.durability == .sync, !disk.isBroken else { return }
+    for case .batch(let batch, _) in disk.queue
+    where batch.rows.contains(where: { $0.sequence == effect.sequence }) {
+      throw failure("the effect \"\(effect.name)\" began before its action was kept")
+    }
+  }
+}
+
+extension [UInt8] {
+  /// As `withUnsafeBytes`, with a typed error.
+  func withSpanOfBytes<E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> Void
+  ) throws(E) {
+    let result: Result<Void, E> = withUnsafeBytes { bytes in
+      do throws(E) {
+        return .success(try body(bytes))
+      } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+  }
+}

@@ -1,0 +1,238 @@
+import CBOR
+import Lockstep
+public import Values
+import Wire
+
+/// Why a state cannot be made of what was kept.
+public struct RecoveryError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The last revision that is known to be right.
+  public var lastGood: UInt64
+  /// What is wrong with what follows.
+  public var description: String
+
+  public init(lastGood: UInt64, _ description: String) {
+    self.lastGood = lastGood
+    self.description = description
+  }
+}
+
+/// Makes a state of a kept snapshot and the changes behind it, and checks it against every digest
+/// on the way.
+///
+///     var recovery = try Recovery(from: snapshot, bytes, …)
+///     for row in rows { try recovery.apply(row, …) }
+///     let server = Server(restoring: recovery.restoration(run: …), …)
+public struct Recovery<State: Synchronizable>: Sendable {
+  private struct Session: Sendable {
+    var session: JournalSession
+    var outcomes: Outcomes
+  }
+
+  public private(set) var state: State
+  public private(set) var revision: UInt64
+  /// The revision of the newest change.
+  public private(set) var base: UInt64
+  private var sequence: UInt64
+  private var sessionCount: UInt64
+  private var sessions: [SessionToken: Session] = [:]
+  private var changes: [(revision: UInt64, patch: [UInt8])] = []
+  private var firstChange = 0
+  private var changeBytes = 0
+  private var changesFrom: UInt64
+  private var lastGood: UInt64
+
+  private let seed: HashSeed
+  private let limits: Limits
+  /// From the schema with which the bytes were written; nil when it is this one.
+  private let translation: Translation?
+
+  /// Begin with a snapshot: the state's bytes in value form, which `schema` describes, and the
+  /// sessions that are known besides. O(the state).
+  public init(
+    from snapshot: JournalSnapshot, _ bytes: [UInt8], schema: Schema, current: Schema,
+    seed: HashSeed, sessions known: [JournalSession], limits: Limits = Limits()
+  ) throws(RecoveryError) {
+    self.seed = seed
+    self.limits = limits
+    revision = snapshot.revision
+    base = snapshot.base
+    sequence = snapshot.sequence
+    sessionCount = snapshot.sessionCount
+    changesFrom = snapshot.revision
+    lastGood = snapshot.revision
+    func fail(_ what: String) -> RecoveryError {
+      RecoveryError(
+        lastGood: 0, "the snapshot of revision \(snapshot.revision) \(what)")
+    }
+    var bytes = bytes
+    if schema.fingerprint == current.fingerprint {
+      translation = nil
+    } else {
+      do throws(SchemaMismatch) {
+        let translation = try Translation(from: schema, to: .schema(current), root: .state)
+        self.translation = translation
+        bytes = try Self.translate(bytes, by: translation)
+      } catch {
+        throw fail("is of another kind of state: \(error)")
+      }
+    }
+    do throws(CBORError) {
+      state = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+        try State(from: &decoder, seed: seed)
+      }
+    } catch {
+      throw fail("cannot be read: \(error)")
+    }
+    state.adopt(seed: seed)
+    for session in known + snapshot.sessions { add(session) }
+    // The digest is that of the form which the bytes then had.
+    if translation == nil, Digest(state.digest(seed: seed)) != snapshot.digest {
+      throw fail("has digest \(Digest(state.digest(seed: seed))), and should have \(snapshot.digest)")
+    }
+  }
+
+  private static func translate(
+    _ bytes: [UInt8], by translation: Translation
+  ) throws(SchemaMismatch) -> [UInt8] {
+    do throws(CBORError) {
+      return try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+        var encoder = CBOREncoder()
+        try translation.value(from: &decoder, into: &encoder)
+        return encoder.bytes
+      }
+    } catch {
+      throw SchemaMismatch(["\(error)"])
+    }
+  }
+
+  private mutating func add(_ session: JournalSession) {
+    sessionCount = max(sessionCount, session.number)
+    sessions[session.token] = Session(
+      session: session, outcomes: Outcomes(window: limits.window, kept: session.outcomes))
+  }
+
+  // MARK: What followed
+
+  /// Apply a row that follows; `patch` holds the bytes of its change. O(the change).
+  public mutating func apply(
+    _ row: JournalRow, patch: UnsafeRawBufferPointer?
+  ) throws(RecoveryError) {
+    guard row.sequence > sequence else {
+      throw fail("action \(row.sequence) follows action \(sequence)")
+    }
+    sequence = row.sequence
+    if let answer = row.answer { note(answer, row.revision) }
+    guard let change = row.change, let patch else { return }
+    guard change.base == base, row.revision > base else {
+      throw fail(
+        "the change to revision \(row.revision) is based on \(change.base), not on \(base)")
+    }
+    do throws(CBORError) {
+      try apply(patch)
+    } catch {
+      throw fail("the change to revision \(row.revision) does not apply: \(error)")
+    }
+    base = row.revision
+    revision = max(revision, row.revision)
+    remember(patch, row.revision)
+  }
+
+  private mutating func apply(_ patch: UnsafeRawBufferPointer) throws(CBORError) {
+    var bytes = [UInt8](patch)
+    if let translation {
+      var encoder = CBOREncoder()
+      var decoder = CBORDecoder(patch)
+      guard try translation.patch(at: translation.place(at: .root), from: &decoder, into: &encoder)
+      else {
+        throw CBORError(
+          .notAllowed(
+            "a value became absent that now has a default: start the former version once more, "
+              + "so that it keeps a snapshot"), at: 0)
+      }
+      bytes = encoder.bytes
+    }
+    let seed = seed
+    try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+      try state.apply(patch: &decoder, seed: seed)
+    }
+    state.adopt(seed: seed)
+  }
+
+  /// Keep what clients that come back may lack, up to the limit of the history.
+  private mutating func remember(_ patch: UnsafeRawBufferPointer, _ revision: UInt64) {
+    // The numbers of fields may have changed.
+    guard translation == nil else {
+      changesFrom = revision
+      return
+    }
+    changes.append((revision, [UInt8](patch)))
+    changeBytes += patch.count
+    while changeBytes > limits.historyBytes, firstChange < changes.count {
+      changeBytes -= changes[firstChange].patch.count
+      changesFrom = changes[firstChange].revision
+      changes[firstChange].patch = []
+      firstChange += 1
+    }
+    if firstChange > 4096, firstChange * 2 > changes.count {
+      changes.removeSubrange(..<firstChange)
+      firstChange = 0
+    }
+  }
+
+  private mutating func note(_ answer: JournalRow.Answer, _ revision: UInt64) {
+    // A session that was forgotten since is not known any more.
+    guard var session = sessions.removeValue(forKey: answer.session) else { return }
+    if answer.number == session.outcomes.last + 1 {
+      session.outcomes.append(answer.outcome, revision: revision, mark: .durable)
+    } else if answer.number > session.outcomes.last {
+      session.outcomes = Outcomes(
+        window: limits.window,
+        kept: [
+          Acknowledgement(
+            first: answer.number, last: answer.number, revision: revision, mark: .durable,
+            answer.outcome)
+        ])
+    }
+    sessions[answer.session] = session
+  }
+
+  /// Check the state against the digest that it had at the revision to which the rows have led.
+  /// O(what has changed since the last check).
+  public mutating func check(
+    _ digest: Digest, at revision: UInt64
+  ) throws(RecoveryError) {
+    defer { self.revision = max(self.revision, revision) }
+    guard translation == nil else { return }
+    let ours = Digest(state.digest(seed: seed))
+    guard ours == digest else {
+      throw fail("the state of revision \(revision) has digest \(ours), and should have \(digest)")
+    }
+    lastGood = revision
+  }
+
+  /// Go on from here as a new run of an epoch.
+  ///
+  /// `runs` are those before, and `revision` is where the last of them ended, if it said so.
+  public func restoration(
+    epoch: UInt64, runs: [JournalRun], revision ended: UInt64?
+  ) -> Restoration<State> {
+    let revision = max(revision, ended ?? 0)
+    let run = (runs.last?.run ?? 0) + 1
+    var kept = Restoration(
+      state: state, epoch: epoch, seed: seed, run: run,
+      runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
+      sequence: sequence, sessionCount: sessionCount)
+    kept.sessions = sessions.values
+      .map { session in
+        var kept = session.session
+        kept.outcomes = session.outcomes.kept
+        return kept
+      }
+      .sorted { $0.number < $1.number }
+    kept.changes = Array(changes[firstChange...])
+    kept.changesFrom = changesFrom
+    return kept
+  }
+
+  private func fail(_ what: String) -> RecoveryError { RecoveryError(lastGood: lastGood, what) }
+}

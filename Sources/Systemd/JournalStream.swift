@@ -1,0 +1,108 @@
+// The native protocol of systemd-journald (systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram an
+// entry, a line KEY=value for each field. A value with a new line in it is written as the key on a
+// line, its length in 8 bytes, little end first, the value, and a new line. An entry that is too
+// large for a datagram is sealed memory that an empty datagram carries.
+
+internal import Glibc
+
+/// How much an entry of the journal matters: the levels of syslog(3).
+public enum JournalPriority: Int, Sendable {
+  case emergency = 0
+  case alert, critical, error, warning, notice, information, debug
+}
+
+/// The way into systemd's journal, with fields instead of text.
+///
+/// Any thread may use it. An entry is taken whole or not at all.
+public final class JournalStream: Sendable {
+  /// A field of an entry: a name, made valid by `fieldName`, and any value.
+  public typealias Field = (name: String, value: String)
+
+  /// How long a busy journal is waited for: a log line must not hold up who writes it.
+  public static let patience: Duration = .milliseconds(20)
+
+  private let socket: DatagramSocket
+  private let identifier: String?
+
+  /// The way into the journal, if that is where this process's standard error goes: if
+  /// `$JOURNAL_STREAM` names its device and inode. Else nil, as when somebody redirected it.
+  ///
+  /// `identifier` becomes the field SYSLOG_IDENTIFIER, which the journal shows before each message;
+  /// without one it shows the process's name. Nil also when no socket can be made.
+  public convenience init?(identifier: String? = nil, environment: Environment = .process) {
+    self.init(
+      identifier: identifier, environment: environment, standardError: STDERR_FILENO,
+      path: "/run/systemd/journal/socket")
+  }
+
+  init?(identifier: String?, environment: Environment, standardError: Int32, path: String) {
+    guard Self.names(environment["JOURNAL_STREAM"], standardError),
+      let address = DatagramAddress(path), let socket = try? DatagramSocket(to: address)
+    else { return nil }
+    self.socket = socket
+    self.identifier = identifier
+  }
+
+  private static func names(_ stream: String?, _ descriptor: Int32) -> Bool {
+    guard let parts = stream?.split(separator: ":", omittingEmptySubsequences: false),
+      parts.count == 2, let device = dev_t(digits: parts[0]), let inode = ino_t(digits: parts[1])
+    else { return false }
+    var file = stat()
+    return fstat(descriptor, &file) == 0 && file.st_dev == device && file.st_ino == inode
+  }
+
+  /// Add an entry to the journal, with its fields in this order.
+  ///
+  /// Waits for a busy journal for `patience` at most. Throws what the system refused: `EAGAIN` when
+  /// the journal did not read in time, `ENOENT` or `ECONNREFUSED` when it is not there. The entry is
+  /// lost then; standard error is still a way.
+  public func send(
+    priority: JournalPriority, message: String, fields: [Field] = []
+  ) throws(SystemError) {
+    var entry: [UInt8] = []
+    Self.append("PRIORITY", "\(priority.rawValue)", to: &entry)
+    if let identifier { Self.append("SYSLOG_IDENTIFIER", identifier, to: &entry) }
+    Self.append("MESSAGE", message, to: &entry)
+    for field in fields { Self.append(Self.fieldName(field.name), field.value, to: &entry) }
+    do throws(SystemError) {
+      try socket.send(entry, patience: Self.patience)
+    } catch  where error.code == EMSGSIZE || error.code == ENOBUFS {
+      let memory = try SealedMemory.make("journal-entry", CollectionOfOne(entry))
+      defer { close(memory) }
+      try socket.send([], descriptors: [memory], patience: Self.patience)
+    }
+  }
+
+  private static func append(_ name: String, _ value: String, to entry: inout [UInt8]) {
+    entry += name.utf8
+    let bytes = value.utf8
+    if bytes.contains(UInt8(ascii: "\n")) {
+      entry.append(UInt8(ascii: "\n"))
+      withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { entry += $0 }
+    } else {
+      entry.append(UInt8(ascii: "="))
+    }
+    entry += bytes
+    entry.append(UInt8(ascii: "\n"))
+  }
+
+  /// The name as the journal takes it: A to Z, digits and underscores, beginning with a letter, at
+  /// most 64 bytes.
+  ///
+  /// Letters become capital and every other byte an underscore. `FIELD_` comes before a name that
+  /// begins otherwise, for those with an underscore are the journal's own, and before one that every
+  /// entry has.
+  public static func fieldName(_ name: String) -> String {
+    let bytes = name.utf8.map { byte -> UInt8 in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 0x20
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
+      default: UInt8(ascii: "_")
+      }
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    let beginsWell = bytes.first.map { $0 >= UInt8(ascii: "A") && $0 != UInt8(ascii: "_") }
+    let isFree = !["MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER"].contains(text)
+    return String((beginsWell == true && isFree ? text : "FIELD_" + text).prefix(64))
+  }
+}

@@ -1,0 +1,28 @@
+/// Where a service keeps what must survive it.
+public enum StateDirectory {
+  /// The directory if nothing else is said; nil if the environment names none.
+  ///
+  /// The first of `$STATE_DIRECTORY`, which a manager sets to the `StateDirectory=` of a unit, as
+  /// paths with colons between them; else `lockstep` in `$XDG_STATE_HOME`; else
+  /// `.local/state/lockstep` in `$HOME`. What is not an absolute path counts as not set, as the XDG
+  /// Base Directory Specification has it. The directory may not be there yet.
+  public static func standard(_ environment: Environment = .process) -> String? {
+    if let own = environment["STATE_DIRECTORY"],
+      let first = own.split(separator: ":", omittingEmptySubsequences: false).first,
+      let path = absolute(String(first))
+    {
+      return path
+    }
+    if let base = absolute(environment["XDG_STATE_HOME"]) { return join(base, "lockstep") }
+    return absolute(environment["HOME"]).map { join($0, ".local/state/lockstep") }
+  }
+
+  private static func absolute(_ path: String?) -> String? {
+    guard let path, path.utf8.first == UInt8(ascii: "/") else { return nil }
+    return path
+  }
+
+  private static func join(_ directory: String, _ name: String) -> String {
+    directory.utf8.last == UInt8(ascii: "/") ? directory + name : directory + "/" + name
+  }
+}

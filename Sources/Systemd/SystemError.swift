@@ -1,0 +1,35 @@
+internal import Glibc
+
+/// What the system refused to do, and what was being done.
+public struct SystemError: Error, Equatable, CustomStringConvertible {
+  /// The `errno` value, positive.
+  public let code: Int32
+  /// What was being attempted, with its object: `send to /run/systemd/notify`.
+  public let operation: String
+
+  /// An error for `code`, a positive `errno` value, met during `operation`.
+  public init(code: Int32, operation: String) {
+    self.code = code
+    self.operation = operation
+  }
+
+  /// A sentence for people: `send to /run/systemd/notify: Connection refused`.
+  public var description: String {
+    // 128 bytes hold every message of the C library; a longer one would be cut.
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+      buffer.initialize(repeating: 0)
+      guard let text = buffer.baseAddress, strerror_r(code, text, buffer.count) == 0 else {
+        return "\(operation): error \(code)"
+      }
+      return "\(operation): \(String(cString: text))"
+    }
+  }
+}
+
+/// Throws what a system call left in `errno`, unless it succeeded.
+func check(_ status: Int32, _ operation: @autoclosure () -> String) throws(SystemError) {
+  if status < 0 {
+    let code = errno
+    throw SystemError(code: code, operation: operation())
+  }
+}

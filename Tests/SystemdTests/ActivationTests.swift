@@ -1,0 +1,143 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Systemd
+
+@Suite struct ActivationTests {
+  /// Calls `body` with descriptors that follow each other, beginning with the number it is given,
+  /// none of which is closed when a child begins. They are this test's alone.
+  private func withDescriptors(_ count: Int32, _ body: (Int32) throws -> Void) throws {
+    let ends = try pipeEnds()
+    // Far from what other tests open meanwhile.
+    let first = Self.nextPlace.wrappingAdd(8, ordering: .relaxed).oldValue
+    for number in 0..<count { try #require(dup2(ends.numbers[0], first + number) >= 0) }
+    defer { for number in 0..<count { close(first + number) } }
+    try body(first)
+  }
+
+  private static let nextPlace = Atomic<Int32>(900)
+
+  private func variables(_ count: String, names: String? = nil, pid: String = "7") -> Environment {
+    var variables = ["LISTEN_PID": pid, "LISTEN_FDS": count]
+    variables["LISTEN_FDNAMES"] = names
+    return Environment(variables)
+  }
+
+  @Test func `descriptors are found by name`() throws {
+    try withDescriptors(4) { first in
+      var activation = try Activation(
+        variables("4", names: "c1:lockstep:c2:lockstep"), pid: 7, first: first)
+      #expect(activation.entries.map(\.name) == ["c1", "lockstep", "c2", "lockstep"])
+      #expect(activation.entries.map(\.descriptor) == Array(first..<first + 4))
+      #expect(activation.remove(named: "lockstep") == [first + 1, first + 3])
+      #expect(activation.remove(named: "lockstep") == [])
+      #expect(activation.remove(named: "state") == [])
+      #expect(activation.remove { $0.hasPrefix("c") }.map(\.name) == ["c1", "c2"])
+      #expect(activation.entries.isEmpty)
+    }
+  }
+
+  @Test func `no child inherits them`() throws {
+    try withDescriptors(2) { first in
+      for number in first..<first + 2 { #expect(fcntl(number, F_GETFD) == 0) }
+      _ = try Activation(variables("2"), pid: 7, first: first)
+      for number in first..<first + 2 { #expect(fcntl(number, F_GETFD) == FD_CLOEXEC) }
+    }
+  }
+
+  @Test func `what nobody takes can be closed`() throws {
+    try withDescriptors(3) { first in
+      var activation = try Activation(variables("3", names: "a:b:c"), pid: 7, first: first)
+      #expect(activation.remove(named: "b") == [first + 1])
+      #expect(activation.closeRest().map(\.name) == ["a", "c"])
+      #expect(activation.closeRest().isEmpty)
+      #expect(fcntl(first, F_GETFD) == -1)
+      #expect(fcntl(first + 1, F_GETFD) >= 0)
+      #expect(fcntl(first + 2, F_GETFD) == -1)
+    }
+  }
+
+  @Test func `without names all are unknown`() throws {
+    try withDescriptors(2) { first in
+      let activation = try Activation(variables("2"), pid: 7, first: first)
+      #expect(activation.entries.map(\.name) == ["unknown", "unknown"])
+    }
+  }
+
+  @Test func `names may be empty and contain anything that is printed, but a colon`() throws {
+    try withDescriptors(3) { first in
+      let activation = try Activation(
+        variables("3", names: ":a b=/~:" + String(repeating: "x", count: 255)), pid: 7,
+        first: first)
+      #expect(activation.entries.map(\.name).prefix(2) == ["", "a b=/~"])
+    }
+  }
+
+  @Test(arguments: [
+    [:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "7"], ["LISTEN_PID": "8", "LISTEN_FDS": "1"],
+    ["LISTEN_PID": "7", "LISTEN_FDS": "0"], ["LISTEN_PID": "7", "LISTEN_FDS": ""],
+    ["LISTEN_PID": "8", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "a:b"],
+    ["LISTEN_FDNAMES": "a"],
+  ])
+  func `nothing is given to this process`(variables: [String: String]) throws {
+    #expect(try Activation(Environment(variables), pid: 7, first: 3).entries.isEmpty)
+  }
+
+  @Test(arguments: [
+    "-1", "+1", " 1", "1 ", "1\n", "0x1", "1.0", "one", "１", "9223372036854775808",
+    "99999999999999999999999999", "1:2", "\0",
+  ])
+  func `a count that is no number is an error`(count: String) throws {
+    let error = #expect(throws: ActivationError.self) {
+      _ = try Activation(variables(count), pid: 7, first: 3)
+    }
+    guard case .environment(let reason) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(reason.variable == "LISTEN_FDS")
+    #expect(reason.value == count)
+  }
+
+  @Test(arguments: ["-7", "+7", " 7", "7x", "2147483648", "99999999999999999999"])
+  func `a process that is no number is an error`(pid: String) throws {
+    #expect(throws: ActivationError.self) {
+      _ = try Activation(variables("1", pid: pid), pid: 7, first: 3)
+    }
+  }
+
+  @Test(arguments: [65_537, 2_147_483_647, Int.max])
+  func `more than a manager gives is an error`(count: Int) throws {
+    #expect(throws: ActivationError.tooMany(count: count)) {
+      _ = try Activation(variables("\(count)"), pid: 7, first: 3)
+    }
+  }
+
+  @Test func `names that do not fit are an error, and nothing is changed`() throws {
+    try withDescriptors(2) { first in
+      for (names, error) in [
+        ("a", .namesDiffer(names: 1, descriptors: 2)),
+        ("a:b:c", .namesDiffer(names: 3, descriptors: 2)),
+        (":::", .namesDiffer(names: 4, descriptors: 2)),
+        ("a:é", .invalidName("é")), ("a\n:b", .invalidName("a\n")),
+        (
+          String(repeating: "x", count: 256) + ":b",
+          .invalidName(String(repeating: "x", count: 256))
+        ),
+      ] as [(String, ActivationError)] {
+        #expect(throws: error) {
+          _ = try Activation(variables("2", names: names), pid: 7, first: first)
+        }
+      }
+      #expect(throws: ActivationError.notOpen(descriptor: first + 2)) {
+        _ = try Activation(variables("3"), pid: 7, first: first)
+      }
+      for number in first..<first + 2 { #expect(fcntl(number, F_GETFD) == 0) }
+    }
+  }
+
+  @Test func `this process was given nothing`() throws {
+    #expect(try Activation.take().entries.isEmpty)
+  }
+}
