@@ -27,6 +27,10 @@ public struct Rejection: Error, Hashable, Sendable, CustomStringConvertible {
     public static let refused = Code(rawValue: 8)
     /// The client may not send this action.
     public static let denied = Code(rawValue: 9)
+    /// The action should be durable, and at present nothing can be kept.
+    public static let notDurable = Code(rawValue: 10)
+    /// The action has ended the daemon's process more than once.
+    public static let poisoned = Code(rawValue: 11)
   }
 
   public var code: Code

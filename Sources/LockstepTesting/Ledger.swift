@@ -13,6 +13,8 @@ struct Ledger<State: Synchronizable>: Sendable {
   struct Run: Sendable {
     let base: UInt64
     let seed: HashSeed
+    /// The run from which it goes on, if that is one of the same history.
+    let former: RunKey?
     /// The states from revision `base` on.
     var states: [State]
 
@@ -28,6 +30,8 @@ struct Ledger<State: Synchronizable>: Sendable {
       case reduced, unchanged, swallowed, accepted, rejected
     }
     var run: RunKey
+    /// Counts all that was done.
+    var order: Int
     var outcome: Outcome
     /// The revision at which the state then stood.
     var revision: UInt64
@@ -36,6 +40,10 @@ struct Ledger<State: Synchronizable>: Sendable {
   private(set) var runs: [RunKey: Run] = [:]
   private(set) var current = RunKey(epoch: 0, run: 0)
   private(set) var applications: [Tag: Application] = [:]
+  /// What was done and is lost, the last time each.
+  private var lost: [Tag: Application] = [:]
+  /// How much has been done.
+  private(set) var order = 0
   /// The number of each client's action that was done last.
   private var last: [UInt64: UInt64] = [:]
 
@@ -46,16 +54,37 @@ struct Ledger<State: Synchronizable>: Sendable {
   }
 
   /// A daemon starts.
-  mutating func begin(_ run: RunKey, _ state: State, seed: HashSeed, at revision: UInt64) {
+  mutating func begin(
+    _ run: RunKey, _ state: State, seed: HashSeed, at revision: UInt64, goesOn: Bool = false
+  ) {
+    let former = goesOn ? current : nil
     current = run
-    runs[run] = Run(base: revision, seed: seed, states: [state])
+    runs[run] = Run(base: revision, seed: seed, former: former, states: [state])
+  }
+
+  /// What became of an action as a client of this run was told: it may be lost since.
+  func application(of tag: Tag, toldBy run: RunKey) -> Application? {
+    applications[tag] ?? lost[tag].flatMap { $0.run == run ? $0 : nil }
+  }
+
+  /// What was done behind this point is lost.
+  mutating func lose(after order: Int) {
+    for (tag, application) in applications where application.order > order {
+      applications[tag] = nil
+      lost[tag] = application
+      last[tag.client] = nil
+    }
+    for (tag, _) in applications { last[tag.client] = max(last[tag.client] ?? 0, tag.number) }
   }
 
   subscript(position: Position) -> (state: State, seed: HashSeed)? {
-    guard let run = runs[RunKey(epoch: position.epoch, run: position.run)],
-      let state = run.state(at: position.revision)
-    else { return nil }
-    return (state, run.seed)
+    var key: RunKey? = RunKey(epoch: position.epoch, run: position.run)
+    while let run = key.flatMap({ runs[$0] }) {
+      if let state = run.state(at: position.revision) { return (state, run.seed) }
+      guard position.revision < run.base else { return nil }
+      key = run.former
+    }
+    return nil
   }
 
   /// Enter what an action came to, as far as the daemon says, and the state behind it if it was
@@ -65,6 +94,7 @@ struct Ledger<State: Synchronizable>: Sendable {
     let isChanged = after.map { !$0.isSame(as: before) } ?? false
     if let reduction, let fault = fault(reduction, isChanged) { return "\(tag) \(fault)" }
     if isChanged, let after { newest.states.append(after) }
+    order += 1
     return tag == .inside ? nil : note(tag, outcome(reduction, isChanged))
   }
 
@@ -97,7 +127,8 @@ struct Ledger<State: Synchronizable>: Sendable {
       return "\(tag) was done after number \(last)"
     }
     last[tag.client] = tag.number
-    applications[tag] = Application(run: current, outcome: outcome, revision: newest.newest)
+    applications[tag] = Application(
+      run: current, order: order, outcome: outcome, revision: newest.newest)
     return nil
   }
 }

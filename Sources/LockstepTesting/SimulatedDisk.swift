@@ -123,7 +123,8 @@ struct SimulatedDisk: Sendable {
 
   /// Still full.
   mutating func refuse() {
-    guard isBroken, let place = queue.firstIndex(where: { if case .reopen = $0 { true } else { false } })
+    guard isBroken,
+      let place = queue.firstIndex(where: { if case .reopen = $0 { true } else { false } })
     else { return }
     queue.remove(at: place)
     news.append(.stillFailing("the disk is full"))

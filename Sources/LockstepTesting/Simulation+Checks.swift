@@ -220,11 +220,13 @@ extension Simulation {
     clients[slot].promised = promised
   }
 
-  private func checkAnswer(
+  private mutating func checkAnswer(
     _ tag: Tag, _ acknowledgement: Acknowledgement, _ slot: Int
   ) throws(SimulationFailure) {
     let client = clients[slot]
-    let application = ledger.applications[tag]
+    let told = client.session.welcome?.position
+    let application = ledger.application(
+      of: tag, toldBy: .init(epoch: told?.epoch ?? 0, run: told?.run ?? 0))
     func expect(_ condition: Bool, _ what: String) throws(SimulationFailure) {
       if !condition { throw failure("\(tag) is answered \(acknowledgement.outcome), \(what)") }
     }
@@ -237,12 +239,20 @@ extension Simulation {
         application.map { $0.revision <= acknowledgement.revision } ?? false,
         "at \(acknowledgement.revision), before it was done")
       let position = client.session.welcome?.position
+      let isKept = plan.durability != .none
       try expect(
-        application?.run.run == position?.run && application?.run.epoch == position?.epoch,
+        application?.run.epoch == position?.epoch
+          && (isKept || application?.run.run == position?.run),
         "by another run than the one that did it")
+      guard acknowledgement.mark == .durable else { break }
+      count("durable answers")
+      try expect(plan.durability == .sync, "as durable, and nothing is")
+      let kept = disk.contents?.order ?? 0
+      try expect(application.map { $0.order <= kept } ?? false, "as durable, before it was kept")
     case .rejected(let rejection):
       // Code 0 is the client's own: it ended before the action was sent.
-      let wasDone = rejection.code != 0 && !client.malformed.contains(tag.number)
+      let wasSeen = rejection.code != 0 && !isRefusal(rejection)
+      let wasDone = wasSeen && !client.malformed.contains(tag.number)
       try expect(wasDone == (application?.outcome == .rejected), "and was not")
       try expect(wasDone || application == nil, "and was done")
     case .outcomeUnknown:
@@ -254,12 +264,19 @@ extension Simulation {
     }
   }
 
+  /// Whether the daemon rejected an action unseen, because of the disk.
+  private func isRefusal(_ rejection: RejectionMessage) -> Bool {
+    plan.durability != .none
+      && (rejection.code == Rejection.Code.notDurable.rawValue
+        || rejection.message.contains("journalQueueBytes"))
+  }
+
   // MARK: At rest
 
   /// Whether nothing is left to happen, for all clients but one.
   func isAtRest(excluding slot: Int?) -> Bool {
     guard daemon != nil, changesAt == nil, jobs.isEmpty, strangers.isEmpty, !isWoken,
-      !effects.isAwake
+      !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.isKeeping ?? false)
     else { return false }
     for (index, client) in clients.enumerated() where index != slot {
       guard !client.isGhost, client.session.isLive, client.session.unacknowledged == 0,

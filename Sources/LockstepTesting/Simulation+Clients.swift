@@ -176,8 +176,10 @@ extension Simulation {
     clients[slot].sent += 1
     count("actions")
     var id = ActionID(0)
+    let mark: Mark =
+      Int.random(in: 0..<1000, using: &diskRandom) < plan.durableActions ? .durable : .applied
     try update(slot) { session, _, commands in
-      id = session.send(payload, into: &commands)
+      id = session.send(payload, mark, into: &commands)
     }
     guard id.rawValue == tag.number else {
       throw failure("\(tag) was given the number \(id.rawValue)")

@@ -21,6 +21,7 @@ extension Simulation {
     let state: R.State
     let seed: HashSeed
     switch beginning {
+    case .again where plan.durability != .none: return try restart()
     case .anew:
       key = .init(epoch: random.next(), run: 1)
       (state, seed, durable) = (feature.initial(), HashSeed(random.next()), 0)
@@ -35,20 +36,27 @@ extension Simulation {
     var server = Server(
       state, reducer: Witness(base: feature.reducer, log: log, isGated: isGated), seed: seed,
       epoch: key.epoch, run: key.run, revision: durable, limits: plan.limits,
-      middleware: isGated ? middleware : [], dependencies: dependencies, at: now)
+      middleware: isGated ? middleware : [], dependencies: dependencies,
+      durability: plan.durability, at: now)
     server.plant(plan.faults)
     ledger.begin(key, server.state, seed: seed, at: durable)
+    if plan.durability != .none {
+      let (head, parts) = server.keptSnapshot.encode()
+      disk.create(
+        head, parts.flatMap { $0 }, epoch: key.epoch, seed: seed,
+        run: JournalRun(run: key.run, base: 0), order: ledger.order)
+    }
     daemon = server
     try tell(.started(beginning == .anew ? .first : hasCrashed ? .crashed : .restarted))
   }
 
-  private var middleware: [any Middleware<R.State, Tagged<R.Action>>] {
+  var middleware: [any Middleware<R.State, Tagged<R.Action>>] {
     let gate = WitnessGate<R.State, R.Action>(log: log)
     return [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) }
   }
 
   /// Tell the daemon of its own start, before anything else.
-  private mutating func tell(_ start: Event) throws(SimulationFailure) {
+  mutating func tell(_ start: Event) throws(SimulationFailure) {
     var commands: [Command] = []
     daemon?.handle(start, at: now, into: &commands)
     try enterWork(isDirect: true)
@@ -70,6 +78,7 @@ extension Simulation {
   mutating func crash() {
     count("crashes")
     durable = UInt64.random(in: durable...ledger.newest.newest, using: &random)
+    disk.crash(after: Int.random(in: 0...disk.queue.count, using: &diskRandom))
     hasCrashed = true
     end()
   }
@@ -95,6 +104,7 @@ extension Simulation {
       try start(chance(200) ? .anew : .again)
     } else {
       durable = ledger.newest.newest
+      disk.end(at: durable)
       hasCrashed = false
       end()
     }
@@ -112,6 +122,7 @@ extension Simulation {
     if effectsComeFirst { try deliverEffects() }
     for id in order where isKind || !chance(300) { try serve(id) }
     if !effectsComeFirst { try deliverEffects() }
+    try deliverNews()
     while !jobs.isEmpty, isKind || chance(300) {
       served = nil
       let job = jobs.remove(at: below(jobs.count))
@@ -189,7 +200,13 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
-    case .effect(let order): perform(order)
+    case .effect(let order): try perform(order)
+    case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
+    case .keepSnapshot(let heals):
+      count("kept snapshots")
+      guard let (head, parts) = daemon?.keptSnapshot.encode() else { return }
+      disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
+    case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }

@@ -69,7 +69,8 @@ extension Simulation {
       count("disk failures")
       disk.fail(after: Int.random(in: 0...disk.queue.count, using: &diskRandom))
     } else if isKind || Int.random(in: 0..<1000, using: &diskRandom) >= plan.diskDelay {
-      disk.work(isKind ? disk.queue.count : Int.random(in: 0...disk.queue.count, using: &diskRandom))
+      disk.work(
+        isKind ? disk.queue.count : Int.random(in: 0...disk.queue.count, using: &diskRandom))
     }
     while !disk.news.isEmpty, isKind || Int.random(in: 0..<4, using: &diskRandom) > 0 {
       served = nil

@@ -9,7 +9,7 @@ extension Simulation {
 
   // MARK: Running
 
-  mutating func perform(_ order: EffectOrder) {
+  mutating func perform(_ order: EffectOrder) throws(SimulationFailure) {
     switch order {
     case .start(let id):
       guard let operation = daemon?.operation(of: id),
@@ -17,6 +17,7 @@ extension Simulation {
       else { return }
       count("effects")
       note(2, id.rawValue)
+      try checkKept(effect)
       effects.start(operation, effect)
     case .cancel(let id):
       count("effects cancelled")

@@ -44,8 +44,11 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var changesAt: Instant?
   var isStopping = false
   var hasCrashed = false
-  /// The newest revision that would survive a crash.
+  /// The newest revision that would survive a crash, where nothing is kept: what the seed allows.
   var durable: UInt64 = 0
+  var disk = SimulatedDisk()
+  /// Decides what the disk does, and who wants what to be durable.
+  var diskRandom: SplitMix64
   var starts = 0
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
@@ -80,6 +83,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     // From a generator of its own, so that what else the seed decides stays.
     var other = SplitMix64(~seed)
     plan.drawEffectLimits(using: &other)
+    diskRandom = SplitMix64(Hashing.mix(seed))
+    plan.drawDisk(using: &diskRandom)
     adjust(&plan)
     self.plan = plan
     effects = SimulatedEffects(run: 1, on: SeededExecutor(), clock: clock)

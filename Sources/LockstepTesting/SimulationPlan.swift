@@ -26,6 +26,12 @@ public struct SimulationPlan: Sendable {
   public var refusals = 0
   /// How likely a check is that a stalled client delays nobody, in thousandths of a step.
   public var trials = 0
+  /// What the daemon keeps, how slowly, and how often that fails, in thousandths of a step.
+  public var durability = Durability.none
+  public var diskDelay = 0
+  public var diskFaults = 0
+  /// How many actions should be durable, in thousandths.
+  public var durableActions = 0
   /// Whether mirrors may find out that they are wrong, as they must when the daemon has a fault
   /// that they can heal.
   public var toleratesDivergence = false
@@ -70,6 +76,24 @@ public struct SimulationPlan: Sendable {
     closes = pick(0, 5)
     refusals = pick(0, 100)
     trials = pick(0, 0, 3)
+  }
+
+  /// Draw what is kept, and how well.
+  mutating func drawDisk(using random: inout SplitMix64) {
+    func pick<T>(_ choices: T...) -> T {
+      choices[Int.random(in: 0..<choices.count, using: &random)]
+    }
+    durability = pick(.none, .sync, .sync, .async)
+    diskDelay = pick(0, 300, 900)
+    diskFaults = pick(0, 0, 5)
+    durableActions = pick(0, 300, 1000)
+    guard durability != .none else { return }
+    limits.journalBytes = pick(500, 5000, 1 << 20)
+    limits.journalAge = pick(.seconds(2), .seconds(3600))
+    limits.journalDigestChanges = pick(1, 10, 4096)
+    limits.journalQueueBytes = pick(2000, 1 << 20)
+    // What is kept is worth little if nobody ever starts again from it.
+    if crashes == 0 && stops == 0 { crashes = pick(0, 3, 8) }
   }
 
   /// Draw what limits the effects of a feature.

@@ -96,6 +96,12 @@ extension ClientSession {
       numberOffset =
         (firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction) - 1
     }
+    // The next action that the daemon has not decided. If it has lost actions that it decided before,
+    // those that wait take their numbers.
+    let next = firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
+    if welcome.isResumed, next - numberOffset > welcome.lastAction + 1 {
+      numberOffset = next - 1 - welcome.lastAction
+    }
     commands.append(.notify(.connection(.live)))
     for mirror in mirrors { commands.append(subscription(of: mirror)) }
     sendPending(&commands)

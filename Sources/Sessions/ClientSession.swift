@@ -415,7 +415,7 @@ extension Goodbye {
     case .done, .malformed, .version, .outOfOrder, .unknownMessage, .replaced, .denied, .schema,
       .frameTooLarge:
       true
-    case .stopping, .stalled: false
+    case .stopping, .restarting, .stalled: false
     // Among the others `limit`: the same actions or subscriptions would pass it again, unless the
     // daemon says when to come back.
     default: retryAfter == nil

@@ -32,6 +32,8 @@ public enum Event: Equatable, Sendable {
   case snapshotEncoded(SnapshotJobID, [[UInt8]])
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
+  /// What became of batches and snapshots that were to be kept.
+  case journal(JournalNews)
   /// Clients may come. Handled before any action of theirs.
   case started(Start)
   /// A second has passed.
@@ -57,6 +59,13 @@ public enum Command: Equatable, Sendable {
   /// End another turn soon, though nothing may happen until then: there is more to do than one
   /// turn should take.
   case wake
+  /// Keep this, behind what was to be kept before; `Event.journal` follows.
+  case keep(JournalBatch)
+  /// Keep a snapshot of the state (`Server.keptSnapshot`), behind the batches before; those that
+  /// follow may be kept earlier, unless it `heals`: then they must come behind it.
+  case keepSnapshot(heals: Bool)
+  /// Keeping failed some time ago: see whether the file can be written again.
+  case reopenJournal
   /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
   /// `Event.snapshotEncoded` follows.
   case encodeSnapshot(SnapshotJobID)

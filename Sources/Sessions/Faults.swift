@@ -37,6 +37,15 @@ package struct Faults: Sendable, Equatable {
   /// Run what effects send as often as they like.
   package var neverYields = false
 
+  /// Acknowledge as durable what is not committed.
+  package var acknowledgesUncommitted = false
+  /// Let effects begin before what led to them is committed.
+  package var startsEffectsUncommitted = false
+  /// Record nothing of actions that changed nothing.
+  package var forgetsAnswers = false
+  /// Take mirrors of any run for those of this one.
+  package var trustsFormerRuns = false
+
   package init() {}
 
   func dropsPatch(of revision: UInt64) -> Bool { droppedRevision == revision }

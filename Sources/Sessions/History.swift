@@ -10,6 +10,11 @@ struct History: Sendable {
     var bytes: [UInt8] = []
     /// Where each patch ends.
     var ends: [Int] = []
+
+    func byteCount(after revision: UInt64) -> Int {
+      let older = revision < first ? 0 : min(Int(clamping: revision - first) + 1, ends.count)
+      return bytes.count - (older == 0 ? 0 : ends[older - 1])
+    }
   }
 
   private var chunks: [Chunk] = []
@@ -47,6 +52,15 @@ struct History: Sendable {
     }
   }
 
+  /// Note revisions up to this one of which there is nothing to keep. O(how many).
+  mutating func skip(to revision: UInt64, from last: UInt64) {
+    var next = last
+    while next < revision {
+      next += 1
+      append([], revision: next)
+    }
+  }
+
   /// Hand on the patches after `revision` with the revisions that they made, oldest first.
   func forEach(after revision: UInt64, _ body: (UInt64, UnsafeRawBufferPointer) -> Void) {
     for chunk in chunks where chunk.first + UInt64(chunk.ends.count) > revision + 1 {
@@ -54,7 +68,7 @@ struct History: Sendable {
         var start = 0
         for (offset, end) in chunk.ends.enumerated() {
           let made = chunk.first + UInt64(offset)
-          if made > revision {
+          if made > revision, end > start {
             body(made, UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
           }
           start = end
@@ -63,9 +77,8 @@ struct History: Sendable {
     }
   }
 
-  /// The bytes of the patches after `revision`, at most: whole chunks count whole.
+  /// The bytes of the patches after `revision`. O(chunks).
   func byteCount(after revision: UInt64) -> Int {
-    chunks.lazy.filter { $0.first + UInt64($0.ends.count) > revision + 1 }
-      .reduce(0) { $0 + $1.bytes.count }
+    chunks.reduce(0) { $0 + $1.byteCount(after: revision) }
   }
 }

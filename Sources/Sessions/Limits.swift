@@ -47,6 +47,16 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of an action that the log keeps with its name.
   public var logActionBytes = 512
 
+  /// Bytes of changes that are kept before a snapshot of the state replaces them; as much as twice
+  /// the snapshot, if that is more. A start reads them: some hundred milliseconds.
+  public var journalBytes = 64 << 20
+  /// The age at which a snapshot replaces the changes since the last.
+  public var journalAge: Duration = .seconds(3600)
+  /// Bytes that may wait for the disk; beyond them, actions of clients are rejected.
+  public var journalQueueBytes = 64 << 20
+  /// Changes between two digests in the journal. Each costs what has changed since the last.
+  public var journalDigestChanges = 4096
+
   public init() {}
 
   /// The limits by name, for people and for clients; durations in milliseconds.
@@ -102,5 +112,9 @@ public struct Limits: Hashable, Sendable {
     ("waitingPerTurn", .count(\.waitingPerTurn)),
     ("logEntries", .count(\.logEntries)),
     ("logActionBytes", .count(\.logActionBytes)),
+    ("journalBytes", .count(\.journalBytes)),
+    ("journalAgeMs", .duration(\.journalAge)),
+    ("journalQueueBytes", .count(\.journalQueueBytes)),
+    ("journalDigestChanges", .count(\.journalDigestChanges)),
   ]
 }

@@ -87,6 +87,7 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
       return stand(at: message.revision, welcome)
     case .patch:
       scope = message.scope
+      position?.run = welcome.position.run
       phase = .catchingUp(target: message.revision)
       return false
     case .snapshot:
@@ -108,6 +109,7 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     case .detached, .catchingUp:
       // Only a mirror that has a position can be told that it is up to date.
       if position != nil { phase = .live }
+      position?.run = welcome.position.run
     case .gathering, .live: break
     }
     advance(to: revision)

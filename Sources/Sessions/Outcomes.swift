@@ -13,6 +13,38 @@ struct Outcomes: Sendable, Equatable {
 
   init(window: Int) { self.window = UInt64(window) }
 
+  /// Outcomes that were kept, of actions up to the last; those that do not fit the window, or do
+  /// not follow each other, are forgotten.
+  init(window: Int, kept: [Acknowledgement]) {
+    self.init(window: window)
+    for run in kept where run.first <= run.last {
+      if run.first != last + 1 { runs = [] }
+      runs.append(run)
+      last = run.last
+    }
+    forget()
+  }
+
+  /// All that is known, as runs in order.
+  var kept: [Acknowledgement] { Array(runs[start...]) }
+
+  /// Note that actions behind a number could not be made durable.
+  mutating func fail(after number: UInt64, _ reason: String) {
+    for index in start..<runs.count where runs[index].mark == .durable && runs[index].last > number
+    {
+      if runs[index].first <= number {
+        // The part that is safe stays so.
+        var safe = runs[index]
+        safe.last = number
+        runs[index].first = number + 1
+        runs.insert(safe, at: index)
+        return fail(after: number, reason)
+      }
+      runs[index].mark = .applied
+      runs[index].notDurable = reason
+    }
+  }
+
   /// The first number whose outcome is known.
   var oldest: UInt64 { start < runs.count ? runs[start].first : last + 1 }
 
@@ -22,7 +54,9 @@ struct Outcomes: Sendable, Equatable {
   ) {
     last += 1
     let end = runs.count - 1
-    if end >= start, runs[end].mark == mark, Self.merges(runs[end].outcome, outcome) {
+    if end >= start, runs[end].mark == mark, runs[end].notDurable == nil,
+      Self.merges(runs[end].outcome, outcome)
+    {
       runs[end].last = last
       runs[end].revision = revision
     } else {
@@ -69,6 +103,18 @@ struct Outcomes: Sendable, Equatable {
       body(run)
       index += 1
     }
+  }
+
+  /// The last action that may be acknowledged, where those behind `committed` that should be
+  /// durable must wait, and those behind them too. O(log runs + runs behind `number`).
+  func lastToAcknowledge(after number: UInt64, _ committed: UInt64) -> UInt64 {
+    guard committed < last else { return last }
+    var index = firstRun(endingAtOrAfter: max(number, committed) + 1)
+    while index < runs.count {
+      if runs[index].mark == .durable { return max(runs[index].first - 1, committed) }
+      index += 1
+    }
+    return last
   }
 
   private func firstRun(endingAtOrAfter number: UInt64) -> Int {

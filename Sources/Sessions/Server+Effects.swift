@@ -66,7 +66,12 @@ extension Server {
       where connections.place(of: ConnectionID(owner)) == nil && !faults.leaksOwnedEffects {
         core.cancelEffects(ownedBy: owner)
       }
-      commands += core.takeOrders().map { .effect($0) }
+      let orders = core.takeOrders()
+      if keeper.promises, closedBatch, !faults.startsEffectsUncommitted {
+        keeper.hold(orders)
+      } else {
+        commands += orders.map { .effect($0) }
+      }
     }
     for warning in core.takeWarnings() { commands.append(.log(LogLine(.warning, warning))) }
   }

@@ -181,10 +181,13 @@ extension Server {
       for id in connections.keys { touch(id) }
       if wasHealthy {
         commands.append(
-          .log(LogLine(.error, "nothing is durable until it can be written again", [
-            .init("reason", reason), .init("durable", "\(keeper.durable)"),
-            .init("revision", "\(core.revision)"),
-          ])))
+          .log(
+            LogLine(
+              .error, "nothing is durable until it can be written again",
+              [
+                .init("reason", reason), .init("durable", "\(keeper.durable)"),
+                .init("revision", "\(core.revision)"),
+              ])))
       }
     case .reopened:
       guard !keeper.records else { return }
@@ -197,7 +200,8 @@ extension Server {
     case .snapshotKept(let bytes):
       guard keeper.snapshotKept(bytes: bytes, heals: flushed) else { return }
       commands.append(
-        .log(LogLine(.notice, "changes are durable again", [.init("revision", "\(core.revision)")])))
+        .log(LogLine(.notice, "changes are durable again", [.init("revision", "\(core.revision)")]))
+      )
     }
   }
 

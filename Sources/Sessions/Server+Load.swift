@@ -16,6 +16,11 @@ extension Server {
     package var outputFrames: Int
   }
 
+  /// Whether something that was to be kept is not, or not yet.
+  package var isKeeping: Bool {
+    !keeper.inFlight.isEmpty || keeper.failure != nil || keeper.snapshotIsRunning
+  }
+
   package var load: Load {
     Load(
       connections: connections.count,

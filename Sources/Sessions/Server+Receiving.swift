@@ -87,7 +87,8 @@ extension Server {
     }
     var record =
       resumed?.1
-      ?? SessionRecord(uid: peer.uid, outcomes: Outcomes(window: limits.window))
+      ?? SessionRecord(
+        uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(window: limits.window))
     if let current = sessions[token], current.connection == nil { detached -= 1 }
     record.connection = id
     record.expires = nil
@@ -123,7 +124,7 @@ extension Server {
         .init("bookmarkIntervalMs", limits.bookmarkInterval.milliseconds),
       ],
       schema: hello.fingerprint == schemaFingerprint ? nil : schema,
-      peer: connection.peer, durable: nil)
+      peer: connection.peer, durable: durableRevision)
     connection.output.append(Self.frame(.welcome(welcome)))
     commands.append(
       .log(
@@ -139,11 +140,13 @@ extension Server {
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int
   ) throws(WireError) {
     let number: UInt64
+    let mark: Mark
     let decoded: Result<R.Action, CBORError>
     let isLogged: Bool
     do throws(CBORError) {
       let action = try ActionHead(from: &decoder)
       number = action.number
+      mark = action.mark
       let start = decoder.offset
       decoded = try decodeAction(&decoder)
       isLogged = decoder.offset - start <= limits.logActionBytes
@@ -166,8 +169,39 @@ extension Server {
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
     connections[place: place].counters.actions += 1
-    let outcome = perform(decoded, connections[place: place].cause, isLogged: isLogged)
-    sessions[place: session].outcomes.append(outcome, revision: core.revision, mark: .applied)
+    let outcome: Acknowledgement.Outcome
+    if keeper.durability == .none {
+      outcome = perform(decoded, connections[place: place].cause, isLogged: isLogged)
+    } else {
+      outcome = performKept(decoded, number, mark, place, isLogged: isLogged)
+    }
+    sessions[place: session].outcomes.append(
+      outcome, revision: core.revision,
+      mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied)
+  }
+
+  /// Perform an action of which is kept what became of it; or reject it unseen.
+  private mutating func performKept(
+    _ decoded: Result<R.Action, CBORError>, _ number: UInt64, _ mark: Mark, _ place: Int,
+    isLogged: Bool
+  ) -> Acknowledgement.Outcome {
+    guard let token = connections[place: place].token else { return .outcomeUnknown }
+    let action = SessionAction(session: token, number: number)
+    keep(token, at: connections[place: place].session)
+    if let rejection = refusal(of: action, mark) {
+      counters.actions += 1
+      counters.rejected += 1
+      let outcome = Acknowledgement.Outcome.rejected(RejectionMessage(rejection))
+      recordRefusal(action, connections[place: place].cause, outcome)
+      return outcome
+    }
+    stands?(action)
+    let outcome = perform(
+      decoded, connections[place: place].cause, isLogged: isLogged, for: action)
+    if case .failure = decoded {
+      recordRefusal(action, connections[place: place].cause, outcome)
+    }
+    return outcome
   }
 
   /// Decode an action behind its head. An item that is no action is skipped, if it is CBOR at all:
@@ -189,17 +223,12 @@ extension Server {
 
   @inline(__always)
   private mutating func perform(
-    _ decoded: Result<R.Action, CBORError>, _ cause: Cause, isLogged: Bool
+    _ decoded: Result<R.Action, CBORError>, _ cause: Cause, isLogged: Bool,
+    for answer: SessionAction? = nil
   ) -> Acknowledgement.Outcome {
     switch decoded {
     case .success(let action):
-      switch reduce(action, from: cause, isLogged: isLogged) {
-      case .changed: return .reduced
-      case .unchanged: return .unchanged
-      case .swallowed: return .swallowed
-      case .accepted: return .accepted
-      case .rejected(let rejection): return .rejected(RejectionMessage(rejection))
-      }
+      return Acknowledgement.Outcome(reduce(action, from: cause, isLogged: isLogged, for: answer))
     case .failure(let error):
       counters.actions += 1
       counters.rejected += 1
@@ -257,6 +286,18 @@ extension Server {
           "requestsPerTurn", limit: limits.requestsPerTurn, observed: count + 1))
     }
     connections[place: place].requests.append(request)
+  }
+}
+
+extension Acknowledgement.Outcome {
+  init(_ reduction: Reduction) {
+    switch reduction {
+    case .changed: self = .reduced
+    case .unchanged: self = .unchanged
+    case .swallowed: self = .swallowed
+    case .accepted: self = .accepted
+    case .rejected(let rejection): self = .rejected(RejectionMessage(rejection))
+    }
   }
 }
 

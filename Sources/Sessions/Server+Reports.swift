@@ -45,7 +45,10 @@ extension Server {
         ("coalesced", Value(counters.coalesced)),
         ("goodbyes", Value(counters.goodbyes)),
         ("effects", .integer(Int64(core.effectCount))),
-        ("durability", "none"),
+        ("durability", .text(keeper.durability.rawValue)),
+        ("durableRevision", durableRevision.map { Value($0) } ?? .null),
+        ("journalQueueBytes", .integer(Int64(keeper.queuedBytes))),
+        ("journal", .text(keeper.failure ?? (keeper.durability == .none ? "none" : "healthy"))),
       ])
   }
 

@@ -84,7 +84,7 @@ extension Server {
   private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
     guard let position else { return .snapshot(.noPosition) }
     guard position.epoch == epoch else { return .snapshot(.epoch) }
-    guard position.run == run || faults.forgetsRun else { return .snapshot(.ahead) }
+    guard holds(position) || faults.forgetsRun else { return .snapshot(.ahead) }
     guard position.revision <= core.revision || faults.forgetsRun else {
       return .snapshot(.ahead)
     }
@@ -117,8 +117,8 @@ extension Server {
 
   // MARK: Snapshots
 
-  /// Give a subscription a snapshot: at once if one is at hand or quick to make, else when it has
-  /// been encoded beside the loop.
+  /// Give a subscription a snapshot: at once if one is at hand, with fewer bytes of patches since
+  /// than its own, or quick to make; else when it has been encoded beside the loop.
   mutating func snapshot(
     _ subscription: Subscription, _ reason: ServerMessage.Reason,
     _ connection: inout ServerSession, _ commands: inout [Command]
@@ -126,7 +126,10 @@ extension Server {
     guard let place = scopes.index(of: subscription.scope) else { return .live }
     let scope = scopes[index: place]
     announceSnapshot(subscription, reason, &connection)
+    // A small state that changes often has more to say of its past than of itself, and whoever does
+    // not read it makes us keep all of that.
     if let cached = scope.snapshot, history.covers(cached.revision),
+      history.byteCount(after: cached.revision) <= cached.byteCount,
       let replay = replay(scope.path, scope.id, after: cached.revision)
     {
       scopes[index: place].snapshot?.lastUsed = now

@@ -8,6 +8,7 @@ extension Server {
   mutating func endTurn(_ commands: inout [Command]) {
     if core.hasWaiting { runWaiting() }
     if faults.startsEffectsEarly { takeOrders(&commands) }
+    keepTurn(&commands)
     touchFollowers()
     shareFrames()
     // Connections may be touched while others are composed: the list can grow.
@@ -23,7 +24,9 @@ extension Server {
     flushed = core.revision
     waitingBudget = limits.waitingPerTurn
     // Behind the patches: what an effect does comes after the change that it was returned with.
+    // If it is to be kept, behind that too.
     takeOrders(&commands)
+    keepSnapshot(&commands)
     if core.hasWaiting { commands.append(.wake) }
   }
 
@@ -211,9 +214,12 @@ extension Server {
     let place = connection.token == nil ? sessions.place(of: token) : connection.session
     guard let place else { return }
     let first = connection.acknowledged + 1
-    let last = sessions[place: place].outcomes.last
-    guard first <= last || connection.repeated != nil else { return }
     let outcomes = sessions[place: place].outcomes
+    let last =
+      keeper.promises && !faults.acknowledgesUncommitted
+      ? outcomes.lastToAcknowledge(after: connection.acknowledged, sessions[place: place].committed)
+      : outcomes.last
+    guard first <= last || connection.repeated != nil else { return }
     var encoder = CBOREncoder()
     func say(_ acknowledgement: Acknowledgement) {
       Frame.append(to: &encoder) {
@@ -221,13 +227,14 @@ extension Server {
       }
     }
     if let repeated = connection.repeated {
+      // Those that are not acknowledged yet will be in their turn.
       outcomes.forEach(
         from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), say)
       connection.repeated = nil
     }
     outcomes.forEach(from: first, through: last, say)
-    connection.acknowledged = last
-    connection.output.append(encoder.bytes)
+    connection.acknowledged = max(connection.acknowledged, last)
+    if !encoder.bytes.isEmpty { connection.output.append(encoder.bytes) }
   }
 
   /// Tell an idle client the newest revision.
@@ -236,7 +243,7 @@ extension Server {
       !(now < connection.lastSent + limits.bookmarkInterval)
     else { return }
     connection.output.append(
-      Self.frame(.bookmark(revision: core.revision, durable: nil)))
+      Self.frame(.bookmark(revision: core.revision, durable: durableRevision)))
   }
 
   // MARK: Answers

@@ -26,7 +26,7 @@ public import Wire
 /// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
 public struct Server<R: Reducer>: Sendable {
   public let limits: Limits
-  /// The epoch and run that every position of this server has.
+  /// The epoch and run that the positions of this server have.
   public let epoch: UInt64
   public let run: UInt64
   /// The newest protocol version is also the only one so far.
@@ -37,6 +37,15 @@ public struct Server<R: Reducer>: Sendable {
   var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
   var scopes = ScopeTable()
   var history: History
+  var keeper: Keeper
+  /// The runs of the epoch, this one included, rising.
+  let runs: [JournalRun]
+  /// How many sessions there have been in the epoch.
+  var sessionCount: UInt64
+  /// Actions that must not be reduced again.
+  let poisoned: Set<SessionAction>
+  /// Told of a client's action before it is reduced, where that outlives the process.
+  let stands: (@Sendable (SessionAction) -> Void)?
   var held: HeldStates<R.State>
   var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
   var nextJob: UInt64 = 0
@@ -49,6 +58,8 @@ public struct Server<R: Reducer>: Sendable {
   /// The revision at which the last turn ended.
   var flushed: UInt64
   var stopping: Goodbye?
+  /// Whether this turn left something to be kept.
+  var closedBatch = false
   /// How many of the sessions have no connection.
   var detached = 0
   var now = Instant(nanoseconds: 0)
@@ -85,25 +96,51 @@ public struct Server<R: Reducer>: Sendable {
     let base: UInt64
   }
 
-  /// A server whose state is `state` at `revision`. The epoch must be new and random unless the
-  /// state's history is known.
+  /// A server whose history begins with `state`. The epoch must be new and random.
   public init(
     _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
-    shellReports: [String: @Sendable () -> Value] = [:], at now: Instant
+    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
+    stands: (@Sendable (SessionAction) -> Void)? = nil, at now: Instant
+  ) {
+    self.init(
+      restoring: Restoration(
+        state: state, epoch: epoch, seed: seed, run: run,
+        runs: [JournalRun(run: run, base: revision)],
+        revision: revision, base: revision, sequence: 0),
+      reducer: reducer, limits: limits, about: about, middleware: middleware,
+      dependencies: dependencies, shellReports: shellReports, durability: durability,
+      stands: stands, at: now)
+  }
+
+  /// A server that goes on from what was kept.
+  public init(
+    restoring kept: Restoration<R.State>, reducer: R, limits: Limits = Limits(),
+    about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues(),
+    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
+    stands: (@Sendable (SessionAction) -> Void)? = nil, at now: Instant
   ) {
     core = StoreCore(
-      state, reducer: reducer, middleware: middleware, seed: seed, revision: revision,
-      logCapacity: limits.logEntries, dependencies: dependencies)
-    self.epoch = epoch
-    self.run = run
+      kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
+      revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
+      dependencies: dependencies)
+    epoch = kept.epoch
+    run = kept.run
+    runs = kept.runs
+    sessionCount = kept.sessionCount
+    poisoned = kept.poisoned
+    self.stands = stands
     self.limits = limits
     self.about = about
-    history = History(limit: limits.historyBytes, base: revision)
+    history = History(limit: limits.historyBytes, base: kept.changesFrom)
+    keeper = Keeper(
+      durability, base: kept.base, revision: kept.revision,
+      ephemeral: EphemeralPaths(of: R.State.self), at: now)
     held = HeldStates(limit: limits.heldStates)
-    flushed = revision
+    flushed = kept.revision
     started = now
     self.now = now
     waitingBudget = limits.waitingPerTurn
@@ -111,6 +148,7 @@ public struct Server<R: Reducer>: Sendable {
     schema = R.schema
     schemaFingerprint = schema.fingerprint
     actionNames = try? Translation(from: schema, to: .names, root: .action)
+    takeUp(kept)
   }
 
   /// The newest state: a copy is a consistent snapshot, O(1).
@@ -143,6 +181,7 @@ public struct Server<R: Reducer>: Sendable {
     case .drained(let id): drained(id, &commands)
     case .snapshotEncoded(let job, let frames): snapshotEncoded(job, frames)
     case .turnEnded: endTurn(&commands)
+    case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
@@ -157,17 +196,20 @@ public struct Server<R: Reducer>: Sendable {
 
   /// Run an action, then those that it led to at once.
   @inline(__always)
-  mutating func reduce(_ action: R.Action, from cause: Cause, isLogged: Bool = true) -> Reduction {
+  mutating func reduce(
+    _ action: R.Action, from cause: Cause, isLogged: Bool = true, for answer: SessionAction? = nil
+  ) -> Reduction {
     patch.bytes.removeAll(keepingCapacity: true)
     let reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
-    note(reduction)
+    note(reduction, answer)
     if core.hasWaiting { runWaiting() }
     return reduction
   }
 
   @inline(__always)
-  mutating func note(_ reduction: Reduction) {
+  mutating func note(_ reduction: Reduction, _ answer: SessionAction? = nil) {
     counters.actions += 1
+    if keeper.records { record(reduction, answer) }
     switch reduction {
     case .changed(let revision):
       history.append(patch.bytes, revision: revision)
@@ -270,6 +312,7 @@ extension Server {
   mutating func forget(_ token: SessionToken) {
     guard let record = sessions[token], record.connection == nil else { return }
     sessions[token] = nil
+    if record.isKept { keeper.forget(token) }
     detached -= 1
   }
 
@@ -305,6 +348,7 @@ extension Server {
   }
 
   private mutating func tick(_ commands: inout [Command]) {
+    if keeper.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.keys.sorted() {
       guard let connection = connections[id] else { continue }
       if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {

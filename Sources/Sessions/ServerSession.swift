@@ -117,12 +117,20 @@ enum Request: Sendable {
 /// What outlives a connection: whose actions were done, and what came of them.
 struct SessionRecord: Sendable {
   let uid: UInt64
+  /// Counts the sessions of the epoch: what people and features call it.
+  let number: UInt64
   var outcomes: Outcomes
+  /// Whether the journal knows of the session.
+  var isKept = false
+  /// Actions up to this number are committed, if they are kept at all.
+  var committed: UInt64 = 0
   /// The connection that has the session now.
   var connection: ConnectionID?
   /// When the session is forgotten unless the client returns.
   var expires: Instant?
 
   /// What stands where no record is.
-  static var none: SessionRecord { SessionRecord(uid: 0, outcomes: Outcomes(window: 0)) }
+  static var none: SessionRecord {
+    SessionRecord(uid: 0, number: 0, outcomes: Outcomes(window: 0))
+  }
 }

@@ -12,7 +12,11 @@ extension ServerMessage {
       }
       self = message
       // The pairs of a patch message are its own, read already.
-      if head.type == .patch { decoder.close() } else { try head.finish(&decoder) }
+      switch head.type {
+      case .patch: decoder.close()
+      case .acknowledgement: try head.finish(&decoder, read: min(head.extra, 1))
+      default: try head.finish(&decoder)
+      }
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
       }
@@ -44,7 +48,12 @@ extension ServerMessage {
         throw CBORError(.notAllowed("a span without a patch"), at: decoder.offset)
       }
       self = .patch(scope: scope, from: from, patches)
-    case .acknowledgement: self = .acknowledgement(try Acknowledgement(from: &decoder))
+    case .acknowledgement:
+      var acknowledgement = try Acknowledgement(from: &decoder)
+      if head.extra > 0, !decoder.nullIfNext() {
+        acknowledgement.notDurable = try decoder.text()
+      }
+      self = .acknowledgement(acknowledgement)
     case .pong: self = .pong(try decoder.unsigned(), revision: try decoder.unsigned())
     case .bookmark:
       self = .bookmark(

@@ -35,7 +35,7 @@ extension ServerMessage {
         encoder.raw(patch.patch)
       }
     case .acknowledgement(let acknowledgement):
-      begin(.acknowledgement)
+      begin(.acknowledgement, extra: acknowledgement.notDurable == nil ? 0 : 1)
       acknowledgement.encodeFields(into: &encoder)
     case .pong(let value, let revision):
       begin(.pong)
@@ -99,11 +99,16 @@ extension Acknowledgement {
     encoder.encode(revision)
     encoder.encode(mark.rawValue)
     encoder.encode(outcome.number)
-    guard case .rejected(let rejection) = outcome else { return encoder.encodeNull() }
-    encoder.array(3)
-    encoder.encode(rejection.code)
-    encoder.encode(rejection.message)
-    encoder.encodeOptional(rejection.path) { $1.encode(into: &$0) }
+    if case .rejected(let rejection) = outcome {
+      encoder.array(3)
+      encoder.encode(rejection.code)
+      encoder.encode(rejection.message)
+      encoder.encodeOptional(rejection.path) { $1.encode(into: &$0) }
+    } else {
+      encoder.encodeNull()
+    }
+    // This field came later: without it the message has its first form.
+    if let notDurable { encoder.encode(notDurable) }
   }
 }
 

@@ -159,18 +159,22 @@ public struct Acknowledgement: Hashable, Sendable {
   /// Who has seen this revision has seen what the actions did.
   public var revision: UInt64
   /// How safe it is. `.applied` for an action that asked for `.durable` means that this daemon
-  /// keeps nothing.
+  /// does not promise to keep anything, or, with `notDurable`, that it could not.
   public var mark: Mark
   public var outcome: Outcome
+  /// Why actions that asked for `.durable` are only applied, if keeping them failed.
+  public var notDurable: String?
 
   public init(
-    first: UInt64, last: UInt64, revision: UInt64, mark: Mark = .applied, _ outcome: Outcome
+    first: UInt64, last: UInt64, revision: UInt64, mark: Mark = .applied, _ outcome: Outcome,
+    notDurable: String? = nil
   ) {
     self.first = first
     self.last = last
     self.revision = revision
     self.mark = mark
     self.outcome = outcome
+    self.notDurable = notDurable
   }
 
   public enum Outcome: Hashable, Sendable {

@@ -66,6 +66,9 @@ public struct GoodbyeCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let denied = GoodbyeCode(rawValue: 10)
   /// The peers' schemas cannot meet.
   public static let schema = GoodbyeCode(rawValue: 11)
+  /// The daemon's process ends and another is about to take its place: come back, and the session
+  /// goes on.
+  public static let restarting = GoodbyeCode(rawValue: 12)
 
   public var description: String {
     switch self {
@@ -81,6 +84,7 @@ public struct GoodbyeCode: RawRepresentable, Hashable, Sendable, CustomStringCon
     case .limit: "limit"
     case .denied: "denied"
     case .schema: "schema"
+    case .restarting: "restarting"
     default: "code \(rawValue)"
     }
   }

@@ -14,11 +14,11 @@ struct Bench {
 
   init(
     _ root: Value = ["n": 0], limits: Limits = Limits(), epoch: UInt64 = 9, run: UInt64 = 1,
-    revision: UInt64 = 0
+    revision: UInt64 = 0, durability: Durability = .none
   ) {
     server = Server(
       Document(root), reducer: DocumentFeature(), seed: HashSeed(7), epoch: epoch, run: run,
-      revision: revision, limits: limits, at: now)
+      revision: revision, limits: limits, durability: durability, at: now)
   }
 
   /// Connections that have said hello, none of which has subscribed.

@@ -71,6 +71,22 @@ import Wire
     #expect(patches.map(\.span) == [1, 1])
   }
 
+  @Test func `a snapshot at hand is made anew rather than sent with more patches than itself`() {
+    var bench = Bench.withSubscribers(1)
+    _ = bench.join(2)
+    for number in 1...20 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))))
+    }
+    _ = bench.turn()
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    #expect(
+      bench.said(to: 2, bench.turn()) == [
+        subscribed(1, scope: 0, .snapshot, .noPosition, at: 20),
+        .snapshot(
+          .init(scope: 0, revision: 20, index: 0, isLast: true, bytes: [0xa1, 0x61, 0x6e, 20])),
+      ])
+  }
+
   @Test func `a large snapshot comes in parts`() {
     var limits = Limits()
     limits.snapshotPartBytes = 10

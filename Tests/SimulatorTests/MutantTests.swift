@@ -46,6 +46,22 @@ struct Mutant: Sendable, CustomTestStringConvertible {
     Mutant(name: "effects outlive the client that owns them", hasEffects: true) {
       $0.faults.leaksOwnedEffects = true
     },
+    Mutant(name: "what is not committed is acknowledged as durable") {
+      $0.faults.acknowledgesUncommitted = true
+      $0.keepsAll()
+    },
+    Mutant(name: "effects begin before what led to them is committed", hasEffects: true) {
+      $0.faults.startsEffectsUncommitted = true
+      $0.keepsAll()
+    },
+    Mutant(name: "what became of actions that changed nothing is not kept") {
+      $0.faults.forgetsAnswers = true
+      $0.keepsAll()
+    },
+    Mutant(name: "a mirror that is ahead of what was kept is believed") {
+      $0.faults.trustsFormerRuns = true
+      $0.keepsAll()
+    },
     Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
       $0.faults.neverYields = true
     },
@@ -89,5 +105,17 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       var simulation = Simulation(seed: seed, of: .document) { $0.faults.forgetsHeldStates = true }
       _ = try simulation.run(steps: 300)
     }
+  }
+}
+
+extension SimulationPlan {
+  /// A daemon that keeps everything, on a slow disk, and crashes often.
+  fileprivate mutating func keepsAll() {
+    durability = .sync
+    durableActions = 500
+    diskDelay = 800
+    crashes = 8
+    limits.sessionGrace = .seconds(100_000)
+    limits.detachedSessions = 100
   }
 }

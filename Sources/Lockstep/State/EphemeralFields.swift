@@ -1,5 +1,19 @@
+public import Values
+
 /// What `@ObservableState` calls for the fields of a struct.
 public enum EphemeralFields {
+  /// The paths of all ephemeral fields of a type, in the structs inside, too. O(its fields).
+  public static func paths<State: ObservableState>(of type: State.Type) -> [Path] {
+    State.fields.flatMap { field -> [Path] in
+      let key = PathKey.integer(Int64(field.number))
+      if field.isEphemeral { return [Path([key])] }
+      let type = Swift.type(of: field.property).valueType
+      let inner = (type as? any OptionalType.Type)?.wrapped ?? type
+      guard let state = inner as? any ObservableState.Type else { return [] }
+      return paths(of: state).map { Path([key] + $0.keys) }
+    }
+  }
+
   /// Give the ephemeral fields of a value their defaults, if it is a state or an optional one.
   /// Returns whether it is. Not those in collections: an entry of a map is kept or not as a whole.
   @discardableResult
@@ -9,4 +23,13 @@ public enum EphemeralFields {
     if let state = state as? T { value = state }
     return true
   }
+}
+
+/// Tells the type inside of an optional.
+private protocol OptionalType {
+  static var wrapped: Any.Type { get }
+}
+
+extension Optional: OptionalType {
+  static var wrapped: Any.Type { Wrapped.self }
 }

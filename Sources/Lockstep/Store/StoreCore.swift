@@ -42,7 +42,7 @@ public struct StoreCore<R: Reducer>: Sendable {
   public var time = Timestamp(nanoseconds: 0)
   /// The latest actions.
   public private(set) var log: ActionLog<R.Action>
-  /// How many actions have been taken.
+  /// How many actions have been taken in the epoch.
   public private(set) var sequence: UInt64 = 0
 
   private var effects: EffectTable<R.Action>
@@ -53,7 +53,7 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// A store whose state stands at `revision`.
   public init(
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
-    seed: HashSeed, revision: Revision = 0, logCapacity: Int = 1024,
+    seed: HashSeed, revision: Revision = 0, sequence: UInt64 = 0, logCapacity: Int = 1024,
     dependencies: DependencyValues = DependencyValues()
   ) {
     self.reducer = reducer
@@ -61,6 +61,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     self.state = state
     self.state.adopt(seed: seed)
     self.revision = revision
+    self.sequence = sequence
     self.seed = seed
     self.dependencies = dependencies
     log = ActionLog(capacity: logCapacity)
@@ -148,6 +149,12 @@ public struct StoreCore<R: Reducer>: Sendable {
         cause: cause, sequence: sequence, actionName: name, middleware: middleware, time: time))
     takeSends()
   }
+
+  /// Give the next number to an action that is not taken: what arrived was none.
+  public mutating func passOver() { sequence += 1 }
+
+  /// Begin a revision of which the patch is known, whether or not the state changes by it.
+  public mutating func advance() { revision += 1 }
 
   // MARK: Middleware
 

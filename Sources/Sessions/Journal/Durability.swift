@@ -47,4 +47,3 @@ public struct KeptSnapshot<State: Synchronizable>: Sendable {
     return (head, parts)
   }
 }
-

@@ -57,7 +57,10 @@ struct Keeper: Sendable {
   /// The paths of fields that are not kept.
   let ephemeral: EphemeralPaths
 
-  init(_ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths, at now: Instant) {
+  init(
+    _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
+    at now: Instant
+  ) {
     self.durability = durability
     self.base = base
     self.ephemeral = ephemeral

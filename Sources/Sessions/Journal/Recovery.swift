@@ -87,7 +87,8 @@ public struct Recovery<State: Synchronizable>: Sendable {
     for session in known + snapshot.sessions { add(session) }
     // The digest is that of the form which the bytes then had.
     if translation == nil, Digest(state.digest(seed: seed)) != snapshot.digest {
-      throw fail("has digest \(Digest(state.digest(seed: seed))), and should have \(snapshot.digest)")
+      throw fail(
+        "has digest \(Digest(state.digest(seed: seed))), and should have \(snapshot.digest)")
     }
   }
 

@@ -1,0 +1,285 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+@Suite struct ServerJournalTests {
+  private func bench(_ limits: Limits = Limits(), _ durability: Durability = .sync) -> Bench {
+    var bench = Bench(limits: limits, durability: durability)
+    bench.join(1)
+    return bench
+  }
+
+  private func action(_ number: UInt64, _ mark: Mark, _ value: Int64) -> ClientMessage {
+    .action(number: number, mark, payload: payload(.put("n", .integer(value))))
+  }
+
+  private func batch(_ commands: [Command]) throws -> JournalBatch {
+    try #require(
+      commands.lazy.compactMap { if case .keep(let batch) = $0 { batch } else { nil } }.first)
+  }
+
+  private func acknowledgements(_ bench: Bench, _ commands: [Command]) -> [Acknowledgement] {
+    bench.said(to: 1, commands).compactMap {
+      if case .acknowledgement(let acknowledgement) = $0 { acknowledgement } else { nil }
+    }
+  }
+
+  // MARK: Promises
+
+  @Test func `a durable acknowledgement waits for the commit, and what is behind it too`() throws {
+    var bench = bench()
+    bench.say(1, action(1, .applied, 1), action(2, .durable, 2), action(3, .applied, 3))
+    let commands = bench.turn()
+    let kept = try batch(commands)
+    #expect(kept.rows.map(\.revision) == [1, 2, 3])
+    #expect(acknowledgements(bench, commands) == [.init(first: 1, last: 1, revision: 1, .reduced)])
+    bench.handle(.journal(.committed(through: kept.number)))
+    #expect(
+      acknowledgements(bench, bench.turn()) == [
+        .init(first: 2, last: 2, revision: 2, mark: .durable, .reduced),
+        .init(first: 3, last: 3, revision: 3, .reduced),
+      ])
+  }
+
+  @Test func `patches do not wait for the commit`() throws {
+    var bench = bench()
+    bench.say(1, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    bench.say(1, action(1, .durable, 5))
+    let said = bench.said(to: 1, bench.turn())
+    #expect(said.contains { if case .patch = $0 { true } else { false } })
+    #expect(!said.contains { if case .acknowledgement = $0 { true } else { false } })
+  }
+
+  @Test(arguments: [Durability.none, .async])
+  func `nothing is promised where nothing is synchronised`(durability: Durability) {
+    var bench = bench(Limits(), durability)
+    bench.say(1, action(1, .durable, 1))
+    #expect(
+      acknowledgements(bench, bench.turn()) == [.init(first: 1, last: 1, revision: 1, .reduced)])
+  }
+
+  @Test func `a turn that changed nothing and answered nobody keeps nothing`() {
+    var bench = bench()
+    bench.say(1, .ping(1))
+    #expect(!bench.turn().contains { if case .keep = $0 { true } else { false } })
+  }
+
+  @Test func `what changed nothing is kept for those who ask again`() throws {
+    var bench = bench()
+    bench.say(1, action(1, .applied, 0))
+    let kept = try batch(bench.turn())
+    let row = try #require(kept.rows.first)
+    #expect(row.change == nil)
+    #expect(row.answer?.outcome == .unchanged)
+  }
+
+  // MARK: Failure
+
+  @Test func `what could not be kept is said to be applied, and why`() throws {
+    var bench = bench()
+    bench.say(1, action(1, .durable, 1))
+    _ = bench.turn()
+    bench.handle(.journal(.failed("no space")))
+    #expect(
+      acknowledgements(bench, bench.turn()) == [
+        .init(first: 1, last: 1, revision: 1, .reduced, notDurable: "no space")
+      ])
+  }
+
+  @Test func `while nothing can be kept, durable actions are rejected unseen, others are done`() {
+    var bench = bench()
+    bench.say(1, action(1, .applied, 1))
+    _ = bench.turn()
+    bench.handle(.journal(.failed("no space")))
+    _ = bench.turn()
+    bench.say(1, action(2, .durable, 2), action(3, .applied, 3))
+    let answers = acknowledgements(bench, bench.turn())
+    guard answers.count == 2, case .rejected(let rejection) = answers[0].outcome else {
+      Issue.record("\(answers)")
+      return
+    }
+    #expect(rejection.code == Rejection.Code.notDurable.rawValue)
+    #expect(rejection.message.contains("no space"))
+    #expect(answers[1].outcome == .reduced)
+    #expect(bench.server.state.root == ["n": 3])
+  }
+
+  @Test func `a fresh snapshot heals`() throws {
+    var bench = bench()
+    bench.say(1, action(1, .applied, 1))
+    _ = bench.turn()
+    bench.handle(.journal(.failed("no space")))
+    _ = bench.turn()
+    bench.pass(.seconds(2))
+    #expect(bench.handle(.tick).contains(.reopenJournal))
+    #expect(!bench.handle(.tick).contains(.reopenJournal), "once until it is answered")
+    bench.handle(.journal(.stillFailing("no space")))
+    bench.pass(.seconds(60))
+    #expect(bench.handle(.tick).contains(.reopenJournal))
+    #expect(bench.handle(.journal(.reopened)) == [.keepSnapshot(heals: true)])
+    bench.say(1, action(2, .durable, 2))
+    let before = acknowledgements(bench, bench.turn())
+    #expect(before.count == 1, "not before the snapshot is kept")
+    bench.handle(.journal(.snapshotKept(bytes: 10)))
+    bench.say(1, action(3, .durable, 3))
+    let kept = try batch(bench.turn())
+    bench.handle(.journal(.committed(through: kept.number)))
+    #expect(
+      acknowledgements(bench, bench.turn()) == [
+        .init(first: 3, last: 3, revision: 2, mark: .durable, .reduced)
+      ])
+  }
+
+  @Test func `what waits for the disk is bounded`() {
+    var limits = Limits()
+    limits.journalQueueBytes = 200
+    var bench = bench(limits)
+    bench.say(1, action(1, .applied, 1), action(2, .applied, 2))
+    _ = bench.turn()
+    bench.say(1, action(3, .applied, 3))
+    guard case .rejected(let rejection)? = acknowledgements(bench, bench.turn()).first?.outcome
+    else {
+      Issue.record("not rejected")
+      return
+    }
+    #expect(rejection.message.contains("journalQueueBytes is 200"))
+  }
+
+  // MARK: Starting again
+
+  /// What the rows of a server lead to, as the next run has it.
+  private func restart(
+    _ bench: Bench, _ snapshot: KeptSnapshot<Document>, _ batches: [JournalBatch],
+    poisoned: Set<SessionAction> = []
+  ) throws -> Bench {
+    let (head, parts) = snapshot.encode()
+    let schema = DocumentFeature.schema
+    var recovery = try Recovery<Document>(
+      from: head, parts.flatMap { $0 }, schema: schema, current: schema, seed: HashSeed(7),
+      sessions: batches.flatMap(\.sessions))
+    for batch in batches {
+      for row in batch.rows {
+        try batch.bytes.withUnsafeBytes { bytes in
+          try recovery.apply(
+            row, patch: row.change.map { UnsafeRawBufferPointer(rebasing: bytes[$0.patch]) })
+        }
+      }
+      if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
+    }
+    var kept = recovery.restoration(
+      epoch: 9, runs: [JournalRun(run: 1, base: 0)], revision: nil)
+    kept.poisoned = poisoned
+    var next = bench
+    next.server = Server(
+      restoring: kept, reducer: DocumentFeature(), durability: .sync, at: bench.now)
+    return next
+  }
+
+  @Test func `a run goes on from what was kept: state, sessions, positions`() throws {
+    var limits = Limits()
+    limits.journalDigestChanges = 1
+    var first = bench(limits)
+    let start = first.server.keptSnapshot
+    first.say(1, action(1, .applied, 1), action(2, .durable, 2))
+    let kept = try batch(first.turn())
+    #expect(kept.digest != nil)
+    first.say(1, action(3, .applied, 3))
+    _ = first.turn()
+
+    var second = try restart(first, start, [kept])
+    #expect(second.server.position == Position(epoch: 9, run: 2, revision: 2))
+    #expect(second.server.state.root == ["n": 2])
+    let joined = second.join(1, token: Bench.token(1))
+    let welcome = try #require(joined)
+    #expect(welcome.isResumed && welcome.lastAction == 2 && welcome.durable == 2)
+    // What was acknowledged and kept is not done again; what was lost is done.
+    second.say(1, action(2, .durable, 9), action(3, .applied, 4))
+    let answers = acknowledgements(second, second.turn())
+    #expect(answers.map(\.last) == [2, 3])
+    #expect(answers[0] == .init(first: 2, last: 2, revision: 2, mark: .durable, .reduced))
+    #expect(second.server.state.root == ["n": 4])
+  }
+
+  @Test(
+    arguments: [
+      (run: 1, revision: 1, ServerMessage.Continuation.patch, ServerMessage.Reason.none),
+      (1, 2, .current, .none), (1, 3, .snapshot, .ahead), (2, 2, .current, .none),
+      (3, 1, .snapshot, .ahead), (0, 1, .snapshot, .ahead),
+    ] as [(run: UInt64, revision: UInt64, ServerMessage.Continuation, ServerMessage.Reason)])
+  func `who comes from a former run gets what it lacks`(
+    run: UInt64, revision: UInt64, continuation: ServerMessage.Continuation,
+    reason: ServerMessage.Reason
+  ) throws {
+    var first = bench()
+    let start = first.server.keptSnapshot
+    first.say(1, action(1, .applied, 1), action(2, .applied, 2))
+    var second = try restart(first, start, [try batch(first.turn())])
+    second.join(2)
+    second.say(
+      2, .subscribe(subscription: 1, .root, Position(epoch: 9, run: run, revision: revision)))
+    guard case .subscribed(let subscribed)? = second.said(to: 2, second.turn()).first else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(subscribed.continuation == continuation)
+    #expect(subscribed.reason == reason)
+  }
+
+  @Test func `an action that ends the process twice is not tried again`() throws {
+    var first = bench()
+    let start = first.server.keptSnapshot
+    first.say(1, action(1, .applied, 1))
+    var second = try restart(
+      first, start, [try batch(first.turn())],
+      poisoned: [SessionAction(session: Bench.token(1), number: 2)])
+    second.join(1, token: Bench.token(1))
+    second.say(1, action(2, .applied, 7), action(3, .applied, 8))
+    let answers = acknowledgements(second, second.turn())
+    guard case .rejected(let rejection)? = answers.first?.outcome else {
+      Issue.record("\(answers)")
+      return
+    }
+    #expect(rejection.code == Rejection.Code.poisoned.rawValue)
+    #expect(second.server.state.root == ["n": 8])
+  }
+
+  @Test func `a change that does not follow, or a digest that is wrong, is found`() throws {
+    var limits = Limits()
+    limits.journalDigestChanges = 1
+    var first = bench(limits)
+    let start = first.server.keptSnapshot
+    first.say(1, action(1, .applied, 1))
+    let one = try batch(first.turn())
+    first.say(1, action(2, .applied, 2))
+    var two = try batch(first.turn())
+    #expect(throws: RecoveryError.self) { try restart(first, start, [two]) }
+    two.digest = Digest(1)
+    let error = #expect(throws: RecoveryError.self) { try restart(first, start, [one, two]) }
+    #expect(error?.lastGood == 1)
+    #expect(error?.description.contains("revision 2") == true)
+  }
+
+  // MARK: Snapshots
+
+  @Test func `a snapshot is kept once the journal is long, or old`() {
+    var limits = Limits()
+    limits.journalBytes = 1000
+    limits.journalAge = .seconds(60)
+    var bench = bench(limits)
+    bench.say(1, action(1, .applied, 1))
+    #expect(!bench.turn().contains(.keepSnapshot(heals: false)))
+    bench.pass(.seconds(61))
+    bench.say(1, .ping(1))
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+    bench.handle(.journal(.snapshotKept(bytes: 5)))
+    for number in 2...10 as ClosedRange<UInt64> {
+      bench.say(1, action(number, .applied, Int64(number)))
+    }
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+  }
+}
