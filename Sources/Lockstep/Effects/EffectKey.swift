@@ -56,7 +56,7 @@ public struct EffectID: Hashable, Comparable, Sendable, CustomStringConvertible 
   /// What tells the store's effects from those of others: its hash seed.
   let salt: UInt64
 
-  init(_ rawValue: UInt64, salt: UInt64) {
+  package init(_ rawValue: UInt64, salt: UInt64) {
     self.rawValue = rawValue
     self.salt = salt
   }

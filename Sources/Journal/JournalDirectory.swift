@@ -1,0 +1,183 @@
+import Glibc
+
+/// The directory that a journal is in, and the right to write there: a lock that the kernel gives
+/// up with the process.
+struct JournalDirectory: ~Copyable {
+  /// Without symbolic links.
+  let path: String
+  private var lock: Int32
+
+  var file: String { path + "/journal.sqlite" }
+
+  /// Take the directory. `create` makes it if its parent exists.
+  init(_ name: String, create: Bool) throws(JournalError) {
+    if create, mkdir(name, 0o700) != 0, errno != EEXIST {
+      throw JournalError(
+        .unreachable,
+        "\(name): the directory cannot be made (\(SystemFailure())). "
+          + "Make it, or name another.")
+    }
+    let path = try Self.resolve(name)
+    try Self.checkDirectory(path)
+    let lock = try Self.lock(path + "/lock")
+    (self.path, self.lock) = (path, lock)
+  }
+
+  deinit { if lock >= 0 { close(lock) } }
+
+  /// Let others have the directory.
+  mutating func release() {
+    if lock >= 0 { close(lock) }
+    lock = -1
+  }
+
+  private static func resolve(_ name: String) throws(JournalError) -> String {
+    guard let resolved = realpath(name, nil) else {
+      throw JournalError(
+        .unreachable,
+        "\(name): the directory cannot be reached (\(SystemFailure())). Make it, or name another.")
+    }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  /// Whoever may write to the directory can put another file in the journal's place.
+  private static func checkDirectory(_ path: String) throws(JournalError) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw JournalError(
+        .unreachable, "\(path): not a directory. Name the directory that the journal is in.")
+    }
+    try checkOwner(status, path)
+    guard status.st_mode & 0o002 == 0 else {
+      throw JournalError(
+        .unreachable,
+        "\(path): everybody may write to the directory. Take that right away (chmod o-w), or name "
+          + "a directory of the daemon's own.")
+    }
+  }
+
+  private static func checkOwner(_ status: stat, _ path: String) throws(JournalError) {
+    guard status.st_uid == geteuid() || status.st_uid == 0 else {
+      throw JournalError(
+        .unreachable,
+        "\(path): belongs to user \(status.st_uid), and the daemon runs as user \(geteuid()). "
+          + "Give it to that user (chown), or run as its owner.")
+    }
+  }
+
+  private static func lock(_ path: String) throws(JournalError) -> Int32 {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw JournalError(
+        .unreachable,
+        "\(path): the lock cannot be opened (\(SystemFailure())). "
+          + "See to it that the directory can be written and that this is an ordinary file.")
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let holder = pid(in: descriptor).map { "process \($0)" } ?? "another process"
+      close(descriptor)
+      throw JournalError(
+        .locked,
+        "\(path): \(holder) has the journal. Stop it, or name another directory.")
+    }
+    _ = ftruncate(descriptor, 0)
+    let text = Array("\(getpid())\n".utf8)
+    _ = pwrite(descriptor, text, text.count, 0)
+    return descriptor
+  }
+
+  private static func pid(in descriptor: Int32) -> Int32? {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    guard count > 0 else { return nil }
+    return Int32(String(decoding: bytes.prefix { $0 >= 0x30 && $0 <= 0x39 }, as: UTF8.self))
+  }
+
+  /// Whether there is a file, which must be an ordinary one of ours. Without opening it: closing it
+  /// would give up the locks that SQLite has on it.
+  static func checkFile(_ path: String) throws(JournalError) -> Bool {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      guard errno == ENOENT else {
+        throw JournalError(
+          .unreachable,
+          "\(path): cannot be reached (\(SystemFailure())). "
+            + "See to it that the directory can be read.")
+      }
+      return false
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      let what = status.st_mode & S_IFMT == S_IFLNK ? "a symbolic link" : "not an ordinary file"
+      throw JournalError(
+        .unreachable,
+        "\(path): \(what), which a journal must not be. Move it away, or name another directory.")
+    }
+    try checkOwner(status, path)
+    return true
+  }
+
+  /// Make an empty file that only its owner can read.
+  static func makeFile(_ path: String) throws(JournalError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw failure(path, "cannot be made") }
+    close(descriptor)
+  }
+
+  /// Make names in the directory survive a crash of the machine.
+  static func synchronize(_ path: String) throws(JournalError) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure(path, "cannot be opened") }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw failure(path, "cannot be synchronised") }
+  }
+
+  /// Give a file another name, for good.
+  func rename(_ from: String, to: String) throws(JournalError) {
+    guard Glibc.rename(from, to) == 0 else { throw Self.failure(from, "cannot be renamed") }
+    try Self.synchronize(path)
+  }
+
+  /// Copy a file into a new one that survives a crash of the machine once this returns. Nothing may
+  /// have the file open by SQLite. O(its bytes).
+  static func copy(_ from: String, to: String) throws(JournalError) {
+    let source = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard source >= 0 else { throw failure(from, "cannot be opened") }
+    defer { close(source) }
+    let target = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard target >= 0 else { throw failure(to, "cannot be made") }
+    defer { close(target) }
+    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    while true {
+      let count = read(source, &buffer, buffer.count)
+      if count == 0 { break }
+      guard count > 0 else { throw failure(from, "cannot be read") }
+      var written = 0
+      while written < count {
+        let step = buffer[written..<count].withUnsafeBytes {
+          write(target, $0.baseAddress, $0.count)
+        }
+        guard step > 0 else { throw failure(to, "cannot be written") }
+        written += step
+      }
+    }
+    guard fsync(target) == 0 else { throw failure(to, "cannot be synchronised") }
+  }
+
+  private static func failure(_ path: String, _ what: String) -> JournalError {
+    let number = errno
+    let kind: JournalError.Kind =
+      switch number {
+      case ENOSPC, EDQUOT: .full
+      case EACCES, EPERM, EROFS, ENOENT, ENOTDIR, ELOOP: .unreachable
+      default: .failed
+      }
+    let advice =
+      switch kind {
+      case .full: "Make room on the file system."
+      case .unreachable: "See to it that the directory can be read and written."
+      default: "Look for errors of the disk in the system's log."
+      }
+    return JournalError(kind, "\(path): \(what) (\(SystemFailure(number))). \(advice)")
+  }
+}

@@ -1,0 +1,245 @@
+public import Lockstep
+public import Sessions
+public import Values
+import Wire
+
+extension JournalFile {
+  /// Give a new journal its epoch and seed. Only once. One commit.
+  public func create(epoch: UInt64, seed: HashSeed) throws(JournalError) {
+    guard state.identity == nil else { throw defect("it has an epoch already") }
+    let origin = Origin(
+      identity: JournalIdentity(epoch: epoch, seed: seed), cutSequence: 0, cutSeal: 0)
+    try write { () throws(JournalError) in
+      try connection.run(
+        """
+        INSERT INTO journal(one, epoch, seed, cut_sequence, cut_seal, probes, seal)
+        VALUES(1, ?, ?, 0, 0, 0, ?)
+        """,
+        Int64(bitPattern: epoch), Int64(bitPattern: seed.rawValue), Int64(bitPattern: origin.seal))
+    }
+    state.identity = origin.identity
+  }
+
+  /// Nothing was tried: the caller does what cannot be.
+  func defect(_ what: String) -> JournalError {
+    JournalError(.failed, "\(path): \(what): a defect of the program. Please report it.")
+  }
+
+  func knownIdentity() throws(JournalError) -> JournalIdentity {
+    guard let identity = state.identity else { throw defect("the journal has no epoch yet") }
+    return identity
+  }
+
+  // MARK: Runs
+
+  /// Note that a run of the daemon begins with this revision, at this time, with a feature of this
+  /// encoded schema. Runs rise. Of older ones the newest thousand are kept. One commit.
+  public func begin(
+    run: JournalRun, schema: [UInt8], revision: UInt64, time: Timestamp
+  ) throws(JournalError) {
+    let identity = try knownIdentity()
+    guard run.run > state.run?.run.run ?? 0 else {
+      throw defect("run \(run.run) does not follow run \(state.run?.run.run ?? 0)")
+    }
+    let begun = JournalContents.Run(
+      run: run, time: time, began: revision, ended: nil, schema: schema)
+    try write { () throws(JournalError) in
+      let id = try keep(schema: schema, identity)
+      try keep(begun, schema: id, identity)
+      try connection.run(
+        "DELETE FROM run WHERE run <= (SELECT run FROM run ORDER BY run DESC LIMIT 1 OFFSET 1000)")
+      try connection.run("DELETE FROM schema WHERE id NOT IN (SELECT schema FROM run)")
+    }
+    state.run = begun
+  }
+
+  /// Note that the newest run ended as it should, with this revision. Nothing is appended behind
+  /// it. One commit.
+  public func endRun(revision: UInt64) throws(JournalError) {
+    let identity = try knownIdentity()
+    guard var run = state.run else { throw defect("no run has begun") }
+    run.ended = revision
+    try write { () throws(JournalError) in
+      let id = try connection.number(
+        "SELECT schema FROM run WHERE run = ?", Int64(bitPattern: run.run.run))
+      try keep(run, schema: id ?? 0, identity)
+    }
+    state.run = run
+  }
+
+  private func keep(
+    schema: [UInt8], _ identity: JournalIdentity
+  ) throws(JournalError) -> Int64 {
+    let known = try connection.statement("SELECT id FROM schema WHERE bytes = ?")
+    defer { known.reset() }
+    schema.withUnsafeBytes { known.bind(1, copying: $0) }
+    if try known.step() { return known.integer(0) }
+    let id = (try connection.number("SELECT max(id) FROM schema") ?? 0) + 1
+    var seal = Seal(epoch: identity.epoch)
+    seal.add(schema)
+    let insert = try connection.statement("INSERT INTO schema(id, bytes, seal) VALUES(?, ?, ?)")
+    defer { insert.reset() }
+    insert.bind(1, id)
+    schema.withUnsafeBytes { insert.bind(2, copying: $0) }
+    insert.bind(3, seal.value)
+    try insert.run()
+    return id
+  }
+
+  func keep(
+    _ run: JournalContents.Run, schema: Int64, _ identity: JournalIdentity
+  ) throws(JournalError) {
+    var seal = Seal(epoch: identity.epoch)
+    try connection.run(
+      """
+      INSERT OR REPLACE INTO run(run, base, time, began, ended, schema, seal)
+      VALUES(?, ?, ?, ?, ?, ?, ?)
+      """,
+      Int64(bitPattern: run.run.run), Int64(bitPattern: run.run.base), run.time.nanoseconds,
+      Int64(bitPattern: run.began), run.ended.map { Int64(bitPattern: $0) }, schema,
+      Int64(bitPattern: Self.seal(run, schema: schema, &seal)))
+  }
+
+  // MARK: Batches
+
+  /// Keep batches, as one transaction: when this returns they are kept, all of them.
+  ///
+  /// Rows must follow those that are kept, and every change the one before it: after batches have
+  /// been lost, a snapshot must come first (`finishSnapshot`). O(bytes), and with `.sync` one
+  /// synchronisation, whatever the number of rows.
+  public func append(_ batches: [JournalBatch]) throws(JournalError) {
+    let identity = try knownIdentity()
+    try checkUsable()
+    let next = try checkOrder(batches)
+    // The owner should have done this when nobody waited.
+    if connection.logFrames >= 4 * Self.checkpointFrames { try checkpointIfDue() }
+    let chain = try write { () throws(JournalError) in
+      var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
+      for batch in batches { try keep(batch, &writer, identity) }
+      return writer.chain
+    }
+    (state.sequence, state.base, state.chain) = (next.sequence, next.base, chain)
+    let forgotten = Set(batches.lazy.flatMap(\.forgotten))
+    guard !forgotten.isEmpty else { return }
+    for token in forgotten { state.numbers[token] = nil }
+    state.snapshot?.pending.removeAll { forgotten.contains($0.token) }
+  }
+
+  /// Check that rows follow each other. Returns the last sequence number and change.
+  private func checkOrder(
+    _ batches: [JournalBatch]
+  ) throws(JournalError) -> (sequence: UInt64, base: UInt64?) {
+    var (sequence, base) = (state.sequence, state.base)
+    for row in batches.lazy.flatMap(\.rows) {
+      guard row.sequence > sequence else {
+        throw defect("action \(row.sequence) does not follow action \(sequence)")
+      }
+      sequence = row.sequence
+      guard let change = row.change else { continue }
+      guard base == nil || base == change.base else {
+        throw defect(
+          "the change of revision \(row.revision) is based on revision \(change.base), and "
+            + "the one before it is of revision \(base ?? 0)")
+      }
+      base = row.revision
+    }
+    return (sequence, base)
+  }
+
+  private func keep(
+    _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity
+  ) throws(JournalError) {
+    let covered = max(state.sequence, state.snapshot?.head.sequence ?? 0)
+    let since = batch.rows.first?.sequence ?? covered + 1
+    for session in batch.sessions {
+      try introduce(session, since: since, identity)
+    }
+    let result = batch.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
+      do throws(JournalError) {
+        for (index, row) in batch.rows.enumerated() {
+          let isLast = index == batch.rows.count - 1
+          try writer.write(
+            row, bytes, session: try number(of: row.answer), turn: isLast ? batch.revision : nil,
+            digest: isLast ? batch.digest : nil)
+        }
+        return .success(())
+      } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+    for token in batch.forgotten { try forget(token, at: batch.rows.last?.sequence) }
+  }
+
+  private func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
+    guard let answer else { return nil }
+    guard let number = state.numbers[answer.session] else {
+      throw defect("a row names session \(answer.session), which no batch has introduced")
+    }
+    return number
+  }
+
+  /// Keep a session, in place of what may be known by its number.
+  private func introduce(
+    _ session: JournalSession, since: UInt64, _ identity: JournalIdentity
+  ) throws(JournalError) {
+    try keep(session, since: since, identity, "INSERT OR REPLACE")
+  }
+
+  func keep(
+    _ session: JournalSession, since: UInt64, _ identity: JournalIdentity, _ verb: String
+  ) throws(JournalError) {
+    var seal = Seal(epoch: identity.epoch)
+    let statement = try connection.statement(
+      "\(verb) INTO session(number, token, uid, since, seal) VALUES(?, ?, ?, ?, ?)")
+    defer { statement.reset() }
+    statement.bind(1, session.number)
+    session.token.withBytes { statement.bind(2, copying: $0) }
+    statement.bind(3, session.uid)
+    statement.bind(4, since)
+    statement.bind(5, Self.seal(session.number, session.token, session.uid, since, &seal))
+    try statement.run()
+    // After an error all of this is read anew.
+    state.numbers[session.token] = session.number
+  }
+
+  private func forget(_ token: SessionToken, at sequence: UInt64?) throws(JournalError) {
+    guard let number = state.numbers[token] else { return }
+    try connection.run(
+      "UPDATE session SET until = ? WHERE number = ?",
+      Int64(bitPattern: sequence ?? state.sequence), Int64(bitPattern: number))
+    let suspects = try connection.statement("DELETE FROM suspect WHERE token = ?")
+    defer { suspects.reset() }
+    token.withBytes { suspects.bind(1, copying: $0) }
+    try suspects.run()
+  }
+
+  // MARK: Suspects
+
+  /// Note that the process died during an action: returns how often it has, by now. At most a
+  /// thousand actions are remembered; they are forgotten with their session. One commit.
+  public func noteKill(_ action: SessionAction) throws(JournalError) -> Int {
+    try write { () throws(JournalError) in
+      let insert = try connection.statement(
+        """
+        INSERT INTO suspect(token, number, kills) VALUES(?, ?, 1)
+        ON CONFLICT(token, number) DO UPDATE SET kills = kills + 1
+        """)
+      defer { insert.reset() }
+      action.session.withBytes { insert.bind(1, copying: $0) }
+      insert.bind(2, action.number)
+      try insert.run()
+      try connection.run(
+        """
+        DELETE FROM suspect WHERE rowid <=
+          (SELECT rowid FROM suspect ORDER BY rowid DESC LIMIT 1 OFFSET 1000)
+        """)
+      let count = try connection.statement(
+        "SELECT kills FROM suspect WHERE token = ? AND number = ?")
+      defer { count.reset() }
+      action.session.withBytes { count.bind(1, copying: $0) }
+      count.bind(2, action.number)
+      return try count.step() ? Int(clamping: count.integer(0)) : 1
+    }
+  }
+}

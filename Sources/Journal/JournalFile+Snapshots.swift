@@ -1,0 +1,229 @@
+import Lockstep
+public import Sessions
+import Values
+import Wire
+
+/// A snapshot that is being written.
+struct SnapshotDraft {
+  var id: Int64
+  var head: JournalSnapshot
+  /// The sessions that have not been written.
+  var pending: [JournalSession]
+  var sessionRows: Int64 = 0
+  var partCount: Int64 = 0
+  var byteCount = 0
+}
+
+/// Names a snapshot that is being written.
+public struct JournalSnapshotID: Hashable, Sendable {
+  let rawValue: Int64
+}
+
+extension JournalFile {
+  /// How many sessions are written in one transaction: some milliseconds.
+  private static let sessionsPerSlice = 1000
+
+  /// Begin to write a snapshot, in place of one that was not finished. Batches may be appended
+  /// meanwhile; those up to its `sequence` must have been. Nothing is written yet. O(1).
+  public func beginSnapshot(
+    _ snapshot: JournalSnapshot
+  ) throws(JournalError) -> JournalSnapshotID {
+    _ = try knownIdentity()
+    try checkUsable()
+    let newest = try connection.number(
+      """
+      SELECT max(coalesce((SELECT max(id) FROM snapshot), 0),
+        coalesce((SELECT max(snapshot) FROM part), 0),
+        coalesce((SELECT max(snapshot) FROM outcomes), 0))
+      """)
+    let id = (newest ?? 0) + 1
+    state.snapshot = SnapshotDraft(id: id, head: snapshot, pending: snapshot.sessions.reversed())
+    return JournalSnapshotID(rawValue: id)
+  }
+
+  /// Add the next bytes of the state: one commit, during which batches wait. A part of a megabyte
+  /// takes some milliseconds.
+  public func addPart(_ id: JournalSnapshotID, _ bytes: [UInt8]) throws(JournalError) {
+    let identity = try knownIdentity()
+    guard let draft = state.snapshot, draft.id == id.rawValue else {
+      throw defect("snapshot \(id.rawValue) is not being written")
+    }
+    var seal = Seal(epoch: identity.epoch)
+    let sealed = bytes.withUnsafeBytes { Self.seal(draft.id, draft.partCount, $0, &seal) }
+    try write { () throws(JournalError) in
+      let insert = try connection.statement(
+        "INSERT INTO part(snapshot, number, bytes, seal) VALUES(?, ?, ?, ?)")
+      defer { insert.reset() }
+      insert.bind(1, draft.id)
+      insert.bind(2, draft.partCount)
+      bytes.withUnsafeBytes { insert.bind(3, copying: $0) }
+      insert.bind(4, sealed)
+      try insert.run()
+    }
+    state.snapshot?.partCount += 1
+    state.snapshot?.byteCount += bytes.count
+    try addSessions(identity)
+    try checkpointIfDue()
+  }
+
+  /// Write some of the sessions.
+  private func addSessions(_ identity: JournalIdentity) throws(JournalError) {
+    guard let draft = state.snapshot, !draft.pending.isEmpty else { return }
+    let slice = draft.pending.suffix(Self.sessionsPerSlice)
+    var seal = Seal(epoch: identity.epoch)
+    try write { () throws(JournalError) in
+      for session in slice.reversed() {
+        try keep(session, since: draft.head.sequence, identity, "INSERT OR IGNORE")
+        let runs = KeptOutcomes.encode(session.outcomes)
+        let insert = try connection.statement(
+          "INSERT INTO outcomes(snapshot, number, runs, seal) VALUES(?, ?, ?, ?)")
+        defer { insert.reset() }
+        insert.bind(1, draft.id)
+        insert.bind(2, session.number)
+        runs.withUnsafeBytes { bytes in
+          insert.bind(3, copying: bytes)
+          insert.bind(
+            4, Self.seal(draft.id, Int64(bitPattern: session.number), bytes, &seal))
+        }
+        try insert.run()
+      }
+    }
+    state.snapshot?.pending.removeLast(slice.count)
+    state.snapshot?.sessionRows += Int64(slice.count)
+  }
+
+  /// Make a snapshot the one that the journal goes on from. One commit, and one for every thousand
+  /// sessions that have not found room beside the parts. What it replaces is removed by `cut`.
+  public func finishSnapshot(_ id: JournalSnapshotID) throws(JournalError) {
+    let identity = try knownIdentity()
+    guard state.snapshot?.id == id.rawValue else {
+      throw defect("snapshot \(id.rawValue) is not being written")
+    }
+    while state.snapshot?.pending.isEmpty == false { try addSessions(identity) }
+    guard let draft = state.snapshot else { return }
+    try write { () throws(JournalError) in
+      try keep(draft, identity)
+      // A session that the snapshot does not know was forgotten in batches that were lost.
+      try connection.run(
+        """
+        UPDATE session SET until = ?1 WHERE until IS NULL AND since <= ?1 AND number NOT IN
+          (SELECT number FROM outcomes WHERE snapshot = ?2)
+        """, Int64(bitPattern: draft.head.sequence), draft.id)
+    }
+    state.snapshot = nil
+    if draft.head.sequence > state.sequence {
+      state.sequence = draft.head.sequence
+      state.base = draft.head.base
+    }
+    if let origin = try origin() {
+      let live = try liveSessions(origin).map { ($0.session.token, $0.session.number) }
+      state.numbers = Dictionary(live) { $1 }
+    }
+  }
+
+  private func keep(
+    _ draft: SnapshotDraft, _ identity: JournalIdentity
+  ) throws(JournalError) {
+    let head = draft.head
+    let kept = KeptSnapshot(
+      id: draft.id, head: head, partCount: draft.partCount, byteCount: draft.byteCount)
+    let words = [
+      head.revision, head.base, head.sequence, UInt64(bitPattern: head.time.nanoseconds),
+      head.digest.rawValue, head.sessionCount,
+    ].map { Int64(bitPattern: $0) }
+    try connection.run(
+      """
+      INSERT INTO snapshot(
+        id, revision, base, sequence, time, digest, session_count, sessions, parts, bytes, seal)
+      VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      draft.id, words[0], words[1], words[2], words[3], words[4], words[5], draft.sessionRows,
+      draft.partCount, Int64(draft.byteCount),
+      Int64(bitPattern: kept.seal(epoch: identity.epoch, sessionRows: draft.sessionRows)))
+    try connection.run("DELETE FROM snapshot WHERE id < ?", draft.id)
+  }
+
+  // MARK: Cutting
+
+  /// Remove some of what the snapshot has replaced, and of what unfinished snapshots left: at most
+  /// `limit` rows or 4 parts. Returns whether there is more. One commit, during which batches wait.
+  ///
+  /// Call it, between batches, until it returns false: after opening, and behind each snapshot.
+  public func cut(limit: Int) throws(JournalError) -> Bool {
+    guard let identity = state.identity else { return false }
+    let limit = Int64(max(limit, 1))
+    let more = try write { () throws(JournalError) in
+      if try cutSnapshots(limit) { return true }
+      if try cutRows(limit, identity) { return true }
+      try cutSessions()
+      return try shrink(limit)
+    }
+    try checkpointIfDue()
+    return more
+  }
+
+  private func cutSnapshots(_ limit: Int64) throws(JournalError) -> Bool {
+    let newest = try connection.number("SELECT max(id) FROM snapshot") ?? 0
+    let draft = state.snapshot?.id ?? 0
+    try connection.run(
+      """
+      DELETE FROM part WHERE rowid IN
+        (SELECT rowid FROM part WHERE snapshot <> ?1 AND snapshot <> ?2 LIMIT 4)
+      """, newest, draft)
+    if connection.changes > 0 { return true }
+    try connection.run(
+      """
+      DELETE FROM outcomes WHERE rowid IN
+        (SELECT rowid FROM outcomes WHERE snapshot <> ?1 AND snapshot <> ?2 LIMIT ?3)
+      """, newest, draft, limit)
+    return connection.changes > 0
+  }
+
+  private func cutRows(
+    _ limit: Int64, _ identity: JournalIdentity
+  ) throws(JournalError) -> Bool {
+    guard let covered = try connection.number("SELECT max(sequence) FROM snapshot") else {
+      return false
+    }
+    let last = try connection.statement(
+      """
+      SELECT sequence, seal FROM
+        (SELECT sequence, seal FROM log WHERE sequence <= ? ORDER BY sequence LIMIT ?)
+      ORDER BY sequence DESC LIMIT 1
+      """)
+    defer { last.reset() }
+    last.bind(1, covered)
+    last.bind(2, limit)
+    guard try last.step() else { return false }
+    let origin = Origin(
+      identity: identity, cutSequence: last.unsigned(0), cutSeal: last.unsigned(1))
+    last.reset()
+    let sequence = Int64(bitPattern: origin.cutSequence)
+    try connection.run("DELETE FROM log WHERE sequence <= ?", sequence)
+    try connection.run(
+      "UPDATE journal SET cut_sequence = ?, cut_seal = ?, seal = ?", sequence,
+      Int64(bitPattern: origin.cutSeal), Int64(bitPattern: origin.seal))
+    return true
+  }
+
+  /// Remove forgotten sessions that no row names any more.
+  private func cutSessions() throws(JournalError) {
+    try connection.run(
+      """
+      DELETE FROM session WHERE until <= (SELECT max(sequence) FROM snapshot)
+        AND number NOT IN (SELECT number FROM outcomes)
+      """)
+  }
+
+  /// Give free pages back if there are very many.
+  private func shrink(_ limit: Int64) throws(JournalError) -> Bool {
+    let free = try connection.number("PRAGMA freelist_count") ?? 0
+    let used = (try connection.number("PRAGMA page_count") ?? 0) - free
+    let excess = free - 3 * used - spareFreePages
+    guard excess > 0 else { return false }
+    // A page costs about as much as a row.
+    let count = min(excess, limit)
+    try connection.execute("PRAGMA incremental_vacuum(\(count))")
+    return excess > count
+  }
+}

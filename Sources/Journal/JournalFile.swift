@@ -1,0 +1,293 @@
+import CSQLite
+import Glibc
+import Sessions
+import Wire
+
+// Theory of operation
+//
+// One transaction holds all that a turn of the loop brought, or several turns. SQLite writes it to
+// the write-ahead log and, with `.sync`, synchronises that file before `append` returns.
+//
+// Copying the log into the file proper (a checkpoint) writes up to 4 MB and synchronises twice, and
+// nobody should wait for it: SQLite would do so inside of a commit, and would keep silent about
+// errors. So `wal_autocheckpoint` is 0, and whoever owns the journal calls `checkpointIfDue` behind
+// `append`, when the commits have been announced.
+//
+// After an error nothing is tried again. A page that could not be synchronised is clean to the
+// kernel, and the next `fsync` would succeed without it. Everything throws until `reopen`, which
+// copies the write-ahead log, as far as it can be read, into a new file that is synchronised as a
+// whole: nothing then rests on pages of which the kernel may have lost track.
+
+/// A journal that is written: the one process that has its directory keeps there what its daemon
+/// must know after a restart.
+///
+/// Used by one thread at a time; hand it over. Every function blocks until the disk has done its
+/// part. Once one that writes has thrown, all of them throw until `reopen` has succeeded.
+public final class JournalFile: JournalReader {
+  /// How much of what `append` has done survives.
+  public enum Mode: Sendable {
+    /// A crash of the process and one of the machine (`synchronous=FULL`).
+    case sync
+    /// A crash of the process; one of the machine loses the last seconds (`synchronous=NORMAL`).
+    case async
+  }
+
+  public let mode: Mode
+  private var directory: JournalDirectory
+  private let vfs: String?
+
+  // What is known of the file, so that writing need not read.
+  var state = WritingState()
+  /// Why nothing may be written until the file is reopened.
+  private var broken: JournalError?
+  /// Whether the system may have forgotten pages of the write-ahead log.
+  private var needsNewLog = false
+  private var isClosed = false
+  /// Pages of deleted rows that the file may hold beyond three times the pages in use: a journal
+  /// grows and is cut in turns, and growing again should find room. 16 MiB.
+  package var spareFreePages: Int64 = 4096
+
+  /// Frames in the write-ahead log at which it is copied into the file: 4 MB, which is written and
+  /// synchronised in some milliseconds, and read at a start in no time.
+  static let checkpointFrames = 1000
+
+  /// Open the journal in a directory, and lock it for this process. `create` makes directory and
+  /// journal where they are missing; the directory's parent must exist.
+  ///
+  /// O(sessions), and up to 4 MB of the write-ahead log are read. The rows are not looked at: an
+  /// error in them is found when they are read.
+  public convenience init(
+    directory: String, mode: Mode, create: Bool
+  ) throws(JournalError) {
+    try self.init(directory: directory, mode: mode, create: create, vfs: nil)
+  }
+
+  package init(
+    directory name: String, mode: Mode, create: Bool, vfs: String?
+  ) throws(JournalError) {
+    directory = try JournalDirectory(name, create: create)
+    self.mode = mode
+    self.vfs = vfs
+    let path = directory.file
+    if try !JournalDirectory.checkFile(path) {
+      guard create else {
+        throw JournalError(
+          .unreachable, "\(path): there is no journal. Name the directory of one.")
+      }
+      try Self.make(path, in: directory, vfs)
+    }
+    super.init(try Self.open(path, mode, vfs), path: path)
+    try load()
+  }
+
+  /// Make a new file, whole or not at all.
+  private static func make(
+    _ path: String, in directory: borrowing JournalDirectory, _ vfs: String?
+  ) throws(JournalError) {
+    let draft = path + ".new"
+    for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
+    try JournalDirectory.makeFile(draft)
+    let connection = try Connection(
+      draft, path: draft, flags: SQLITE_OPEN_READWRITE, vfs: vfs)
+    defer { connection.close() }
+    try connection.execute(JournalSchema.layout)
+    try connection.execute("BEGIN; \(JournalSchema.tables) COMMIT;")
+    // The mode is a property of the file; closing leaves no log behind.
+    try connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    try directory.rename(draft, to: path)
+  }
+
+  private static func open(
+    _ path: String, _ mode: Mode, _ vfs: String?
+  ) throws(JournalError) -> Connection {
+    for suffix in ["-wal", "-shm"] { _ = try JournalDirectory.checkFile(path + suffix) }
+    let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: vfs)
+    do throws(JournalError) {
+      try connection.checkKind()
+      try connection.configure(mode)
+    } catch {
+      connection.close(keepingLog: true)
+      throw error
+    }
+    return connection
+  }
+
+  /// Read what writing must know.
+  private func load() throws(JournalError) {
+    state = WritingState()
+    guard let origin = try origin() else { return }
+    let contents = try contents()
+    state.identity = origin.identity
+    state.chain =
+      try connection.number("SELECT seal FROM log ORDER BY sequence DESC LIMIT 1")
+      .map { UInt64(bitPattern: $0) } ?? origin.cutSeal
+    state.sequence = contents.head.sequence
+    state.base = contents.head.base
+    state.run = contents.runs.last
+    for (session, _) in try liveSessions(origin) {
+      state.numbers[session.token] = session.number
+    }
+  }
+
+  /// Give up file and directory. What is committed stays; the write-ahead log is emptied if it can
+  /// be.
+  public override func close() {
+    connection.close(keepingLog: broken != nil)
+    directory.release()
+    isClosed = true
+  }
+
+  /// What a PRAGMA of the connection says.
+  package func setting(_ name: String) throws(JournalError) -> String {
+    try connection.text("PRAGMA \(name)")
+  }
+
+  // MARK: After an error
+
+  /// Open the file anew after an error. Nothing that failed is tried again: read `contents` to see
+  /// what is there. O(sessions), and after an error of the disk a copy of the write-ahead log.
+  public func reopen() throws(JournalError) {
+    guard !isClosed else { throw defect("it has been closed") }
+    connection.close(keepingLog: true)
+    if needsNewLog { try renewLog() }
+    connection = try Self.open(path, mode, vfs)
+    try load()
+    needsNewLog = false
+    broken = nil
+  }
+
+  /// Put a synchronised copy of the write-ahead log in its place.
+  private func renewLog() throws(JournalError) {
+    let (log, draft) = (path + "-wal", path + "-wal.new")
+    // What others know of the log is about the old one.
+    unlink(path + "-shm")
+    guard try JournalDirectory.checkFile(log) else { return }
+    unlink(draft)
+    try JournalDirectory.copy(log, to: draft)
+    try directory.rename(draft, to: log)
+  }
+
+  /// Commit something small, to see whether that is possible.
+  public func probe() throws(JournalError) {
+    try write { () throws(JournalError) in
+      try connection.run("UPDATE journal SET probes = probes + 1")
+    }
+    try checkpointIfDue()
+  }
+
+  /// Do something as one transaction. After an error the journal must be reopened.
+  func write<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
+    try checkUsable()
+    return try noting { () throws(JournalError) in try connection.transaction(body) }
+  }
+
+  func checkUsable() throws(JournalError) {
+    if let broken {
+      throw JournalError(
+        broken.kind,
+        "\(path): not written since an error; it must be opened anew. The error: \(broken)")
+    }
+  }
+
+  /// Remember an error.
+  func noting<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
+    do throws(JournalError) {
+      return try body()
+    } catch {
+      broken = error
+      // Others are told before anything is written, and leave nothing in doubt.
+      needsNewLog = needsNewLog || connection.lastFailure & 0xff == SQLITE_IOERR
+      throw error
+    }
+  }
+
+  // MARK: Checkpoints
+
+  /// Whether the write-ahead log has grown so much that it should be copied into the file.
+  public var isCheckpointDue: Bool { connection.logFrames >= Self.checkpointFrames }
+
+  /// Copy the write-ahead log into the file if that is due: up to 4 MB and two synchronisations.
+  /// Call it behind `append`, when nobody waits. A program that reads the file can make it due again
+  /// soon.
+  public func checkpointIfDue() throws(JournalError) {
+    guard isCheckpointDue else { return }
+    try checkUsable()
+    try noting { () throws(JournalError) in try connection.checkpoint() }
+  }
+}
+
+/// What is known of a file that is being written.
+struct WritingState {
+  var identity: JournalIdentity?
+  /// The newest run.
+  var run: JournalContents.Run?
+  /// The seal of the last row.
+  var chain: UInt64 = 0
+  /// The last action that is kept or that the snapshot covers.
+  var sequence: UInt64 = 0
+  /// The revision of the newest change that is kept.
+  var base: UInt64?
+  /// The sessions that are not forgotten.
+  var numbers: [SessionToken: UInt64] = [:]
+  var snapshot: SnapshotDraft?
+}
+
+extension Connection {
+  /// Refuse what is not a journal, or one that this version does not know.
+  func checkKind() throws(JournalError) {
+    let (id, version) = (
+      try number("PRAGMA application_id"), try number("PRAGMA user_version") ?? 0
+    )
+    guard id == JournalSchema.applicationID else {
+      throw JournalError(
+        .foreign,
+        "\(path): a database of SQLite, and not a journal. Move it away, or name another directory."
+      )
+    }
+    guard version <= JournalSchema.version else {
+      throw JournalError(
+        .newer,
+        "\(path): written by a newer version (format \(version), and this one knows up to "
+          + "\(JournalSchema.version)). Use the newer version.")
+    }
+    guard version == JournalSchema.version,
+      try number("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == 0
+    else {
+      throw JournalError(
+        .corrupt, "\(path): not as a journal is laid out. \(JournalError.repair)")
+    }
+  }
+
+  /// Set how the file is written, and make sure that it is so.
+  func configure(_ mode: JournalFile.Mode) throws(JournalError) {
+    guard try text("PRAGMA journal_mode = WAL") == "wal" else {
+      throw JournalError(
+        .failed,
+        "\(path): the write-ahead log cannot be used. Put the journal on a local file system.")
+    }
+    let level: Int64 = mode == .sync ? 2 : 1
+    try execute(
+      """
+      PRAGMA synchronous = \(level);
+      PRAGMA wal_autocheckpoint = 0;
+      PRAGMA journal_size_limit = 16777216;
+      PRAGMA secure_delete = FAST;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA cell_size_check = ON;
+      """)
+    try checkSettings(level)
+  }
+
+  /// Whatever opens a file of SQLite may have set it otherwise: some libraries do, silently.
+  private func checkSettings(_ level: Int64) throws(JournalError) {
+    let (found, log) = (try number("PRAGMA synchronous"), try text("PRAGMA journal_mode"))
+    guard found == level, log == "wal" else {
+      throw JournalError(
+        .failed,
+        "\(path): SQLite says synchronous=\(found ?? -1) and journal_mode=\(log), not "
+          + "synchronous=\(level) and wal: what is committed would not be safe. "
+          + "Use another build of SQLite.")
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import CBOR
+import Lockstep
+public import Sessions
+import Values
+public import Wire
+
+extension JournalReader {
+  /// Hand out the rows behind a sequence number, in order. Every row's seal is checked, and that
+  /// none is missing. O(their bytes); one of them is in memory.
+  public func forEachRow(
+    after sequence: UInt64, _ body: (inout JournalEntry) throws(JournalError) -> Void
+  ) throws(JournalError) {
+    try reading { () throws(JournalError) in
+      guard let origin = try origin() else { return }
+      var rows = try RowReader(self, origin, after: sequence)
+      defer { rows.finish() }
+      while try rows.next() { try body(&rows.entry) }
+    }
+  }
+
+  /// The sessions that have not been forgotten, with the newest `window` outcomes of each: those of
+  /// the snapshot, and of the rows behind it, which are as safe as `mark` says.
+  ///
+  /// O(sessions + rows behind the snapshot). Whoever reads the rows anyway saves half of that by
+  /// beginning with `keptOutcomes` and noting them.
+  public func sessions(window: Int, mark: Mark) throws(JournalError) -> [JournalSession] {
+    try reading { () throws(JournalError) in
+      guard let origin = try origin() else { return [] }
+      var outcomes = try keptOutcomes(window: window, mark: mark)
+      let covered = try snapshot(origin)?.head.sequence ?? origin.cutSequence
+      try forEachRow(after: covered) { outcomes.note($0.row) }
+      return outcomes.result
+    }
+  }
+
+  /// What the snapshot has of the sessions that have not been forgotten since, and sessions that are
+  /// newer than it: note the rows behind it, in order, and they are complete. O(sessions).
+  public func keptOutcomes(window: Int, mark: Mark) throws(JournalError) -> KeptOutcomes {
+    try reading { () throws(JournalError) in
+      guard let origin = try origin() else {
+        return KeptOutcomes([], window: window, mark: mark)
+      }
+      let kept = try snapshot(origin)?.head
+      let known = try liveSessions(origin)
+      let live = Set(known.map(\.session.number))
+      var outcomes = KeptOutcomes(
+        kept?.sessions.filter { live.contains($0.number) } ?? [], window: window, mark: mark)
+      for (session, since) in known where kept == nil || since > kept?.sequence ?? 0 {
+        outcomes.add(session)
+      }
+      return outcomes
+    }
+  }
+
+  /// The sessions that have not been forgotten, without outcomes, and since which action each is
+  /// known.
+  func liveSessions(
+    _ origin: Origin
+  ) throws(JournalError) -> [(session: JournalSession, since: UInt64)] {
+    var sessions: [(session: JournalSession, since: UInt64)] = []
+    var seal = Seal(epoch: origin.identity.epoch)
+    let statement = try connection.statement(
+      """
+      SELECT number, token, uid, since, seal FROM session WHERE until IS NULL ORDER BY number
+      """)
+    defer { statement.reset() }
+    while try statement.step() {
+      let (number, uid, since) = (
+        statement.unsigned(0), statement.unsigned(2), statement.unsigned(3)
+      )
+      guard let token = SessionToken(statement.bytes(1)),
+        Self.seal(number, token, uid, since, &seal) == statement.unsigned(4)
+      else { throw damaged("session \(number)") }
+      sessions.append((JournalSession(token: token, uid: uid, number: number), since))
+    }
+    return sessions
+  }
+
+  // MARK: Suspects
+
+  /// Actions during which the process died, and how often.
+  public func suspects() throws(JournalError) -> [(action: SessionAction, kills: Int)] {
+    var suspects: [(action: SessionAction, kills: Int)] = []
+    let statement = try connection.statement(
+      "SELECT token, number, kills FROM suspect ORDER BY token, number")
+    defer { statement.reset() }
+    while try statement.step() {
+      guard let token = SessionToken(statement.bytes(0)) else { throw damaged("a suspect action") }
+      suspects.append(
+        (
+          SessionAction(session: token, number: statement.unsigned(1)),
+          Int(statement.integer(2))
+        ))
+    }
+    return suspects
+  }
+}

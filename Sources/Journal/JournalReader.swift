@@ -1,0 +1,164 @@
+import CSQLite
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// A journal that is read. Used by one thread at a time.
+///
+/// Every function reads the file anew, so that it sees what has been written since. None of them
+/// trusts what it reads: a damaged file ends in a `JournalError` that names what is damaged.
+public class JournalReader {
+  var connection: Connection
+  /// The file.
+  public let path: String
+
+  init(_ connection: Connection, path: String) {
+    self.connection = connection
+    self.path = path
+  }
+
+  /// Give up the file. Later calls throw.
+  public func close() { connection.close() }
+
+  /// Read several things as they are at one moment, while others may write. A long reading keeps
+  /// the write-ahead log from being used anew: it grows.
+  public func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
+    try connection.reading(body)
+  }
+
+  // MARK: Contents
+
+  /// Epoch and seed; nil when the journal has none yet.
+  public func identity() throws(JournalError) -> JournalIdentity? { try origin()?.identity }
+
+  /// Everything but the state's bytes and the rows. O(runs + sessions of the snapshot).
+  public func contents() throws(JournalError) -> JournalContents {
+    try reading { () throws(JournalError) in
+      guard let origin = try origin() else { throw noIdentity }
+      let kept = try snapshot(origin)
+      let runs = try runs(origin)
+      return JournalContents(
+        identity: origin.identity, runs: runs, head: try head(origin, kept?.head, runs),
+        snapshot: kept?.head, snapshotBytes: kept?.byteCount ?? 0,
+        sessionCount: max(
+          kept?.head.sessionCount ?? 0,
+          try connection.number("SELECT max(number) FROM session").map(UInt64.init(bitPattern:))
+            ?? 0))
+    }
+  }
+
+  var noIdentity: JournalError {
+    JournalError(
+      .corrupt,
+      "\(path): the journal has no epoch: it was made and never used. Move it away to begin anew.")
+  }
+
+  /// The one row of `journal`.
+  struct Origin {
+    var identity: JournalIdentity
+    var cutSequence: UInt64
+    var cutSeal: UInt64
+
+    var seal: UInt64 {
+      var seal = Seal(epoch: identity.epoch)
+      for word in [identity.epoch, identity.seed.rawValue, cutSequence, cutSeal] { seal.add(word) }
+      return seal.value
+    }
+  }
+
+  func origin() throws(JournalError) -> Origin? {
+    let statement = try connection.statement(
+      "SELECT epoch, seed, cut_sequence, cut_seal, seal FROM journal")
+    defer { statement.reset() }
+    guard try statement.step() else { return nil }
+    let origin = Origin(
+      identity: JournalIdentity(
+        epoch: statement.unsigned(0), seed: HashSeed(statement.unsigned(1))),
+      cutSequence: statement.unsigned(2), cutSeal: statement.unsigned(3))
+    guard origin.seal == statement.unsigned(4) else { throw damaged("the epoch and the seed") }
+    return origin
+  }
+
+  func damaged(_ what: String) -> JournalError {
+    JournalError(
+      .corrupt, "\(path): damaged: \(what) (the seal does not fit). \(JournalError.repair)")
+  }
+
+  func contradiction(_ what: String) -> JournalError {
+    JournalError(.corrupt, "\(path): \(what). \(JournalError.repair)")
+  }
+
+  // MARK: Runs
+
+  private func runs(_ origin: Origin) throws(JournalError) -> [JournalContents.Run] {
+    var schemas: [Int64: [UInt8]] = [:]
+    var seal = Seal(epoch: origin.identity.epoch)
+    let schema = try connection.statement("SELECT id, bytes, seal FROM schema")
+    defer { schema.reset() }
+    while try schema.step() {
+      seal.begin()
+      seal.add(schema.bytes(1))
+      guard seal.value == schema.unsigned(2) else {
+        throw damaged("schema \(schema.integer(0)) of the feature")
+      }
+      schemas[schema.integer(0)] = Array(schema.bytes(1))
+    }
+    var runs: [JournalContents.Run] = []
+    let statement = try connection.statement(
+      "SELECT run, base, time, began, ended, schema, seal FROM run ORDER BY run")
+    defer { statement.reset() }
+    while try statement.step() {
+      let id = statement.integer(5)
+      let run = JournalContents.Run(
+        run: JournalRun(run: statement.unsigned(0), base: statement.unsigned(1)),
+        time: Timestamp(nanoseconds: statement.integer(2)), began: statement.unsigned(3),
+        ended: statement.optionalUnsigned(4), schema: schemas[id] ?? [])
+      guard Self.seal(run, schema: id, &seal) == statement.unsigned(6), schemas[id] != nil else {
+        throw damaged("run \(run.run.run)")
+      }
+      runs.append(run)
+    }
+    return runs
+  }
+
+  static func seal(_ run: JournalContents.Run, schema: Int64, _ seal: inout Seal) -> UInt64 {
+    seal.begin()
+    seal.add(run.run.run)
+    seal.add(run.run.base)
+    seal.add(run.time.nanoseconds)
+    seal.add(run.began)
+    seal.add(run.ended)
+    seal.add(schema)
+    return seal.value
+  }
+
+  private func head(
+    _ origin: Origin, _ snapshot: JournalSnapshot?, _ runs: [JournalContents.Run]
+  ) throws(JournalError) -> JournalContents.Head {
+    let last = try connection.statement(
+      "SELECT sequence, coalesce(turn, revision) FROM log ORDER BY sequence DESC LIMIT 1")
+    defer { last.reset() }
+    var head = JournalContents.Head(
+      run: runs.last?.run.run ?? 0,
+      revision: max(snapshot?.revision ?? 0, runs.last?.ended ?? 0),
+      sequence: max(snapshot?.sequence ?? 0, origin.cutSequence),
+      base: try base(behind: snapshot))
+    if try last.step() {
+      head.sequence = max(head.sequence, last.unsigned(0))
+      head.revision = max(head.revision, last.unsigned(1))
+    }
+    return head
+  }
+
+  /// The revision of the newest change that is kept.
+  private func base(behind snapshot: JournalSnapshot?) throws(JournalError) -> UInt64? {
+    let sequence = snapshot.map { Int64(bitPattern: $0.sequence) } ?? -1
+    let newest = try connection.number(
+      """
+      SELECT revision FROM log WHERE patch IS NOT NULL AND sequence > ?
+      ORDER BY sequence DESC LIMIT 1
+      """, sequence)
+    return newest.map { UInt64(bitPattern: $0) } ?? snapshot?.base
+  }
+}

@@ -1,0 +1,137 @@
+import Values
+
+// The file
+//
+//     journal   one row: epoch and seed, and what was cut last
+//     run       the lives of the daemon, with the feature's schema that each had
+//     session   tokens and users, by number
+//     log       one row for each action that is kept: what it was, what it changed, what became of it
+//     snapshot  the newest one that is whole
+//     part      its bytes, and those of one that is being written or removed
+//     outcomes  what became of the sessions' actions, as a snapshot has it
+//     suspect   actions during which the process died
+//     actions   a view of the log for people
+//
+// What must be kept at the end of a turn is in `log` alone, nearly: a commit then touches few pages.
+// Numbers without a sign are kept as the signed ones of the same bits. Every row carries a seal, a
+// hash of all that is in it: bits that flip are found, and named by what they belong to. The seal of
+// a row of the log covers the seal of the row before, so that none can be missing.
+
+enum JournalSchema {
+  /// "LkSt": what `file` and SQLite know a journal by.
+  static let applicationID: Int64 = 0x4c6b_5374
+  /// The version that is written; older ones there are none.
+  static let version: Int64 = 1
+
+  /// What a new file begins with. These must come before the tables.
+  static let layout = """
+    PRAGMA page_size = 4096;
+    PRAGMA auto_vacuum = INCREMENTAL;
+    """
+
+  static let tables = """
+    CREATE TABLE journal(
+      one INTEGER PRIMARY KEY CHECK(one = 1), epoch INTEGER NOT NULL, seed INTEGER NOT NULL,
+      cut_sequence INTEGER NOT NULL, cut_seal INTEGER NOT NULL, probes INTEGER NOT NULL,
+      seal INTEGER NOT NULL);
+    CREATE TABLE schema(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL, seal INTEGER NOT NULL);
+    CREATE TABLE run(
+      run INTEGER PRIMARY KEY, base INTEGER NOT NULL, time INTEGER NOT NULL,
+      began INTEGER NOT NULL, ended INTEGER, schema INTEGER NOT NULL, seal INTEGER NOT NULL);
+    CREATE TABLE session(
+      number INTEGER PRIMARY KEY, token BLOB NOT NULL, uid INTEGER NOT NULL,
+      since INTEGER NOT NULL, until INTEGER, seal INTEGER NOT NULL);
+    CREATE TABLE log(
+      sequence INTEGER PRIMARY KEY, revision INTEGER NOT NULL, turn INTEGER, digest INTEGER,
+      time INTEGER NOT NULL, kind INTEGER NOT NULL, actor TEXT, effect INTEGER,
+      connection INTEGER, pid INTEGER, uid INTEGER, gid INTEGER, label TEXT,
+      name TEXT NOT NULL, action BLOB, base INTEGER, patch BLOB,
+      session INTEGER, number INTEGER, outcome INTEGER, code INTEGER, reason TEXT, place BLOB,
+      seal INTEGER NOT NULL);
+    CREATE TABLE snapshot(
+      id INTEGER PRIMARY KEY, revision INTEGER NOT NULL,
+      base INTEGER NOT NULL, sequence INTEGER NOT NULL, time INTEGER NOT NULL,
+      digest INTEGER NOT NULL, sessions INTEGER NOT NULL, session_count INTEGER NOT NULL,
+      parts INTEGER NOT NULL, bytes INTEGER NOT NULL, seal INTEGER NOT NULL);
+    CREATE TABLE part(
+      snapshot INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL,
+      seal INTEGER NOT NULL, UNIQUE(snapshot, number));
+    CREATE TABLE outcomes(
+      snapshot INTEGER NOT NULL, number INTEGER NOT NULL, runs BLOB NOT NULL,
+      seal INTEGER NOT NULL, UNIQUE(snapshot, number));
+    CREATE TABLE suspect(
+      token BLOB NOT NULL, number INTEGER NOT NULL, kills INTEGER NOT NULL,
+      UNIQUE(token, number));
+    CREATE VIEW actions AS SELECT
+      revision,
+      strftime('%Y-%m-%dT%H:%M:%S', time / 1000000000, 'unixepoch')
+        || printf('.%03dZ', time / 1000000 % 1000) AS time,
+      CASE kind
+        WHEN 1 THEN 'client ' || connection || ' (pid ' || pid || ', uid ' || uid || ')'
+        WHEN 2 THEN 'effect ' || actor
+        WHEN 3 THEN 'timer ' || actor
+        WHEN 4 THEN 'middleware ' || actor
+        ELSE 'the daemon' END AS origin,
+      name AS action,
+      CASE outcome
+        WHEN 1 THEN 'unchanged'
+        WHEN 2 THEN 'swallowed'
+        WHEN 3 THEN 'accepted'
+        WHEN 4 THEN 'rejected: ' || reason
+        WHEN 5 THEN 'unknown'
+        ELSE 'reduced' END AS outcome,
+      coalesce(length(patch), 0) AS bytes
+      FROM log ORDER BY sequence;
+    PRAGMA application_id = \(applicationID);
+    PRAGMA user_version = \(version);
+    """
+}
+
+/// A hash of all that is in a row. It finds accidents, not forgery.
+struct Seal {
+  private var words: [UInt64] = []
+  private let seed: HashSeed
+
+  /// The seed is the epoch, so that a row of another journal is a foreign one.
+  init(epoch: UInt64) {
+    seed = HashSeed(epoch)
+    words.reserveCapacity(64)
+  }
+
+  mutating func begin() { words.removeAll(keepingCapacity: true) }
+
+  mutating func add(_ word: UInt64) { words.append(word) }
+
+  mutating func add(_ word: Int64) { words.append(UInt64(bitPattern: word)) }
+
+  mutating func add(_ word: UInt64?) {
+    words.append(word == nil ? 0 : 1)
+    words.append(word ?? 0)
+  }
+
+  mutating func add(_ word: Int64?) { add(word.map { UInt64(bitPattern: $0) }) }
+
+  mutating func add(_ bytes: UnsafeRawBufferPointer) {
+    words.append(UInt64(bytes.count))
+    words.append(Hashing.sip(bytes, seed: seed))
+  }
+
+  mutating func add(_ bytes: UnsafeRawBufferPointer?) {
+    words.append(bytes == nil ? 0 : 1)
+    if let bytes { add(bytes) }
+  }
+
+  mutating func add(_ bytes: [UInt8]) { bytes.withUnsafeBytes { add($0) } }
+
+  mutating func add(_ text: String) {
+    var text = text
+    text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
+  }
+
+  mutating func add(_ text: String?) {
+    words.append(text == nil ? 0 : 1)
+    if let text { add(text) }
+  }
+
+  var value: UInt64 { words.withUnsafeBytes { Hashing.sip($0, seed: seed) } }
+}

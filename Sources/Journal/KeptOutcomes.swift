@@ -1,0 +1,101 @@
+import CBOR
+public import Sessions
+import Values
+public import Wire
+
+/// What became of sessions' latest actions: what a snapshot has of it, and then the rows behind it.
+public struct KeptOutcomes: Sendable {
+  private var sessions: [JournalSession]
+  private var places: [SessionToken: Int] = [:]
+  private let window: UInt64
+  private let mark: Mark
+
+  /// Begin with the sessions of a snapshot. At most `window` actions of each are remembered; those
+  /// of the rows are as safe as `mark` says.
+  public init(_ sessions: [JournalSession], window: Int, mark: Mark) {
+    self.sessions = sessions
+    self.window = UInt64(max(window, 1))
+    self.mark = mark
+    for (place, session) in sessions.enumerated() { places[session.token] = place }
+  }
+
+  /// Let a session be known that the snapshot does not have.
+  public mutating func add(_ session: JournalSession) {
+    guard places[session.token] == nil else { return }
+    places[session.token] = sessions.count
+    sessions.append(session)
+  }
+
+  /// Note what a row says, in the rows' order. Answers to sessions that are not known pass.
+  public mutating func note(_ row: JournalRow) {
+    guard let answer = row.answer, let place = places[answer.session] else { return }
+    let end = sessions[place].outcomes.count - 1
+    let last = end < 0 ? 0 : sessions[place].outcomes[end].last
+    guard answer.number > last else { return }
+    // Outcomes that do not follow each other are of no use: those before are forgotten.
+    if answer.number - last > 1 { sessions[place].outcomes = [] }
+    let next = Acknowledgement(
+      first: answer.number, last: answer.number, revision: row.revision, mark: mark,
+      answer.outcome)
+    if let end = sessions[place].outcomes.indices.last,
+      Self.merges(sessions[place].outcomes[end], next)
+    {
+      sessions[place].outcomes[end].last = next.last
+      sessions[place].outcomes[end].revision = next.revision
+    } else {
+      sessions[place].outcomes.append(next)
+    }
+  }
+
+  /// Whether two runs differ only in which actions they are about, and can be told as one.
+  private static func merges(_ first: Acknowledgement, _ second: Acknowledgement) -> Bool {
+    var moved = first
+    (moved.first, moved.last, moved.revision) = (second.first, second.last, second.revision)
+    guard moved == second else { return false }
+    switch first.outcome {
+    case .reduced, .unchanged, .swallowed, .accepted: return true
+    case .rejected, .outcomeUnknown: return false
+    }
+  }
+
+  /// The sessions by number, with the newest outcomes of each. O(sessions + runs).
+  public var result: [JournalSession] {
+    var sessions = sessions
+    for place in sessions.indices {
+      guard let last = sessions[place].outcomes.last?.last else { continue }
+      let old = sessions[place].outcomes.prefix { last - $0.last >= window }.count
+      sessions[place].outcomes.removeFirst(old)
+    }
+    return sessions.sorted { $0.number < $1.number }
+  }
+
+  // MARK: Bytes
+
+  // As acknowledgements travel: a form that has its versions and its tests already.
+
+  static func encode(_ runs: [Acknowledgement]) -> [UInt8] {
+    var encoder = CBOREncoder()
+    encoder.array(runs.count)
+    for run in runs { ServerMessage.acknowledgement(run).encode(into: &encoder) }
+    return encoder.bytes
+  }
+
+  /// Nil when these are no outcomes.
+  static func decode(_ bytes: UnsafeRawBufferPointer) -> [Acknowledgement]? {
+    do {
+      var decoder = CBORDecoder(bytes)
+      let count = try decoder.array()
+      var runs: [Acknowledgement] = []
+      for _ in 0..<count {
+        guard
+          case .acknowledgement(let run) =
+            try ServerMessage(try decoder.rawItem(), seed: .unseeded)
+        else { return nil }
+        runs.append(run)
+      }
+      return decoder.isAtEnd ? runs : nil
+    } catch {
+      return nil
+    }
+  }
+}

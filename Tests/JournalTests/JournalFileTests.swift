@@ -1,0 +1,296 @@
+import CSQLite
+import Glibc
+import Journal
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+@Suite struct JournalFileTests {
+  let directory = TemporaryDirectory()
+
+  @Test func `A new journal knows nothing`() throws {
+    let file = try directory.open()
+    #expect(try file.identity() == nil)
+    #expect(try file.rows().isEmpty)
+    #expect(try file.suspects().isEmpty)
+    #expect(try file.sessions(window: 10, mark: .durable).isEmpty)
+    #expect(
+      error(.corrupt) { _ = try file.contents() }
+        == "\(directory.journal): the journal has no epoch: it was made and never used. "
+        + "Move it away to begin anew.")
+    try file.create(epoch: .max, seed: HashSeed(7))
+    #expect(try file.identity() == JournalIdentity(epoch: .max, seed: HashSeed(7)))
+    let contents = try file.contents()
+    #expect(contents.head == .init(run: 0, revision: 0, sequence: 0, base: nil))
+    #expect(contents.runs.isEmpty && contents.snapshot == nil && contents.sessionCount == 0)
+  }
+
+  @Test func `Files are for their owner alone`() throws {
+    let file = try JournalFile(
+      directory: directory.path + "/state", mode: .sync, create: true)
+    try file.create(epoch: 1, seed: HashSeed(2))
+    for (name, mode): (String, mode_t) in [
+      ("", 0o700), ("/journal.sqlite", 0o600), ("/journal.sqlite-wal", 0o600),
+      ("/journal.sqlite-shm", 0o600), ("/lock", 0o600),
+    ] {
+      var status = stat()
+      #expect(stat(directory.path + "/state" + name, &status) == 0)
+      #expect(status.st_mode & 0o777 == mode, "\(name)")
+    }
+  }
+
+  @Test func `Rows come back as they were given, also after a restart`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(1)])
+    try file.append([story.batch(50, digest: Digest(99)), story.batch(3), story.batch(20)])
+    #expect(try file.rows() == story.rows)
+    file.close()
+
+    let again = try directory.open()
+    #expect(try again.rows() == story.rows)
+    let middle = story.rows[30].row.sequence
+    #expect(try again.rows(after: middle) == Array(story.rows[31...]))
+    #expect(
+      try again.contents().head
+        == .init(run: 1, revision: story.revision, sequence: story.sequence, base: story.base))
+    // And it goes on.
+    try again.append([story.batch(10)])
+    #expect(try again.rows() == story.rows)
+    #expect(try again.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+  }
+
+  @Test func `A turn's last revision is the head, though its last row's is lower`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    var batch = story.batch(4)
+    batch.revision = story.revision + 5
+    try file.append([batch])
+    #expect(try file.contents().head.revision == story.revision + 5)
+    #expect(try file.contents().head.base == story.base)
+  }
+
+  @Test func `Many batches are one transaction`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    let batches = (0..<40).map { _ in story.batch(5) }
+    let before = SQL.run(directory.journal, "PRAGMA data_version")
+    let commits = try commitCount(file) { try file.append(batches) }
+    #expect(commits == 1)
+    #expect(before.count == 1)
+    #expect(try file.rows() == story.rows)
+  }
+
+  /// How many commits the write-ahead log holds of what a body writes: each has one frame that says
+  /// the size of the file.
+  private func commitCount(_ file: JournalFile, _ body: () throws -> Void) throws -> Int {
+    func count() -> Int {
+      let log = Files.read(directory.journal + "-wal")
+      return stride(from: 32, to: log.count, by: 24 + 4096).count { frame in
+        log[(frame + 4)..<(frame + 8)].contains { $0 != 0 }
+      }
+    }
+    let before = count()
+    try body()
+    return count() - before
+  }
+
+  @Test func `Nothing of a batch is kept when a row of it cannot be`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(5)])
+    let rows = story.rows
+    var batch = story.batch(5)
+    batch.rows[4].answer = .init(
+      session: SessionToken(high: 1, low: 1), number: 1, outcome: .reduced)
+    #expect(
+      error(.failed) { try file.append([batch]) }
+        == "\(directory.journal): a row names session 0…, which no batch has introduced: "
+        + "a defect of the program. Please report it.")
+    #expect(try file.rows() == rows)
+    #expect(error(.failed) { try file.probe() }.contains("it must be opened anew"))
+    try file.reopen()
+    try file.probe()
+    #expect(try file.rows() == rows)
+  }
+
+  @Test func `Rows must follow each other`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    let first = story.batch(5)
+    try file.append([first])
+    #expect(error(.failed) { try file.append([first]) }.contains("does not follow action"))
+    story.base += 1
+    let gap = story.batch(9)
+    #expect(
+      error(.failed) { try file.append([gap]) }.contains("and the one before it is of revision"))
+    // Nothing was tried, so nothing needs to be reopened.
+    try file.probe()
+    #expect(try file.rows() == Array(story.rows[..<5]))
+  }
+
+  // MARK: Runs
+
+  @Test func `Runs are kept with their schemas and how they ended`() throws {
+    let file = try directory.begun()
+    try file.endRun(revision: 12)
+    try file.begin(
+      run: JournalRun(run: 2, base: 12), schema: [1, 2, 3], revision: 12, time: Story.time(5))
+    try file.begin(
+      run: JournalRun(run: 3, base: 12), schema: [1, 2, 3], revision: 12, time: Story.time(6))
+    let runs = try file.contents().runs
+    #expect(runs.map(\.run.run) == [1, 2, 3])
+    #expect(runs.map(\.run.base) == [0, 12, 12])
+    #expect(runs.map(\.ended) == [12, nil, nil])
+    #expect(runs.map(\.began) == [0, 12, 12])
+    #expect(runs.map(\.schema) == [[0xa0], [1, 2, 3], [1, 2, 3]])
+    #expect(runs[1].time == Story.time(5))
+    #expect(SQL.run(directory.journal, "SELECT count(*) FROM schema") == ["2"])
+    #expect(
+      error(.failed) {
+        try file.begin(
+          run: JournalRun(run: 3, base: 12), schema: [], revision: 12, time: Story.time(6))
+      }.contains("run 3 does not follow run 3"))
+  }
+
+  @Test func `A thousand runs are remembered`() throws {
+    let file = try directory.begun(.async)
+    for run: UInt64 in 2...1005 {
+      try file.begin(
+        run: JournalRun(run: run, base: 0), schema: [UInt8(run % 2)], revision: 0,
+        time: Story.time(run))
+    }
+    let runs = try file.contents().runs
+    #expect(runs.count == 1000 && runs.first?.run.run == 6 && runs.last?.run.run == 1005)
+    #expect(SQL.run(directory.journal, "SELECT count(*) FROM schema") == ["2"])
+  }
+
+  // MARK: Sessions
+
+  @Test func `Forgotten sessions are not among the sessions`() throws {
+    var story = Story(seed: 4)
+    let file = try directory.begun()
+    try file.append([story.batch(60)])
+    #expect(story.sessions.count > 2)
+    var batch = story.batch(0)
+    batch.forgotten = [story.sessions[0].token, SessionToken(high: 9, low: 9)]
+    try file.append([batch])
+    #expect(
+      try file.sessions(window: 1000, mark: .applied).map(\.number)
+        == Array(2...UInt64(story.sessions.count)))
+    // What it did is still to be read.
+    #expect(try file.rows() == story.rows)
+    #expect(try file.contents().sessionCount == UInt64(story.sessions.count))
+  }
+
+  @Test func `At most a window of outcomes is given back`() throws {
+    var story = Story(seed: 4)
+    let file = try directory.begun()
+    try file.append([story.batch(400)])
+    for session in try file.sessions(window: 3, mark: .durable) {
+      let last = try #require(session.outcomes.last?.last)
+      #expect(last == story.numbers[session.token])
+      #expect(session.outcomes.allSatisfy { $0.last + 3 > last && $0.mark == .durable })
+    }
+  }
+
+  @Test func `Kills are counted, and forgotten with their session`() throws {
+    var story = Story(seed: 4)
+    let file = try directory.begun()
+    try file.append([story.batch(20)])
+    let action = SessionAction(session: story.sessions[0].token, number: 17)
+    #expect(try file.noteKill(action) == 1)
+    #expect(try file.noteKill(SessionAction(session: action.session, number: 18)) == 1)
+    #expect(try file.noteKill(action) == 2)
+    #expect(try file.suspects().map(\.action.number) == [17, 18])
+    #expect(try file.suspects().map(\.kills) == [2, 1])
+    var batch = story.batch(0)
+    batch.forgotten = [action.session]
+    try file.append([batch])
+    #expect(try file.suspects().isEmpty)
+  }
+
+  @Test func `A thousand suspects are remembered`() throws {
+    let file = try directory.begun(.async)
+    for number: UInt64 in 1...1010 {
+      _ = try file.noteKill(SessionAction(session: SessionToken(high: 1, low: 1), number: number))
+    }
+    #expect(try file.suspects().map(\.action.number) == Array(11...1010))
+  }
+
+  // MARK: For people
+
+  @Test func `sqlite3 shows the actions`() throws {
+    let file = try directory.begun()
+    var batch = JournalBatch(number: 1, revision: 2)
+    let token = SessionToken(high: 1, low: 2)
+    batch.sessions = [JournalSession(token: token, uid: 0, number: 1)]
+    batch.bytes = [1, 2, 3, 4, 5]
+    var row = JournalRow(
+      sequence: 1, time: Timestamp(nanoseconds: 1_700_000_000_007_000_000),
+      origin: .client(Story.client), client: Story.client, name: "increment", action: 0..<2,
+      revision: 1, change: .init(base: 0, patch: 2..<5), answer: nil)
+    batch.rows.append(row)
+    (row.sequence, row.name, row.change) = (2, "", nil)
+    row.answer = .init(
+      session: token, number: 1,
+      outcome: .rejected(.init(code: 1, message: "no such action", path: nil)))
+    batch.rows.append(row)
+    (row.sequence, row.origin, row.revision, row.answer) = (
+      3, .timer(EffectID(1, salt: 42), name: "tick"), 2, nil
+    )
+    row.name = "tick"
+    row.change = .init(base: 1, patch: 0..<1)
+    batch.rows.append(row)
+    try file.append([batch])
+    #expect(
+      SQL.run(
+        directory.journal, "SELECT revision, time, origin, action, outcome, bytes FROM actions")
+        == [
+          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)|increment|reduced|3",
+          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)||rejected: no such action|0",
+          "2|2023-11-14T22:13:20.007Z|timer tick|tick|reduced|1",
+        ])
+    #expect(row.time.description == "2023-11-14T22:13:20.007Z")
+  }
+
+  // MARK: Checkpoints
+
+  @Test func `The log is copied into the file when it has grown, and not while appending`() throws {
+    var story = Story()
+    let file = try directory.begun(.async)
+    let size = Files.size(directory.journal)
+    var count = 0
+    while !file.isCheckpointDue {
+      try file.append([story.batch(40)])
+      count += 1
+    }
+    #expect(count > 100)
+    #expect(Files.size(directory.journal) == size)
+    try file.checkpointIfDue()
+    #expect(!file.isCheckpointDue)
+    #expect(Files.size(directory.journal) > size)
+    let log = Files.size(directory.journal + "-wal")
+    for _ in 0..<count { try file.append([story.batch(40)]) }
+    // It is used anew.
+    #expect(Files.size(directory.journal + "-wal") <= log + 100_000)
+    #expect(try file.rows() == story.rows)
+    // Without its owner's help it is copied later.
+    while Files.size(directory.journal + "-wal") < 5 * log, count < 2000 {
+      try file.append([story.batch(40)])
+      count += 1
+    }
+    #expect(Files.size(directory.journal + "-wal") < 5 * log)
+  }
+
+  @Test func `A journal can be handed to another thread`() async throws {
+    let file = try JournalFile(directory: directory.path, mode: .sync, create: true)
+    let task = Task {
+      try file.create(epoch: 1, seed: HashSeed(2))
+      return try file.identity()?.epoch
+    }
+    #expect(try await task.value == 1)
+  }
+}

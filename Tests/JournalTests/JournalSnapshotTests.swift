@@ -1,0 +1,189 @@
+import CSQLite
+import Glibc
+import Journal
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+@Suite struct JournalSnapshotTests {
+  let directory = TemporaryDirectory()
+
+  @Test func `A snapshot comes back, and takes the place of the rows before it`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(100)])
+    let snapshot = story.snapshot(sessions: story.keptSessions)
+    let id = try file.beginSnapshot(snapshot)
+    try file.addPart(id, [1, 2, 3])
+    // Appending goes on meanwhile.
+    try file.append([story.batch(30)])
+    try file.addPart(id, [4, 5])
+    try file.append([story.batch(30)])
+    #expect(try file.contents().snapshot == nil)
+    try file.finishSnapshot(id)
+    #expect(try file.contents().snapshot == snapshot)
+    #expect(try file.contents().snapshotBytes == 5)
+    #expect(try file.snapshotBytes() == [1, 2, 3, 4, 5])
+    #expect(try file.rows() == story.rows)
+
+    var slices = 0
+    while try file.cut(limit: 10) { slices += 1 }
+    #expect(slices == 10)
+    #expect(try file.rows() == Array(story.rows[100...]))
+    #expect(try file.rows(after: snapshot.sequence) == Array(story.rows[100...]))
+    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    file.close()
+
+    let again = try directory.open()
+    #expect(try again.contents().snapshot == snapshot)
+    #expect(try again.snapshotBytes() == [1, 2, 3, 4, 5])
+    try again.append([story.batch(10)])
+    #expect(try again.rows() == Array(story.rows[100...]))
+    #expect(try again.contents().head.base == story.base)
+  }
+
+  @Test func `All rows can be cut, and the journal goes on`() throws {
+    var story = Story()
+    var file = try directory.begun()
+    for _ in 0..<3 {
+      try file.append([story.batch(25)])
+      try file.keep(story.snapshot(sessions: story.keptSessions))
+      #expect(try file.rows().isEmpty)
+      #expect(try file.contents().head.sequence == story.sequence)
+      #expect(try file.contents().head.base == story.base)
+      file.close()
+      file = try directory.open()
+    }
+    let cut = story.rows.count
+    try file.append([story.batch(5)])
+    #expect(try file.rows() == Array(story.rows[cut...]))
+    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    for table in ["snapshot", "part"] {
+      let count = SQL.run(directory.journal, "SELECT count(DISTINCT rowid) FROM \(table)")
+      #expect(count == [table == "snapshot" ? "1" : "3"])
+    }
+  }
+
+  @Test func `A snapshot that was not finished is as if it never was`() throws {
+    var story = Story()
+    do {
+      let file = try directory.begun()
+      try file.append([story.batch(10)])
+      let id = try file.beginSnapshot(story.snapshot(sessions: story.keptSessions))
+      for _ in 0..<9 { try file.addPart(id, [7, 7, 7]) }
+    }
+    let file = try directory.open()
+    #expect(try file.contents().snapshot == nil)
+    #expect(try file.snapshotBytes() == [])
+    #expect(try file.rows() == story.rows)
+    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    #expect(try file.snapshotBytes().count == 303)
+    while try file.cut(limit: 10) {}
+    #expect(SQL.run(directory.journal, "SELECT count(*) FROM part") == ["3"])
+    #expect(
+      SQL.run(directory.journal, "SELECT count(*) FROM outcomes") == ["\(story.sessions.count)"])
+  }
+
+  @Test func `Beginning anew gives up the snapshot before`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(10)])
+    let first = try file.beginSnapshot(story.snapshot())
+    try file.addPart(first, [1])
+    let second = try file.beginSnapshot(story.snapshot())
+    #expect(error(.failed) { try file.addPart(first, [2]) }.contains("is not being written"))
+    #expect(error(.failed) { try file.finishSnapshot(first) }.contains("is not being written"))
+    try file.addPart(second, [3])
+    try file.finishSnapshot(second)
+    #expect(try file.snapshotBytes() == [3])
+  }
+
+  @Test func `After lost batches a snapshot closes the gap`() throws {
+    var story = Story(seed: 3)
+    let file = try directory.begun()
+    try file.append([story.batch(40)])
+    let gone = try #require(story.sessions.first)
+    let kept = story.rows
+    // Lost: in it a session was forgotten, and others came.
+    _ = story.batch(60)
+    story.sessions.removeFirst()
+    let next = story.batch(4)
+    #expect(error(.failed) { try file.append([next]) }.contains("a defect of the program"))
+    try file.reopen()
+    let snapshot = story.snapshot(sessions: story.keptSessions)
+    try file.keep(snapshot, cutting: false)
+    let count = story.rows.count
+    try file.append([story.batch(15)])
+    #expect(try file.rows() == kept + story.rows[count...])
+    #expect(try file.rows(after: snapshot.sequence) == Array(story.rows[count...]))
+    let sessions = try file.sessions(window: 100_000, mark: .durable)
+    #expect(sessions == story.keptSessions)
+    #expect(!sessions.contains { $0.token == gone.token })
+    while try file.cut(limit: 1000) {}
+    #expect(try file.rows() == Array(story.rows[count...]))
+    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+  }
+
+  @Test func `A session that is forgotten while a snapshot is written stays so`() throws {
+    var story = Story(seed: 5)
+    var file = try directory.begun()
+    try file.append([story.batch(80)])
+    #expect(story.sessions.count > 3)
+    // One before its turn in the snapshot has come, and one behind.
+    for partFirst in [false, true] {
+      let snapshot = story.snapshot(sessions: story.keptSessions)
+      let id = try file.beginSnapshot(snapshot)
+      if partFirst { try file.addPart(id, [1]) }
+      var batch = story.batch(0)
+      batch.forgotten = [story.sessions.removeFirst().token]
+      try file.append([batch])
+      if !partFirst { try file.addPart(id, [1]) }
+      try file.finishSnapshot(id)
+      while try file.cut(limit: 3) {}
+      #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+      file.close()
+      file = try directory.open()
+      #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    }
+    try file.append([story.batch(20)])
+    try file.keep(story.snapshot(sessions: story.keptSessions))
+    #expect(
+      SQL.run(directory.journal, "SELECT count(*) FROM session") == ["\(story.sessions.count)"])
+  }
+
+  @Test func `Many sessions go with a snapshot`() throws {
+    var story = Story()
+    story.sessions = (1...5000).map { number in
+      JournalSession(
+        token: SessionToken(high: number, low: ~number), uid: number % 3, number: number,
+        outcomes: number % 2 == 0
+          ? [] : [Acknowledgement(first: 1, last: number, revision: 9, mark: .durable, .reduced)])
+    }
+    let file = try directory.begun(.async)
+    try file.keep(story.snapshot(sessions: story.sessions), parts: 2)
+    #expect(try file.contents().snapshot?.sessions == story.sessions)
+    #expect(try file.sessions(window: 10, mark: .durable).count == 5000)
+  }
+
+  @Test func `The file shrinks when most of it is free`() throws {
+    var story = Story()
+    var file = try directory.begun(.async)
+    for _ in 0..<40 { try file.append([story.batch(1000)]) }
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    file.close()
+    file = try directory.open()
+    file.spareFreePages = 64
+    let size = Files.size(directory.journal)
+    var slices = 0
+    while try file.cut(limit: 1000) { slices += 1 }
+    file.close()
+    file = try directory.open()
+    #expect(slices >= 40)
+    #expect(size > 4_000_000)
+    #expect(Files.size(directory.journal) < 1_500_000)
+    #expect(try file.snapshotBytes().count == 303)
+  }
+}
