@@ -125,7 +125,8 @@ let package = Package(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "EventLoop", "Sessions", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+        "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire", "Lockstep", "Values",
+        "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Glibc
+import Journal
 public import Lockstep
 public import Logging
 public import Sessions
@@ -23,6 +24,12 @@ public final class Daemon<R: Reducer> {
   private var hasNews = false
   private var stopDeadline: Instant?
   private var effects = EffectTasks()
+  private let journal: JournalWriter?
+  /// What began the daemon, as its feature is told.
+  private let start: Start
+  private let standing: StandingAction?
+  /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
+  private var whenKept: (() -> Void)?
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
@@ -31,20 +38,75 @@ public final class Daemon<R: Reducer> {
   private static var partingTime: Duration { .seconds(3) }
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`.
-  public init(
+  public convenience init(
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
     logger: Logger, on loop: Loop
   ) {
-    self.loop = loop
-    self.logger = logger
     var random = SystemRandomNumberGenerator()
-    server = Server(
+    let server = Server(
       state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
       limits: limits, about: about, middleware: middleware, dependencies: dependencies,
       shellReports: reports, at: Self.now())
-    server.setWallClock(.now, at: Self.now())
+    self.init(server, .first, journal: nil, standing: nil, logger: logger, on: loop)
+  }
+
+  /// A daemon that keeps its state, and goes on from what a former run has kept; `state` begins a
+  /// new epoch when nothing has been. `progress` is called now and then while it reads.
+  ///
+  /// Throws an error that says what to do when the directory cannot be used or what is there
+  /// contradicts itself. O(the state and the changes since its snapshot).
+  public convenience init(
+    _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = .live, limits: Limits = Limits(),
+    about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
+    keeping: Keeping, progress: () -> Void = {}, logger: Logger, on loop: Loop
+  ) throws {
+    let opened = try JournalStart<R.State>.open(
+      keeping, schema: R.schema, limits: limits, logger: logger, progress: progress)
+    let standing = opened.standing
+    func server(from kept: Restoration<R.State>) -> Server<R> {
+      Server(
+        restoring: kept, reducer: reducer, limits: limits, about: about, middleware: middleware,
+        dependencies: dependencies, shellReports: reports, durability: keeping.durability,
+        stands: { standing.set($0) }, at: Self.now())
+    }
+    let first: Server<R>
+    if let kept = opened.kept {
+      first = server(from: kept)
+    } else {
+      var random = SystemRandomNumberGenerator()
+      let (seed, epoch) = (HashSeed(random.next()), random.next() as UInt64)
+      let run = JournalRun(run: 1, base: 0)
+      first = server(
+        from: Restoration(
+          state: state, epoch: epoch, seed: seed, run: 1, runs: [run], revision: 0, base: 0,
+          sequence: 0))
+      if try opened.file.identity() == nil { try opened.file.create(epoch: epoch, seed: seed) }
+      try opened.file.begin(
+        run: run, schema: JournalStart<R.State>.encoded(R.schema), revision: 0, time: .now)
+      try JournalStart.keepSnapshot(first.keptSnapshot, opened.file)
+    }
+    let news = NewsOfJournal(loop)
+    let writer = try JournalWriter(opened.file) { news.tell($0) }
+    self.init(
+      first, opened.start, journal: writer, standing: standing, logger: logger, on: loop)
+    let daemon = Unchecked(self)
+    news.receiver = { daemon.value?.hear($0) }
+  }
+
+  private init(
+    _ server: Server<R>, _ start: Start, journal: JournalWriter?, standing: StandingAction?,
+    logger: Logger, on loop: Loop
+  ) {
+    self.loop = loop
+    self.logger = logger
+    self.server = server
+    self.start = start
+    self.journal = journal
+    self.standing = standing
+    self.server.setWallClock(.now, at: Self.now())
   }
 
   private static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
@@ -66,7 +128,7 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
-    tell(.started(.first))
+    tell(.started(start))
     logger.notice(
       "serving",
       metadata: [
@@ -76,25 +138,62 @@ public final class Daemon<R: Reducer> {
   }
 
   /// Say goodbye to every client and let the loop end when they have gone, or soon after.
+  ///
+  /// What clients were promised is kept before they are told, and so is where the history ends.
+  /// Called again, it stops at once.
   public func stop(retryAfter: UInt64? = 1000) {
     guard stopDeadline == nil else { return loop.stop() }
     logger.notice("stopping", metadata: ["clients": "\(server.connectionCount)"])
     stopDeadline = Self.now() + Self.partingTime
     listener?.close(unlink: true)
     listener = nil
-    tell(.stop(retryAfter: retryAfter))
     endTurn()
-    endIfDone()
+    afterKeeping { [unowned self] in
+      tell(.stop(retryAfter: retryAfter))
+      endTurn()
+      endIfDone()
+    }
+  }
+
+  /// Do something once nothing is on its way to the disk, or at the deadline.
+  private func afterKeeping(_ body: @escaping () -> Void) {
+    guard server.isKeepingTurns else { return body() }
+    whenKept = body
+  }
+
+  private func hear(_ news: JournalNews) {
+    tell(.journal(news))
+    endTurn()
+    if !server.isKeepingTurns { goOn() }
+  }
+
+  private func goOn() {
+    guard let body = whenKept else { return }
+    whenKept = nil
+    body()
   }
 
   private func endIfDone() {
-    guard let deadline = stopDeadline else { return }
-    let now = Self.now()
-    guard pipes.isEmpty && parting.isEmpty || now > deadline else { return }
-    logger.notice("stopped", metadata: ["position": "\(server.position)"])
+    guard let deadline = stopDeadline, whenKept == nil || Self.now() > deadline else { return }
+    goOn()
+    guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, loop.onTurnEnd != nil else {
+      return
+    }
     loop.onTurnEnd = nil
     effects.cancelAll()
     ticker?.close()
+    guard let journal else { return end(isKept: true) }
+    let daemon = Unchecked(self)
+    journal.add(
+      .end(revision: server.revision) { [loop] isKept in
+        loop.execute { daemon.value?.end(isKept: isKept) }
+      })
+  }
+
+  private func end(isKept: Bool) {
+    if !isKept { logger.error("the last changes could not be kept") }
+    logger.notice("stopped", metadata: ["position": "\(server.position)"])
+    journal?.close()
     claim = nil
     loop.stop()
   }
@@ -176,6 +275,7 @@ public final class Daemon<R: Reducer> {
     for command in commands { execute(command) }
     commands.removeAll(keepingCapacity: true)
     swap(&commands, &spare)
+    standing?.clear()
   }
 
   // MARK: Commands
@@ -190,6 +290,9 @@ public final class Daemon<R: Reducer> {
     case .effect(let order): execute(order)
     case .wake: wake()
     case .encodeSnapshot(let job): encode(job)
+    case .keep(let batch): journal?.add(.batch(batch))
+    case .keepSnapshot(let heals): keepSnapshot(heals: heals)
+    case .reopenJournal: journal?.add(.reopen)
     case .log(let line): logger.log(line)
     }
   }
@@ -214,6 +317,17 @@ public final class Daemon<R: Reducer> {
       endIfDone()
     }
     pipe.closeAfterWriting()
+  }
+
+  private func keepSnapshot(heals: Bool) {
+    guard let journal else { return }
+    if heals { journal.add(.holdForSnapshot) }
+    let snapshot = server.keptSnapshot
+    // The global pool, as for those of clients.
+    Task.detached {
+      let (head, parts) = snapshot.encode()
+      journal.add(.snapshot(head, parts: parts))
+    }
   }
 
   private func encode(_ id: SnapshotJobID) {
@@ -274,6 +388,19 @@ extension Daemon {
     effects.tasks[id] = nil
     server.effectEnded(id, unhandled: error, at: Self.now())
   }
+}
+
+/// Brings the journal's news to the loop.
+///
+/// Unchecked: the receiver is set once, on the loop's thread, before that runs anything else, and
+/// called there.
+private final class NewsOfJournal: @unchecked Sendable {
+  private let loop: Loop
+  var receiver: ((JournalNews) -> Void)?
+
+  init(_ loop: Loop) { self.loop = loop }
+
+  func tell(_ news: JournalNews) { loop.execute { self.receiver?(news) } }
 }
 
 /// A reference that crosses threads only to come back.

@@ -3,6 +3,7 @@ import EventLoop
 public import Glibc
 public import Logging
 public import Sessions
+import Systemd
 
 /// The options that every daemon has.
 public struct DaemonOptions: ParsableArguments {
@@ -59,6 +60,31 @@ public struct DaemonOptions: ParsableArguments {
       "On a fatal signal, write the last so many actions to standard error.", valueName: "count"))
   public var crashReport: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "Where the state is kept.",
+      discussion: """
+        Default: the first of $STATE_DIRECTORY, which systemd sets, else lockstep in \
+        $XDG_STATE_HOME. Neither set, and none given here: nothing is kept.
+        """, valueName: "directory"))
+  public var stateDir: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "What is kept: sync, async or none.",
+      discussion: """
+        sync: what is acknowledged as durable survives a crash of the machine. async: changes are \
+        kept soon, and survive a crash of the daemon. Default: sync where there is a state \
+        directory, else none.
+        """, valueName: "durability"))
+  public var durability: Durability?
+
+  @Option(
+    help: ArgumentHelp(
+      "Give up what was kept behind a revision, and go on from there.",
+      discussion: "A copy of the journal is kept beside it.", valueName: "revision"))
+  public var recoverTo: UInt64?
+
   @Flag(help: "Log every action, with its cause and what it came to.")
   public var logActions = false
 
@@ -74,6 +100,20 @@ public struct DaemonOptions: ParsableArguments {
     }
     if let crashReport, !(1...10_000).contains(crashReport) {
       throw ValidationError("--crash-report must be from 1 to 10000, not \(crashReport).")
+    }
+  }
+
+  /// Where and how the state is kept; nil when it is not.
+  public var keeping: Keeping? {
+    get throws {
+      if durability == Durability.none { return nil }
+      guard let directory = stateDir ?? StateDirectory.standard() else {
+        if durability == nil && recoverTo == nil { return nil }
+        throw DaemonError(
+          "there is no directory to keep the state in: give one with --state-dir")
+      }
+      return Keeping(
+        directory: directory, durability: durability ?? .sync, recoverTo: recoverTo)
     }
   }
 
@@ -120,4 +160,5 @@ public struct LimitChange: ExpressibleByArgument, Sendable {
 }
 
 extension LogForm: ExpressibleByArgument {}
+extension Durability: ExpressibleByArgument {}
 extension Logger.Level: @retroactive ExpressibleByArgument {}

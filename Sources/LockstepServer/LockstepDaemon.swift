@@ -147,15 +147,24 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     let path = options.socketPath
     let loop = try Loop()
     let metrics = MetricsRegistry.shared
-    let shell = Daemon(
-      state, reducer: reducer, middleware: standardMiddleware(logger, metrics) + middleware,
-      dependencies: dependencies, limits: options.limits,
-      about: [
-        ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
-        ("socket", .text(path)),
-      ],
-      reports: options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:],
-      logger: logger, on: loop)
+    let middleware = standardMiddleware(logger, metrics) + middleware
+    let about: [(String, Value)] = [
+      ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
+      ("socket", .text(path)),
+    ]
+    let reports: [String: @Sendable () -> Value] =
+      options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:]
+    let shell: Daemon<R>
+    if let keeping = try options.keeping {
+      shell = try Daemon(
+        state, reducer: reducer, middleware: middleware, dependencies: dependencies,
+        limits: options.limits, about: about + [("stateDirectory", .text(keeping.directory))],
+        reports: reports, keeping: keeping, logger: logger, on: loop)
+    } else {
+      shell = Daemon(
+        state, reducer: reducer, middleware: middleware, dependencies: dependencies,
+        limits: options.limits, about: about, reports: reports, logger: logger, on: loop)
+    }
     // Before anybody can know that we serve: who does may stop us.
     let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { _ in shell.stop() }
     try shell.serve(at: path, mode: options.mode.bits)

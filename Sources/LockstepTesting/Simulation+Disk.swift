@@ -40,8 +40,8 @@ extension Simulation {
   ) throws(RecoveryError) -> Restoration<R.State> {
     let schema = Witness<R>.schema
     var recovery = try Recovery<R.State>(
-      from: contents.snapshot, contents.bytes, schema: schema, current: schema,
-      seed: contents.seed, sessions: Array(contents.sessions.values), limits: plan.limits)
+      from: contents.snapshot, contents.bytes, schema: schema, seed: contents.seed,
+      sessions: Array(contents.sessions.values), limits: plan.limits)
     for batch in contents.batches {
       for row in batch.rows where row.sequence > contents.snapshot.sequence {
         if let range = row.change?.patch {

@@ -157,7 +157,7 @@ extension Server {
         outcomes: pair.value.outcomes.kept)
     }
     return KeptSnapshot(
-      state: state, seed: core.seed,
+      state: state, seed: core.seed, schema: schema,
       head: JournalSnapshot(
         revision: core.revision, base: keeper.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },

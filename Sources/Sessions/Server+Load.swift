@@ -21,6 +21,9 @@ extension Server {
     !keeper.inFlight.isEmpty || keeper.failure != nil || keeper.snapshotIsRunning
   }
 
+  /// Whether a turn is on its way to the disk.
+  public var isKeepingTurns: Bool { !keeper.inFlight.isEmpty }
+
   package var load: Load {
     Load(
       connections: connections.count,

@@ -138,7 +138,7 @@ public struct Server<R: Reducer>: Sendable {
     history = History(limit: limits.historyBytes, base: kept.changesFrom)
     keeper = Keeper(
       durability, base: kept.base, revision: kept.revision,
-      ephemeral: EphemeralPaths(of: R.State.self), at: now)
+      ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
     held = HeldStates(limit: limits.heldStates)
     flushed = kept.revision
     started = now

@@ -3,9 +3,10 @@ public enum StateDirectory {
   /// The directory if nothing else is said; nil if the environment names none.
   ///
   /// The first of `$STATE_DIRECTORY`, which a manager sets to the `StateDirectory=` of a unit, as
-  /// paths with colons between them; else `lockstep` in `$XDG_STATE_HOME`; else
-  /// `.local/state/lockstep` in `$HOME`. What is not an absolute path counts as not set, as the XDG
-  /// Base Directory Specification has it. The directory may not be there yet.
+  /// paths with colons between them; else `lockstep` in `$XDG_STATE_HOME`. What is not an absolute
+  /// path counts as not set, as the XDG Base Directory Specification has it. Its default in the
+  /// user's home is not taken: whoever starts a daemon by hand, twice perhaps, has not asked for
+  /// anything to be kept. The directory may not be there yet.
   public static func standard(_ environment: Environment = .process) -> String? {
     if let own = environment["STATE_DIRECTORY"],
       let first = own.split(separator: ":", omittingEmptySubsequences: false).first,
@@ -13,8 +14,7 @@ public enum StateDirectory {
     {
       return path
     }
-    if let base = absolute(environment["XDG_STATE_HOME"]) { return join(base, "lockstep") }
-    return absolute(environment["HOME"]).map { join($0, ".local/state/lockstep") }
+    return absolute(environment["XDG_STATE_HOME"]).map { join($0, "lockstep") }
   }
 
   private static func absolute(_ path: String?) -> String? {

@@ -158,9 +158,8 @@ import Wire
     poisoned: Set<SessionAction> = []
   ) throws -> Bench {
     let (head, parts) = snapshot.encode()
-    let schema = DocumentFeature.schema
     var recovery = try Recovery<Document>(
-      from: head, parts.flatMap { $0 }, schema: schema, current: schema, seed: HashSeed(7),
+      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: HashSeed(7),
       sessions: batches.flatMap(\.sessions))
     for batch in batches {
       for row in batch.rows {

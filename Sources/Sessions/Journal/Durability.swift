@@ -31,12 +31,16 @@ public enum JournalNews: Equatable, Sendable {
 public struct KeptSnapshot<State: Synchronizable>: Sendable {
   public let state: State
   public let seed: HashSeed
+  let schema: Schema
   var head: JournalSnapshot
   let partBytes: Int
 
-  /// Encode the state in parts, beside the loop. O(the state).
+  /// Encode the state in parts, beside the loop: `[schema, value]`, so that the bytes say what they
+  /// are. O(the state).
   public func encode() -> (head: JournalSnapshot, parts: [[UInt8]]) {
     var encoder = CBOREncoder()
+    encoder.array(2)
+    schema.encode(into: &encoder)
     state.encode(into: &encoder)
     var head = head
     head.digest = Digest(state.digest(seed: seed))

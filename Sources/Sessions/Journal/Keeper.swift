@@ -59,8 +59,9 @@ struct Keeper: Sendable {
 
   init(
     _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
-    at now: Instant
+    journaled: Int = 0, at now: Instant
   ) {
+    bytesSinceSnapshot = journaled
     self.durability = durability
     self.base = base
     self.ephemeral = ephemeral

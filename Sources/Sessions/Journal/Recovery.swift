@@ -1,5 +1,5 @@
 import CBOR
-import Lockstep
+public import Lockstep
 public import Values
 import Wire
 
@@ -46,11 +46,11 @@ public struct Recovery<State: Synchronizable>: Sendable {
   /// From the schema with which the bytes were written; nil when it is this one.
   private let translation: Translation?
 
-  /// Begin with a snapshot: the state's bytes in value form, which `schema` describes, and the
-  /// sessions that are known besides. O(the state).
+  /// Begin with the bytes of a snapshot (`KeptSnapshot.encode`), and the sessions that are known
+  /// besides. Where the state has another schema by now, it is matched by name. O(the state).
   public init(
-    from snapshot: JournalSnapshot, _ bytes: [UInt8], schema: Schema, current: Schema,
-    seed: HashSeed, sessions known: [JournalSession], limits: Limits = Limits()
+    from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
+    sessions known: [JournalSession], limits: Limits = Limits()
   ) throws(RecoveryError) {
     self.seed = seed
     self.limits = limits
@@ -60,51 +60,55 @@ public struct Recovery<State: Synchronizable>: Sendable {
     sessionCount = snapshot.sessionCount
     changesFrom = snapshot.revision
     lastGood = snapshot.revision
-    func fail(_ what: String) -> RecoveryError {
-      RecoveryError(
-        lastGood: 0, "the snapshot of revision \(snapshot.revision) \(what)")
-    }
-    var bytes = bytes
-    if schema.fingerprint == current.fingerprint {
-      translation = nil
-    } else {
-      do throws(SchemaMismatch) {
-        let translation = try Translation(from: schema, to: .schema(current), root: .state)
-        self.translation = translation
-        bytes = try Self.translate(bytes, by: translation)
-      } catch {
-        throw fail("is of another kind of state: \(error)")
-      }
-    }
     do throws(CBORError) {
-      state = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
-        try State(from: &decoder, seed: seed)
+      (state, translation) = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+        try Self.read(&decoder, current, seed)
       }
     } catch {
-      throw fail("cannot be read: \(error)")
+      throw RecoveryError(
+        lastGood: 0, "the snapshot of revision \(snapshot.revision) cannot be read: \(error)")
     }
     state.adopt(seed: seed)
     for session in known + snapshot.sessions { add(session) }
     // The digest is that of the form which the bytes then had.
-    if translation == nil, Digest(state.digest(seed: seed)) != snapshot.digest {
-      throw fail(
-        "has digest \(Digest(state.digest(seed: seed))), and should have \(snapshot.digest)")
+    let digest = Digest(state.digest(seed: seed))
+    guard translation != nil || digest == snapshot.digest else {
+      throw RecoveryError(
+        lastGood: 0,
+        "the snapshot of revision \(snapshot.revision) has digest \(digest), and should have "
+          + "\(snapshot.digest)")
     }
   }
 
-  private static func translate(
-    _ bytes: [UInt8], by translation: Translation
-  ) throws(SchemaMismatch) -> [UInt8] {
-    do throws(CBORError) {
-      return try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
-        var encoder = CBOREncoder()
-        try translation.value(from: &decoder, into: &encoder)
-        return encoder.bytes
-      }
-    } catch {
-      throw SchemaMismatch(["\(error)"])
+  private static func read(
+    _ decoder: inout CBORDecoder, _ current: Schema, _ seed: HashSeed
+  ) throws(CBORError) -> (State, Translation?) {
+    let start = decoder.offset
+    guard try decoder.array() == 2 else {
+      throw CBORError(.notAllowed("a snapshot is [schema, value]"), at: start)
     }
+    defer { decoder.close() }
+    let schema = try Schema(from: &decoder)
+    if schema.fingerprint == current.fingerprint {
+      return (try State(from: &decoder, seed: seed), nil)
+    }
+    let translation: Translation
+    do throws(SchemaMismatch) {
+      translation = try Translation(from: schema, to: .schema(current), root: .state)
+    } catch {
+      throw CBORError(.notAllowed("it is of another kind of state: \(error)"), at: start)
+    }
+    var encoder = CBOREncoder()
+    try translation.value(from: &decoder, into: &encoder)
+    let state = try CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
+      try State(from: &decoder, seed: seed)
+    }
+    return (state, translation)
   }
+
+  /// Whether the state had another schema when it was kept: the journal then needs a fresh snapshot
+  /// before anything is added to it.
+  public var isTranslated: Bool { translation != nil }
 
   private mutating func add(_ session: JournalSession) {
     sessionCount = max(sessionCount, session.number)
@@ -147,8 +151,8 @@ public struct Recovery<State: Synchronizable>: Sendable {
       else {
         throw CBORError(
           .notAllowed(
-            "a value became absent that now has a default: start the former version once more, "
-              + "so that it keeps a snapshot"), at: 0)
+            "a value became absent that now has a default. Start the former version once more and "
+              + "let it keep a snapshot: lockstepd --keep-snapshot"), at: 0)
       }
       bytes = encoder.bytes
     }
@@ -211,6 +215,26 @@ public struct Recovery<State: Synchronizable>: Sendable {
     lastGood = revision
   }
 
+  /// The state as it stands, to be kept in its present form.
+  public func snapshot(schema: Schema, time: Timestamp) -> KeptSnapshot<State> {
+    KeptSnapshot(
+      state: state, seed: seed, schema: schema,
+      head: JournalSnapshot(
+        revision: revision, base: base, sequence: sequence, time: time, digest: Digest(0),
+        sessions: keptSessions, sessionCount: sessionCount),
+      partBytes: 1 << 20)
+  }
+
+  private var keptSessions: [JournalSession] {
+    sessions.values
+      .map { session in
+        var kept = session.session
+        kept.outcomes = session.outcomes.kept
+        return kept
+      }
+      .sorted { $0.number < $1.number }
+  }
+
   /// Go on from here as a new run of an epoch.
   ///
   /// `runs` are those before, and `revision` is where the last of them ended, if it said so.
@@ -223,13 +247,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
       state: state, epoch: epoch, seed: seed, run: run,
       runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
       sequence: sequence, sessionCount: sessionCount)
-    kept.sessions = sessions.values
-      .map { session in
-        var kept = session.session
-        kept.outcomes = session.outcomes.kept
-        return kept
-      }
-      .sorted { $0.number < $1.number }
+    kept.sessions = keptSessions
     kept.changes = Array(changes[firstChange...])
     kept.changesFrom = changesFrom
     return kept

@@ -23,6 +23,8 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var changesFrom: UInt64
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
+  /// About how many bytes of the journal follow its snapshot.
+  public var journaledBytes = 0
 
   public init(
     state: State, epoch: UInt64, seed: HashSeed, run: UInt64, runs: [JournalRun],

@@ -1,0 +1,162 @@
+import CBOR
+import Glibc
+import Journal
+import Lockstep
+import Logging
+import Sessions
+import Values
+import Wire
+
+/// A journal that a daemon goes on from, and what it found there.
+struct JournalStart<State: Synchronizable> {
+  let file: JournalFile
+  let standing: StandingAction
+  /// What to go on from; nil when nothing has been kept yet.
+  let kept: Restoration<State>?
+  let start: Start
+
+  /// Open the journal of a state directory and make a state of it, checked against its digests.
+  /// `progress` is called now and then, for it may take a while: O(the state + the changes).
+  static func open(
+    _ keeping: Keeping, schema: Schema, limits: Limits, logger: Logger, progress: () -> Void
+  ) throws -> JournalStart {
+    let file = try JournalFile(
+      directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
+      create: true)
+    let standing = try StandingAction(directory: keeping.directory)
+    if let revision = keeping.recoverTo {
+      // try file.recover(to: revision)
+      logger.warning(
+        "gave up what was kept behind a revision", metadata: ["revision": "\(revision)"])
+    }
+    guard try file.identity() != nil, try file.contents().snapshot != nil else {
+      return JournalStart(file: file, standing: standing, kept: nil, start: .first)
+    }
+    let began = Instant(nanoseconds: clock())
+    let contents = try file.contents()
+    var kept = try recover(file, contents, schema, limits, keeping, progress)
+    kept.poisoned = try poisoned(file, standing, logger)
+    let run = JournalRun(run: kept.run, base: kept.revision)
+    try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
+    let wasClean = contents.runs.last?.ended != nil
+    logger.notice(
+      "state recovered",
+      metadata: [
+        "revision": "\(kept.revision)", "run": "\(kept.run)", "sessions": "\(kept.sessions.count)",
+        "former": wasClean ? "stopped" : "crashed",
+        "ms": "\(Instant(nanoseconds: clock()).milliseconds(since: began))",
+      ])
+    return JournalStart(
+      file: file, standing: standing, kept: kept, start: wasClean ? .restarted : .crashed)
+  }
+
+  private static func clock() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
+  private static func recover(
+    _ file: JournalFile, _ contents: JournalContents, _ schema: Schema, _ limits: Limits,
+    _ keeping: Keeping, _ progress: () -> Void
+  ) throws -> Restoration<State> {
+    guard let snapshot = contents.snapshot else {
+      throw DaemonError("\(file.path): there is no snapshot")
+    }
+    do {
+      let sessions = try file.sessions(
+        window: limits.window, mark: keeping.durability == .sync ? .durable : .applied)
+      // What became of their actions follows from the rows once more.
+      let known = sessions.map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
+      progress()
+      var recovery = try Recovery<State>(
+        from: snapshot, try file.snapshotBytes(), schema: schema, seed: contents.identity.seed,
+        sessions: known, limits: limits)
+      var rows = 0
+      var failure: RecoveryError?
+      try file.forEachRow(after: snapshot.sequence) { entry in
+        guard failure == nil else { return }
+        do throws(RecoveryError) {
+          try recovery.apply(entry)
+        } catch {
+          failure = error
+        }
+        rows += 1
+        if rows % 10_000 == 0 { progress() }
+      }
+      if let failure { throw failure }
+      if recovery.isTranslated {
+        // What follows will be in the new form: so must be what it is based on.
+        try keepSnapshot(recovery.snapshot(schema: schema, time: .now), file)
+      }
+      var kept = recovery.restoration(
+        epoch: contents.identity.epoch, runs: contents.runs.map(\.run),
+        revision: contents.runs.last?.ended)
+      kept.journaledBytes = rows * 256
+      return kept
+    } catch let error as RecoveryError {
+      throw DaemonError(
+        """
+        \(file.path): \(error). The state is right up to revision \(error.lastGood). \
+        See what is there with `lockstep fsck \(file.path)`; \
+        go on from there with --recover-to \(error.lastGood), which keeps a copy of the file.
+        """)
+    }
+  }
+
+  /// Actions that stood there when a run ended, twice or more.
+  private static func poisoned(
+    _ file: JournalFile, _ standing: StandingAction, _ logger: Logger
+  ) throws -> Set<SessionAction> {
+    if let action = standing.action {
+      let kills = try file.noteKill(action)
+      standing.clear()
+      logger.error(
+        "an action was being done when the last run ended",
+        metadata: [
+          "session": "\(action.session)", "number": "\(action.number)", "times": "\(kills)",
+        ])
+    }
+    return Set(try file.suspects().filter { $0.kills >= 2 }.map(\.action))
+  }
+
+  static func encoded(_ schema: Schema) -> [UInt8] {
+    var encoder = CBOREncoder()
+    schema.encode(into: &encoder)
+    return encoder.bytes
+  }
+
+  /// Keep a snapshot before anybody is served.
+  static func keepSnapshot(_ snapshot: KeptSnapshot<State>, _ file: JournalFile) throws {
+    let (head, parts) = snapshot.encode()
+    let id = try file.beginSnapshot(head)
+    for part in parts { try file.addPart(id, part) }
+    try file.finishSnapshot(id)
+    while try file.cut(limit: 10_000) {}
+  }
+}
+
+extension Recovery {
+  fileprivate mutating func apply(_ entry: JournalEntry) throws(RecoveryError) {
+    if let range = entry.row.change?.patch {
+      let result: Result<Void, RecoveryError> = entry.bytes.withUnsafeBytes { bytes in
+        guard range.lowerBound >= 0, range.upperBound <= bytes.count else {
+          return .failure(
+            RecoveryError(lastGood: 0, "row \(entry.row.sequence) names bytes that are not there"))
+        }
+        do throws(RecoveryError) {
+          return .success(
+            try apply(entry.row, patch: UnsafeRawBufferPointer(rebasing: bytes[range])))
+        } catch {
+          return .failure(error)
+        }
+      }
+      try result.get()
+    } else {
+      try apply(entry.row, patch: nil)
+    }
+    if let digest = entry.digest, let revision = entry.turn {
+      try check(digest, at: revision)
+    }
+  }
+}
