@@ -75,6 +75,25 @@ extension Pipe {
     isClosing ? 0 : waitingBytes + uv_stream_get_write_queue_size(stream)
   }
 
+  /// Stop reading and writing for good, and give out what another process needs to go on: the
+  /// descriptor, which stays the pipe's until `close`, and the bytes that have not been given to the
+  /// kernel. Nil when the connection is of no use any more.
+  ///
+  /// Close the pipe before the loop turns again, or bytes are written that the other writes too.
+  public func handOver() -> (descriptor: Int32, unsent: [UInt8])? {
+    assert(loop.isOnLoop)
+    var descriptor: uv_os_fd_t = -1
+    let raw = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
+    guard !isClosing, !closesWhenDrained, writeError == nil, uv_fileno(raw, &descriptor) == 0
+    else { return nil }
+    stopReading()
+    // libuv has written a beginning of what it was given; its queue size is the rest.
+    let rest = uv_stream_get_write_queue_size(stream)
+    let given = Array(inFlight.joined())
+    guard rest <= given.count else { return nil }
+    return (descriptor, Array(given.suffix(rest)) + waiting.joined())
+  }
+
   private var refusal: LoopError? {
     if isClosing || closesWhenDrained { return writing(UV_ENOTCONN.rawValue) }
     return writeError

@@ -1,9 +1,9 @@
 public import EventLoop
 public import Glibc
-import Journal
 public import Lockstep
 public import Logging
 public import Sessions
+import Systemd
 public import Values
 import Wire
 
@@ -13,7 +13,7 @@ public final class Daemon<R: Reducer> {
   public let loop: Loop
   private var server: Server<R>
   private let logger: Logger
-  private var listener: Listener?
+  private var listeners: [Listener] = []
   private var claim: SocketClaim?
   private var ticker: EventLoop.Timer?
   private var pipes: [ConnectionID: Pipe] = [:]
@@ -30,6 +30,11 @@ public final class Daemon<R: Reducer> {
   private let standing: StandingAction?
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
   private var whenKept: (() -> Void)?
+  private var service: ServiceManager?
+  /// Connections of a former process, until they are served.
+  private var inheritance: Inheritance<R.State>?
+  /// Whether what sockets do not take travels to the next process.
+  private var isHandingOver = false
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
@@ -52,8 +57,9 @@ public final class Daemon<R: Reducer> {
     self.init(server, .first, journal: nil, standing: nil, logger: logger, on: loop)
   }
 
-  /// A daemon that keeps its state, and goes on from what a former run has kept; `state` begins a
-  /// new epoch when nothing has been. `progress` is called now and then while it reads.
+  /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
+  /// kept or, by way of the service manager, handed over; `state` begins a new epoch when nothing
+  /// has been. `progress` is called now and then while it reads.
   ///
   /// Throws an error that says what to do when the directory cannot be used or what is there
   /// contradicts itself. O(the state and the changes since its snapshot).
@@ -61,37 +67,30 @@ public final class Daemon<R: Reducer> {
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
-    keeping: Keeping, progress: () -> Void = {}, logger: Logger, on loop: Loop
+    keeping: Keeping?, service: ServiceManager? = nil, progress: () -> Void = {}, logger: Logger,
+    on loop: Loop
   ) throws {
-    let opened = try JournalStart<R.State>.open(
-      keeping, schema: R.schema, limits: limits, logger: logger, progress: progress)
-    let standing = opened.standing
-    func server(from kept: Restoration<R.State>) -> Server<R> {
-      Server(
-        restoring: kept, reducer: reducer, limits: limits, about: about, middleware: middleware,
-        dependencies: dependencies, shellReports: reports, durability: keeping.durability,
-        stands: { standing.set($0) }, at: Self.now())
-    }
-    let first: Server<R>
-    if let kept = opened.kept {
-      first = server(from: kept)
-    } else {
-      var random = SystemRandomNumberGenerator()
-      let (seed, epoch) = (HashSeed(random.next()), random.next() as UInt64)
-      let run = JournalRun(run: 1, base: 0)
-      first = server(
-        from: Restoration(
-          state: state, epoch: epoch, seed: seed, run: 1, runs: [run], revision: 0, base: 0,
-          sequence: 0))
-      if try opened.file.identity() == nil { try opened.file.create(epoch: epoch, seed: seed) }
-      try opened.file.begin(
-        run: run, schema: JournalStart<R.State>.encoded(R.schema), revision: 0, time: .now)
-      try JournalStart.keepSnapshot(first.keptSnapshot, opened.file)
+    let beginning = try Beginnings<R.State>(
+      state, keeping: keeping, service: service, schema: R.schema, limits: limits, logger: logger,
+      progress: progress)
+    let standing = beginning.journal?.standing
+    var stands: (@Sendable (SessionAction) -> Void)?
+    if let standing { stands = { standing.set($0) } }
+    let server = Server<R>(
+      restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
+      middleware: middleware, dependencies: dependencies, shellReports: reports,
+      durability: keeping?.durability ?? .none, stands: stands, at: Self.now())
+    if beginning.isNew, let file = beginning.journal?.file {
+      try JournalStart.keepSnapshot(server.keptSnapshot, file)
     }
     let news = NewsOfJournal(loop)
-    let writer = try JournalWriter(opened.file) { news.tell($0) }
+    let writer = try beginning.journal.map { journal in
+      try JournalWriter(journal.file) { news.tell($0) }
+    }
     self.init(
-      first, opened.start, journal: writer, standing: standing, logger: logger, on: loop)
+      server, beginning.start, journal: writer, standing: standing, logger: logger, on: loop)
+    self.service = service
+    inheritance = beginning.inheritance
     let daemon = Unchecked(self)
     news.receiver = { daemon.value?.hear($0) }
   }
@@ -120,21 +119,45 @@ public final class Daemon<R: Reducer> {
     let listener = try Listener.bind(
       path: path, mode: mode, backlog: 1024, on: loop,
       onConnection: { [unowned self] pipe in accept(pipe) })
-    listener.onAcceptError = { [unowned self] error in
-      logger.error("cannot accept a connection", metadata: ["reason": "\(error)"])
+    try serve([listener], at: path)
+  }
+
+  /// Accept on sockets that the service manager has made and that listen, until `stop`. Their files
+  /// are the manager's.
+  public func serve(on descriptors: [Int32]) throws {
+    let listeners = try descriptors.map { descriptor in
+      try Listener.adopt(
+        descriptor: descriptor, on: loop,
+        onConnection: { [unowned self] pipe in accept(pipe) })
     }
-    self.listener = listener
+    try serve(listeners, at: "the service manager's")
+  }
+
+  private func serve(_ listeners: [Listener], at path: String) throws {
+    for listener in listeners {
+      listener.onAcceptError = { [unowned self] error in
+        logger.error("cannot accept a connection", metadata: ["reason": "\(error)"])
+      }
+    }
+    self.listeners = listeners
     let ticker = EventLoop.Timer(on: loop) { [unowned self] in tick() }
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
     tell(.started(start))
+    takeOver()
     logger.notice(
       "serving",
       metadata: [
         "socket": "\(path)", "pid": "\(getpid())", "position": "\(server.position)",
         "digest": "\(server.digest())",
       ])
+    endTurn()
+    service?.ready(status: status, on: loop)
+  }
+
+  private var status: String {
+    "revision \(server.revision), \(server.connectionCount) clients"
   }
 
   /// Say goodbye to every client and let the loop end when they have gone, or soon after.
@@ -145,14 +168,19 @@ public final class Daemon<R: Reducer> {
     guard stopDeadline == nil else { return loop.stop() }
     logger.notice("stopping", metadata: ["clients": "\(server.connectionCount)"])
     stopDeadline = Self.now() + Self.partingTime
-    listener?.close(unlink: true)
-    listener = nil
+    service?.stopping("stopping")
+    closeListeners()
     endTurn()
     afterKeeping { [unowned self] in
       tell(.stop(retryAfter: retryAfter))
       endTurn()
       endIfDone()
     }
+  }
+
+  private func closeListeners() {
+    for listener in listeners { listener.close(unlink: true) }
+    listeners = []
   }
 
   /// Do something once nothing is on its way to the disk, or at the deadline.
@@ -182,6 +210,7 @@ public final class Daemon<R: Reducer> {
     loop.onTurnEnd = nil
     effects.cancelAll()
     ticker?.close()
+    service?.close()
     guard let journal else { return end(isKept: true) }
     let daemon = Unchecked(self)
     journal.add(
@@ -219,6 +248,10 @@ public final class Daemon<R: Reducer> {
       pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
       gid: UInt64(identity.gid))
     tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
+    listen(to: pipe, id)
+  }
+
+  private func listen(to pipe: Pipe, _ id: ConnectionID) {
     pipe.onDrained = { [unowned self] in tell(.drained(id)) }
     pipe.onWriteError = { [unowned self] error in lost(id, error) }
     pipe.startReading(
@@ -259,6 +292,7 @@ public final class Daemon<R: Reducer> {
     // Clocks are set now and then.
     server.setWallClock(.now, at: Self.now())
     tell(.tick)
+    if stopDeadline == nil { service?.show(status) }
     let now = Self.now()
     for id in parting.keys.sorted() {
       if let deadline = parting[id]?.deadline, now > deadline { forget(id) }
@@ -301,7 +335,8 @@ public final class Daemon<R: Reducer> {
     guard let pipe = pipes[id] else { return }
     switch pipe.write(frames) {
     case .written: break
-    case .pending(let unsent): tell(.blocked(id, unsent: unsent))
+    // What is handed over waits for no socket.
+    case .pending(let unsent): if !isHandingOver { tell(.blocked(id, unsent: unsent)) }
     case .failed(let error): lost(id, error)
     }
   }
@@ -338,6 +373,94 @@ public final class Daemon<R: Reducer> {
     Task.detached {
       let frames = job.encode()
       loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames)) }
+    }
+  }
+}
+
+// MARK: From process to process
+
+extension Daemon {
+  /// Leave connections and state to the next process of the service, without any client noticing,
+  /// and let the loop end. Where there is no manager to keep them, or this is asked twice, it is
+  /// `stop`.
+  public func handOver(retryAfter: UInt64 = 1000) {
+    guard let service, service.isPresent, stopDeadline == nil else {
+      return stop(retryAfter: retryAfter)
+    }
+    logger.notice("handing over", metadata: ["clients": "\(server.connectionCount)"])
+    stopDeadline = Self.now() + Self.partingTime
+    service.stopping("handing over")
+    closeListeners()
+    effects.cancelAll()
+    endTurn()
+    afterKeeping { [unowned self] in leave(to: service, retryAfter) }
+  }
+
+  private func leave(to service: ServiceManager, _ retryAfter: UInt64) {
+    isHandingOver = true
+    var commands: [Command] = []
+    server.prepareHandOver(retryAfter: retryAfter, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    var image = server.handOver
+    // From here on nothing is read or written by this process.
+    image.connections = image.connections.compactMap { connection in
+      guard let (descriptor, unsent) = pipes[ConnectionID(connection.id)]?.handOver(),
+        service.store(descriptor, as: "c\(connection.id)")
+      else { return nil }
+      var connection = connection
+      connection.unsent = unsent
+      return connection
+    }
+    do throws(SystemError) {
+      let memory = try HandOverMemory.make([image.encoded(schema: R.schema)])
+      if !service.store(memory, as: ServiceManager.stateName) {
+        logger.error("the service manager keeps nothing for the next process")
+      }
+      Glibc.close(memory)
+    } catch {
+      logger.error("nothing is handed over", metadata: ["reason": "\(error)"])
+    }
+    service.settle()
+    for pipe in pipes.values { pipe.close() }
+    pipes = [:]
+    endIfDone()
+  }
+
+  /// Go on with the connections of a former process.
+  private func takeOver() {
+    guard let inheritance else { return }
+    self.inheritance = nil
+    var taken = 0
+    for connection in inheritance.image.connections {
+      guard let descriptor = inheritance.descriptors[connection.id] else { continue }
+      do throws(LoopError) {
+        let pipe = try Pipe.adopt(descriptor: descriptor, on: loop)
+        takeOver(connection, pipe, isTranslated: inheritance.image.isTranslated)
+        taken += 1
+      } catch {
+        Glibc.close(descriptor)
+        logger.warning("a connection is lost", metadata: ["reason": "\(error)"])
+      }
+    }
+    nextConnection = max(
+      nextConnection, inheritance.image.connections.map(\.id).max() ?? 0)
+    logger.notice("took over", metadata: ["clients": "\(taken)"])
+  }
+
+  private func takeOver(_ connection: HandedConnection, _ pipe: Pipe, isTranslated: Bool) {
+    let id = ConnectionID(connection.id)
+    pipes[id] = pipe
+    // Behind what the former process had not written, and before anything new.
+    let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
+    hasNews = true
+    var commands: [Command] = []
+    server.takeOver(connection, isTranslated: isTranslated, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    listen(to: pipe, id)
+    switch outcome {
+    case .written: break
+    case .pending(let unsent): tell(.blocked(id, unsent: unsent))
+    case .failed(let error): lost(id, error)
     }
   }
 }

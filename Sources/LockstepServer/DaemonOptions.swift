@@ -79,6 +79,15 @@ public struct DaemonOptions: ParsableArguments {
         """, valueName: "durability"))
   public var durability: Durability?
 
+  @Flag(
+    help: ArgumentHelp(
+      "On SIGTERM, leave all connections to the next process of the service.",
+      discussion: """
+        systemd keeps them while it restarts the service (FileDescriptorStoreMax=): clients stay \
+        connected and notice nothing.
+        """))
+  public var handOver = false
+
   @Option(
     help: ArgumentHelp(
       "Give up what was kept behind a revision, and go on from there.",

@@ -145,6 +145,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     _ dependencies: DependencyValues, _ logger: Logger
   ) throws {
     let path = options.socketPath
+    let service = try ServiceManager()
     let loop = try Loop()
     let metrics = MetricsRegistry.shared
     let middleware = standardMiddleware(logger, metrics) + middleware
@@ -154,20 +155,23 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     ]
     let reports: [String: @Sendable () -> Value] =
       options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:]
-    let shell: Daemon<R>
-    if let keeping = try options.keeping {
-      shell = try Daemon(
-        state, reducer: reducer, middleware: middleware, dependencies: dependencies,
-        limits: options.limits, about: about + [("stateDirectory", .text(keeping.directory))],
-        reports: reports, keeping: keeping, logger: logger, on: loop)
-    } else {
-      shell = Daemon(
-        state, reducer: reducer, middleware: middleware, dependencies: dependencies,
-        limits: options.limits, about: about, reports: reports, logger: logger, on: loop)
-    }
+    let keeping = try options.keeping
+    let shell = try Daemon(
+      state, reducer: reducer, middleware: middleware, dependencies: dependencies,
+      limits: options.limits,
+      about: about + (keeping.map { [("stateDirectory", .text($0.directory))] } ?? []),
+      reports: reports, keeping: keeping, service: service, progress: { service.extend(by: 30) },
+      logger: logger, on: loop)
     // Before anybody can know that we serve: who does may stop us.
-    let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { _ in shell.stop() }
-    try shell.serve(at: path, mode: options.mode.bits)
+    let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { [options] signal in
+      if signal == SIGTERM && options.handOver { shell.handOver() } else { shell.stop() }
+    }
+    let listeners = service.takeListeners()
+    if listeners.isEmpty {
+      try shell.serve(at: path, mode: options.mode.bits)
+    } else {
+      try shell.serve(on: listeners)
+    }
     loop.run()
     withExtendedLifetime((shell, signals)) {}
   }

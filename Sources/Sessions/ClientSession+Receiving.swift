@@ -134,6 +134,12 @@ extension ClientSession {
       if try adopt(schema, &commands) { resubscribe(&commands) }
     case .report(let number, let value): commands.append(.notify(.report(number, value)))
     case .goodbye(let goodbye): lastGoodbye = goodbye
+    case .restarting(let retryAfter):
+      lastGoodbye = Goodbye(.restarting, "the daemon restarts", retryAfter: retryAfter)
+    case .restarted(let position):
+      lastGoodbye = nil
+      self.welcome?.position = position
+      for index in mirrors.indices { mirrors[index].takeOver(position) }
     case .welcome: throw WireError(.outOfOrder, "a second welcome")
     case .patch: break
     }

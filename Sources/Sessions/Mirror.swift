@@ -69,6 +69,11 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     self.translation = translation.map { ($0, $0.place(at: path, number: number)) }
   }
 
+  /// Another run goes on from where this mirror stands.
+  mutating func takeOver(_ new: Position) {
+    if position?.epoch == new.epoch { position?.run = new.run }
+  }
+
   mutating func disconnect() {
     phase = .detached
     isHealing = false

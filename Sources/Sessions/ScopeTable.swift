@@ -129,10 +129,12 @@ struct ScopeTable: Sendable {
   /// The place of a path's scope, if somebody sees it.
   func index(of path: Path) -> Int? { byPath[path].flatMap { indices[$0] } }
 
-  /// Make the scope of a path.
-  mutating func add(_ path: Path, lastChange: UInt64, isPresent: Bool) -> Int {
-    let id = nextID
-    nextID += 1
+  /// Make the scope of a path, with the number that it had in a former process if it had one.
+  mutating func add(
+    _ path: Path, id known: UInt64? = nil, lastChange: UInt64, isPresent: Bool
+  ) -> Int {
+    let id = known ?? nextID
+    nextID = max(nextID, id + 1)
     byPath[path] = id
     tree.insert(id, at: path.keys[...])
     indices[id] = scopes.count

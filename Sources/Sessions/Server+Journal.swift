@@ -9,7 +9,8 @@ extension Server {
   /// anew, which is a revision of its own.
   mutating func takeUp(_ kept: Restoration<R.State>) {
     // All are without a connection now: the newest stay.
-    let surplus = max(0, kept.sessions.count - limits.detachedSessions)
+    let surplus =
+      kept.isHandedOver ? 0 : max(0, kept.sessions.count - limits.detachedSessions)
     for session in kept.sessions.prefix(surplus) { keeper.forget(session.token) }
     for session in kept.sessions.dropFirst(surplus) {
       var outcomes = session.outcomes
@@ -32,7 +33,7 @@ extension Server {
       last = revision
     }
     history.skip(to: kept.revision, from: last)
-    guard runs.count > 1, !keeper.ephemeral.isEmpty else { return }
+    guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()
     history.append(keeper.ephemeral.replacement(from: core.state), revision: core.revision)

@@ -107,11 +107,7 @@ extension Server {
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
     connection.acknowledged = record.outcomes.last
-    connection.cause = Cause(
-      .client(
-        ClientOrigin(
-          connection: id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
-          gid: connection.peer.gid, label: connection.label)))
+    connection.cause = cause(of: connection)
     let welcome = ServerMessage.Welcome(
       version: version,
       position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
@@ -131,6 +127,15 @@ extension Server {
         LogLine(
           .info, isResumed ? "client returned" : "client connected", connection.logFields)))
     connections[id] = connection
+  }
+
+  /// Why the actions of a connection are in the queue: as the kernel names it.
+  func cause(of connection: ServerSession) -> Cause {
+    Cause(
+      .client(
+        ClientOrigin(
+          connection: connection.id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
+          gid: connection.peer.gid, label: connection.label)))
   }
 
   // MARK: Actions

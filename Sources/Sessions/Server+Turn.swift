@@ -94,9 +94,11 @@ extension Server {
       catchUp(&connection, &commands)
       // Before the answers, which say of all subscriptions that are not announced anew that they
       // stand at the newest revision; and after them, for those that the answers began.
-      if leaving == nil { join(&connection, &commands) }
+      // Before a hand-over nobody begins what it could not end.
+      let joins = leaving == nil && !isHandingOver
+      if joins { join(&connection, &commands) }
       answer(&connection, &commands)
-      if leaving == nil { join(&connection, &commands) }
+      if joins { join(&connection, &commands) }
       if connection.isCurrent { acknowledge(&connection, token) }
       report(&connection)
       bookmark(&connection)

@@ -58,6 +58,8 @@ public struct Server<R: Reducer>: Sendable {
   /// The revision at which the last turn ended.
   var flushed: UInt64
   var stopping: Goodbye?
+  /// Connections are composed for even if they do not read, once.
+  var isHandingOver = false
   /// Whether this turn left something to be kept.
   var closedBatch = false
   /// How many of the sessions have no connection.

@@ -142,6 +142,7 @@ extension ClientMessage {
     case .clientGoodbye:
       self = .goodbye(GoodbyeCode(rawValue: try decoder.unsigned()), try decoder.text())
     case .welcome, .subscribed, .snapshot, .patch, .acknowledgement, .pong, .bookmark, .digest,
+      .restarting, .restarted,
       .schema, .report, .goodbye:
       return nil
     }

@@ -44,6 +44,15 @@ public struct FrameDecoder: Sendable {
 
   public init(limit: Int) { self.limit = limit }
 
+  /// The bytes that wait for the rest of their frame.
+  public var unparsed: [UInt8] { partial }
+
+  /// A decoder that goes on behind what another has not parsed.
+  public init(limit: Int, unparsed: [UInt8]) {
+    self.limit = limit
+    partial = unparsed
+  }
+
   /// How many bytes wait for the rest of their frame.
   public var buffered: Int { partial.count }
 

@@ -22,6 +22,8 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
   case schema = 19
   case report = 20
   case goodbye = 21
+  case restarting = 22
+  case restarted = 23
 
   public var isFromClient: Bool { rawValue < 11 }
 
@@ -48,6 +50,8 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
     case .schema: 1
     case .report: 2
     case .goodbye: 6
+    case .restarting: 1
+    case .restarted: 1
     }
   }
 }

@@ -66,6 +66,8 @@ extension ServerMessage {
     case .report:
       self = .report(number: try decoder.unsigned(), try Value(from: &decoder, seed: seed))
     case .goodbye: self = .goodbye(try Goodbye(from: &decoder))
+    case .restarting: self = .restarting(retryAfter: try decoder.unsigned())
+    case .restarted: self = .restarted(try Position(from: &decoder))
     case .hello, .subscribe, .unsubscribe, .action, .ping, .digestRequest, .query, .clientGoodbye:
       return nil
     }

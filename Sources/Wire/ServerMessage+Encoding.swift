@@ -65,6 +65,12 @@ extension ServerMessage {
       encoder.encodeOptional(goodbye.limit?.limit) { $0.encode($1) }
       encoder.encodeOptional(goodbye.limit?.observed) { $0.encode($1) }
       encoder.encodeOptional(goodbye.retryAfter) { $0.encode($1) }
+    case .restarting(let retryAfter):
+      begin(.restarting)
+      encoder.encode(retryAfter)
+    case .restarted(let position):
+      begin(.restarted)
+      position.encode(into: &encoder)
     }
   }
 }

@@ -19,6 +19,12 @@ public enum ServerMessage: Equatable, Sendable {
   case schema(Schema)
   case report(number: UInt64, Value)
   case goodbye(Goodbye)
+  /// The daemon's process ends. Another may take the connection over as it is, and then says
+  /// `restarted`; if the connection ends instead, this was its goodbye.
+  case restarting(retryAfter: UInt64)
+  /// Another process of the daemon has taken the connection over: what the client has of the state
+  /// is of this run from here on.
+  case restarted(Position)
 
   public struct Welcome: Equatable, Sendable {
     public var version: UInt64

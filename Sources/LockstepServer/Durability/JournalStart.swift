@@ -13,12 +13,15 @@ struct JournalStart<State: Synchronizable> {
   let standing: StandingAction
   /// What to go on from; nil when nothing has been kept yet.
   let kept: Restoration<State>?
+  /// Whether that is what the former process handed over.
+  let isHandedOver: Bool
   let start: Start
 
   /// Open the journal of a state directory and make a state of it, checked against its digests.
   /// `progress` is called now and then, for it may take a while: O(the state + the changes).
   static func open(
-    _ keeping: Keeping, schema: Schema, limits: Limits, logger: Logger, progress: () -> Void
+    _ keeping: Keeping, image: HandOver<State>?, schema: Schema, limits: Limits, logger: Logger,
+    progress: () -> Void
   ) throws -> JournalStart {
     let file = try JournalFile(
       directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
@@ -30,24 +33,45 @@ struct JournalStart<State: Synchronizable> {
         "gave up what was kept behind a revision", metadata: ["revision": "\(revision)"])
     }
     guard try file.identity() != nil, try file.contents().snapshot != nil else {
-      return JournalStart(file: file, standing: standing, kept: nil, start: .first)
+      return JournalStart(
+        file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)
     }
     let began = Instant(nanoseconds: clock())
     let contents = try file.contents()
-    var kept = try recover(file, contents, schema, limits, keeping, progress)
+    let handed = image.flatMap { image in Self.matches(contents, image) ? image : nil }
+    var kept: Restoration<State>
+    if let handed {
+      kept = handed.next
+    } else {
+      kept = try recover(file, contents, schema, limits, keeping, progress)
+    }
     kept.poisoned = try poisoned(file, standing, logger)
     let run = JournalRun(run: kept.run, base: kept.revision)
     try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
+    if let handed, handed.isTranslated {
+      // What follows will be in the new form: so must be what it is based on.
+      let server = KeptSnapshot(handing: kept, schema: schema, time: .now)
+      try keepSnapshot(server, file)
+    }
     let wasClean = contents.runs.last?.ended != nil
     logger.notice(
       "state recovered",
       metadata: [
-        "revision": "\(kept.revision)", "run": "\(kept.run)", "sessions": "\(kept.sessions.count)",
+        "from": handed == nil ? "journal" : "former process", "revision": "\(kept.revision)",
+        "run": "\(kept.run)", "sessions": "\(kept.sessions.count)",
         "former": wasClean ? "stopped" : "crashed",
         "ms": "\(Instant(nanoseconds: clock()).milliseconds(since: began))",
       ])
     return JournalStart(
-      file: file, standing: standing, kept: kept, start: wasClean ? .restarted : .crashed)
+      file: file, standing: standing, kept: kept, isHandedOver: handed != nil,
+      start: wasClean ? .restarted : .crashed)
+  }
+
+  /// Whether the image is of the moment with which the journal ends.
+  private static func matches(_ contents: JournalContents, _ image: HandOver<State>) -> Bool {
+    guard let last = contents.runs.last else { return false }
+    return contents.identity.epoch == image.kept.epoch && last.run.run == image.kept.run
+      && last.ended == image.kept.revision
   }
 
   private static func clock() -> UInt64 {

@@ -1,4 +1,5 @@
 import CBOR
+public import Lockstep
 public import Values
 
 /// What a daemon keeps of its state beyond its process.
@@ -32,8 +33,30 @@ public struct KeptSnapshot<State: Synchronizable>: Sendable {
   public let state: State
   public let seed: HashSeed
   let schema: Schema
-  var head: JournalSnapshot
+  let head: JournalSnapshot
   let partBytes: Int
+
+  /// The state of a former process that has just been handed over.
+  public init(handing kept: Restoration<State>, schema: Schema, time: Timestamp) {
+    var state = kept.state
+    state.adopt(seed: kept.seed)
+    EphemeralFields.reset(&state)
+    self.state = state
+    seed = kept.seed
+    self.schema = schema
+    head = JournalSnapshot(
+      revision: kept.revision, base: kept.base, sequence: kept.sequence, time: time,
+      digest: Digest(0), sessions: kept.sessions, sessionCount: kept.sessionCount)
+    partBytes = 1 << 20
+  }
+
+  init(state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, partBytes: Int) {
+    self.state = state
+    self.seed = seed
+    self.schema = schema
+    self.head = head
+    self.partBytes = partBytes
+  }
 
   /// Encode the state in parts, beside the loop: `[schema, value]`, so that the bytes say what they
   /// are. O(the state).

@@ -23,6 +23,8 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var changesFrom: UInt64
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
+  /// Whether a former process handed everything over, fields that are not kept and connections, too.
+  public var isHandedOver = false
   /// About how many bytes of the journal follow its snapshot.
   public var journaledBytes = 0
 

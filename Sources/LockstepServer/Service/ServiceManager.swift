@@ -1,0 +1,135 @@
+public import EventLoop
+import Glibc
+import Logging
+import Systemd
+
+/// The service manager that started this process, if one did: what it has passed, and what it is
+/// told. Belongs to the loop's thread.
+public final class ServiceManager {
+  private let socket: NotifySocket?
+  private let watchdog: Watchdog?
+  private var activation: Activation
+  private var petting: EventLoop.Timer?
+  private var lastStatus = ""
+
+  /// Take what the manager has passed, and forget the variables by which it did: call it once, before
+  /// there are other threads. Throws when the variables make no sense.
+  public init() throws {
+    activation = try Activation.take()
+    socket = try NotifySocket()
+    watchdog = try Watchdog()
+    Environment.removeManagerVariables()
+  }
+
+  /// Whether somebody listens to what is said.
+  public var isPresent: Bool { socket != nil }
+
+  /// The listening sockets that the manager has made.
+  public func takeListeners() -> [Int32] { activation.remove(named: Self.listenerName) }
+
+  static let listenerName = "lockstep"
+  static let stateName = "state"
+
+  // MARK: Telling
+
+  /// The service serves. From here on the manager is told that the loop turns, as often as it asks.
+  public func ready(status: String, on loop: Loop) {
+    tell([.ready, .status(status)])
+    lastStatus = status
+    guard let watchdog, petting == nil else { return }
+    // On the loop: a loop that hangs is not petted.
+    let timer = EventLoop.Timer(on: loop) { [unowned self] in tell([.watchdog]) }
+    timer.start(after: .milliseconds(1), repeating: watchdog.interval)
+    petting = timer
+  }
+
+  /// What `systemctl status` shows.
+  public func show(_ status: String) {
+    guard status != lastStatus else { return }
+    lastStatus = status
+    tell([.status(status)])
+  }
+
+  /// The configuration is read anew: `ready` must follow.
+  public func reloading() {
+    tell([.reloading(monotonicMicroseconds: Loop.monotonicNanoseconds() / 1000)])
+  }
+
+  public func reloaded() { tell([.ready]) }
+
+  public func stopping(_ status: String) { tell([.stopping, .status(status)]) }
+
+  /// Starting takes this much longer from now, at most.
+  public func extend(by seconds: UInt64) {
+    tell([.extendTimeout(microseconds: seconds * 1_000_000)])
+  }
+
+  private func tell(_ notifications: [Systemd.Notification]) {
+    // A manager that cannot be told is no reason to stop: it will notice by itself.
+    try? socket?.send(notifications, patience: .zero)
+  }
+
+  func close() {
+    petting?.close()
+    petting = nil
+  }
+
+  // MARK: The file-descriptor store
+
+  /// Keep a descriptor until the next process of the service. Returns whether the manager was told.
+  func store(_ descriptor: Int32, as name: String) -> Bool {
+    guard let socket else { return false }
+    do throws(NotifyError) {
+      // Without polling: a client that sends and closes meanwhile must not lose what it sent.
+      try socket.send(
+        .fdStore(name: name, polls: false), descriptors: [descriptor], patience: .seconds(1))
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Wait until the manager has taken in what it was told.
+  func settle() { try? socket?.barrier(timeout: .seconds(2)) }
+
+  /// What a former process has stored: its image, and its connections by their numbers. The manager
+  /// is told to let go of all of it, and what is not recognised is closed.
+  func takeStored(logger: Logger) -> (image: [UInt8], connections: [UInt64: Int32])? {
+    let images = activation.remove(named: Self.stateName)
+    let entries = activation.remove { $0.hasPrefix("c") && UInt64($0.dropFirst()) != nil }
+    for entry in activation.closeRest() {
+      logger.warning("closed an unknown descriptor", metadata: ["name": "\(entry.name)"])
+      forget(entry.name)
+    }
+    if !images.isEmpty { forget(Self.stateName) }
+    var connections: [UInt64: Int32] = [:]
+    for entry in entries {
+      forget(entry.name)
+      guard let number = UInt64(entry.name.dropFirst()), connections[number] == nil else {
+        Glibc.close(entry.descriptor)
+        continue
+      }
+      connections[number] = entry.descriptor
+    }
+    defer { for image in images { Glibc.close(image) } }
+    guard images.count == 1, let image = images.first else {
+      // The former process ended without a hand-over: nobody knows what its sockets are at.
+      for descriptor in connections.values { Glibc.close(descriptor) }
+      return nil
+    }
+    do throws(HandOverError) {
+      return (try HandOverMemory.read(image, limit: Self.imageLimit), connections)
+    } catch {
+      logger.error("nothing is taken over", metadata: ["reason": "\(error)"])
+      for descriptor in connections.values { Glibc.close(descriptor) }
+      return nil
+    }
+  }
+
+  /// A state of some gigabytes would take longer to hand over than to resume.
+  private static let imageLimit = 4 << 30
+
+  private func forget(_ name: String) {
+    try? socket?.send(.fdStoreRemove(name: name), patience: .seconds(1))
+  }
+}

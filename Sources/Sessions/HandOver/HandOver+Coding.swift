@@ -1,0 +1,282 @@
+import CBOR
+import Lockstep
+public import Values
+import Wire
+
+/// The envelope of a hand-over.
+private enum Envelope {
+  static let magic: [UInt8] = Array("LSHO".utf8)
+  /// Rises with every change of the form. A process takes up only what has its own.
+  static let format: UInt32 = 1
+  static let headBytes = 24
+}
+
+extension HandOver {
+  /// The bytes for the next process. O(the state).
+  public func encoded(schema: Schema) -> [UInt8] {
+    var encoder = CBOREncoder()
+    encoder.array(6)
+    schema.encode(into: &encoder)
+    kept.state.encode(into: &encoder)
+    encodeHistory(into: &encoder)
+    encoder.array(kept.sessions.count)
+    for session in kept.sessions { session.encode(into: &encoder) }
+    encoder.encode(connectionCount)
+    encoder.array(connections.count)
+    for connection in connections { connection.encode(into: &encoder) }
+
+    var bytes = Envelope.magic
+    func append(_ value: some FixedWidthInteger) {
+      withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+    append(Envelope.format)
+    append(UInt64(encoder.bytes.count))
+    append(Self.checksum(encoder.bytes[...]))
+    return bytes + encoder.bytes
+  }
+
+  private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+    bytes.withUnsafeBytes { Hashing.sip($0, seed: .unseeded) }
+  }
+
+  private func encodeHistory(into encoder: inout CBOREncoder) {
+    encoder.array(10)
+    encoder.encode(kept.epoch)
+    encoder.encode(kept.seed.rawValue)
+    encoder.encode(kept.run)
+    encoder.array(2 * kept.runs.count)
+    for run in kept.runs {
+      encoder.encode(run.run)
+      encoder.encode(run.base)
+    }
+    encoder.encode(kept.revision)
+    encoder.encode(kept.base)
+    encoder.encode(kept.sequence)
+    encoder.encode(kept.sessionCount)
+    encoder.encode(kept.changesFrom)
+    encoder.array(2 * kept.changes.count)
+    for change in kept.changes {
+      encoder.encode(change.revision)
+      encoder.encode(bytes: change.patch)
+    }
+  }
+
+  /// Read what a former process left. The state is matched by name where its schema is another.
+  public init(_ bytes: [UInt8], schema current: Schema) throws(HandOverFailure) {
+    let body = try Self.open(bytes)
+    do throws(CBORError) {
+      self = try CBORDecoder.read(Array(body)) { (decoder) throws(CBORError) in
+        try Self(from: &decoder, current)
+      }
+    } catch {
+      throw HandOverFailure("what the former process handed over cannot be read: \(error)")
+    }
+  }
+
+  private static func open(_ bytes: [UInt8]) throws(HandOverFailure) -> ArraySlice<UInt8> {
+    func number(_ range: Range<Int>) -> UInt64 {
+      bytes[range].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    guard bytes.count >= Envelope.headBytes, Array(bytes[..<4]) == Envelope.magic else {
+      throw HandOverFailure("what was handed over is no hand-over")
+    }
+    guard number(4..<8) == UInt64(Envelope.format) else {
+      throw HandOverFailure(
+        "the former process handed over in format \(number(4..<8)), this one reads "
+          + "\(Envelope.format)")
+    }
+    let body = bytes[Envelope.headBytes...]
+    guard number(8..<16) == UInt64(body.count), number(16..<24) == checksum(body) else {
+      throw HandOverFailure("what was handed over is damaged")
+    }
+    return body
+  }
+
+  private init(from decoder: inout CBORDecoder, _ current: Schema) throws(CBORError) {
+    try decoder.expectArray(6, "a hand-over")
+    let schema = try Schema(from: &decoder)
+    // The seed stands behind the state: collections take it when the server adopts them.
+    isTranslated = schema.fingerprint != current.fingerprint
+    let state: State
+    if isTranslated {
+      let start = decoder.offset
+      let translation: Translation
+      do throws(SchemaMismatch) {
+        translation = try Translation(from: schema, to: .schema(current), root: .state)
+      } catch {
+        throw CBORError(.notAllowed("the state is of another kind: \(error)"), at: start)
+      }
+      var encoder = CBOREncoder()
+      try translation.value(from: &decoder, into: &encoder)
+      state = try CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
+        try State(from: &decoder, seed: .unseeded)
+      }
+    } else {
+      state = try State(from: &decoder, seed: .unseeded)
+    }
+    kept = try Self.history(of: state, &decoder)
+    if isTranslated {
+      kept.changes = []
+      kept.changesFrom = kept.revision
+    }
+    kept.sessions = try decoder.list { decoder throws(CBORError) in
+      try JournalSession(from: &decoder)
+    }
+    connectionCount = try decoder.unsigned()
+    connections = try decoder.list { decoder throws(CBORError) in
+      try HandedConnection(from: &decoder)
+    }
+    decoder.close()
+  }
+
+  private static func history(
+    of state: State, _ decoder: inout CBORDecoder
+  ) throws(CBORError) -> Restoration<State> {
+    try decoder.expectArray(10, "a history")
+    let (epoch, seed, run) = (
+      try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.unsigned()
+    )
+    let runs = try decoder.pairs { decoder throws(CBORError) in
+      JournalRun(run: try decoder.unsigned(), base: try decoder.unsigned())
+    }
+    var kept = Restoration(
+      state: state, epoch: epoch, seed: seed, run: run, runs: runs,
+      revision: try decoder.unsigned(), base: try decoder.unsigned(),
+      sequence: try decoder.unsigned(), sessionCount: try decoder.unsigned())
+    kept.changesFrom = try decoder.unsigned()
+    let start = decoder.offset
+    kept.changes = try decoder.pairs { decoder throws(CBORError) in
+      (revision: try decoder.unsigned(), patch: [UInt8](try decoder.byteString()))
+    }
+    var last = kept.changesFrom
+    for change in kept.changes {
+      guard change.revision > last, change.revision <= kept.revision else {
+        throw CBORError(.notAllowed("changes out of order"), at: start)
+      }
+      last = change.revision
+    }
+    // What is missing between revisions is filled in one by one.
+    guard kept.revision - kept.changesFrom <= 1 << 32 else {
+      throw CBORError(.notAllowed("changes from \(kept.changesFrom)"), at: start)
+    }
+    decoder.close()
+    return kept
+  }
+}
+
+extension JournalSession {
+  fileprivate func encode(into encoder: inout CBOREncoder) {
+    encoder.array(5)
+    encoder.encode(token.high)
+    encoder.encode(token.low)
+    encoder.encode(uid)
+    encoder.encode(number)
+    encoder.array(outcomes.count)
+    for run in outcomes {
+      var frame = CBOREncoder()
+      ServerMessage.acknowledgement(run).encode(into: &frame)
+      encoder.encode(bytes: frame.bytes)
+    }
+  }
+
+  fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
+    try decoder.expectArray(5, "a session")
+    self.init(
+      token: SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned()),
+      uid: try decoder.unsigned(), number: try decoder.unsigned())
+    outcomes = try decoder.list { decoder throws(CBORError) in
+      let start = decoder.offset
+      let bytes = [UInt8](try decoder.byteString())
+      let message = bytes.withUnsafeBytes { try? ServerMessage($0, seed: .unseeded) }
+      guard case .acknowledgement(let run)? = message else {
+        throw CBORError(.notAllowed("an outcome that is none"), at: start)
+      }
+      return run
+    }
+    decoder.close()
+  }
+}
+
+extension HandedConnection {
+  fileprivate func encode(into encoder: inout CBOREncoder) {
+    encoder.array(15)
+    for number in [id, peer.pid, peer.uid, peer.gid, ordinal] { encoder.encode(number) }
+    encoder.encode(token != nil)
+    for number in [token?.high ?? 0, token?.low ?? 0, offered.high, offered.low] {
+      encoder.encode(number)
+    }
+    encoder.encode(label)
+    encoder.encode(acknowledged)
+    if let follows { encoder.encode(follows) } else { encoder.encodeNull() }
+    encoder.array(5 * subscriptions.count)
+    for subscription in subscriptions {
+      encoder.encode(subscription.number)
+      encoder.encode(subscription.scope)
+      subscription.path.encode(into: &encoder)
+      encoder.encode(subscription.lastChange)
+      encoder.encode(subscription.isCurrent)
+    }
+    encoder.array(2)
+    encoder.encode(bytes: unparsed)
+    encoder.encode(bytes: unsent)
+  }
+
+  fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
+    try decoder.expectArray(15, "a connection")
+    id = try decoder.unsigned()
+    peer = Peer(
+      pid: try decoder.unsigned(), uid: try decoder.unsigned(), gid: try decoder.unsigned())
+    ordinal = try decoder.unsigned()
+    let hasSession = try decoder.bool()
+    let session = SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned())
+    token = hasSession ? session : nil
+    offered = SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned())
+    label = try decoder.text()
+    acknowledged = try decoder.unsigned()
+    follows = decoder.nullIfNext() ? nil : try decoder.unsigned()
+    subscriptions = try decoder.groups(of: 5) { decoder throws(CBORError) in
+      Subscribed(
+        number: try decoder.unsigned(), scope: try decoder.unsigned(),
+        path: try Path(from: &decoder), lastChange: try decoder.unsigned(),
+        isCurrent: try decoder.bool())
+    }
+    try decoder.expectArray(2, "the bytes of a connection")
+    unparsed = [UInt8](try decoder.byteString())
+    unsent = [UInt8](try decoder.byteString())
+    decoder.close()
+    decoder.close()
+  }
+}
+
+extension CBORDecoder {
+  fileprivate mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
+    let start = offset
+    let found = try array()
+    guard found == count else {
+      throw CBORError(.notAllowed("\(what) has \(count) items, not \(found)"), at: start)
+    }
+  }
+
+  /// Read an array whose items come in groups. Memory grows only with what is read.
+  fileprivate mutating func groups<T>(
+    of size: Int, _ read: (inout CBORDecoder) throws(CBORError) -> T
+  ) throws(CBORError) -> [T] {
+    let start = offset
+    let count = try array()
+    guard count % size == 0 else {
+      throw CBORError(.notAllowed("\(count) items are not groups of \(size)"), at: start)
+    }
+    var list: [T] = []
+    for _ in 0..<(count / size) { list.append(try read(&self)) }
+    close()
+    return list
+  }
+
+  fileprivate mutating func list<T>(
+    _ read: (inout CBORDecoder) throws(CBORError) -> T
+  ) throws(CBORError) -> [T] { try groups(of: 1, read) }
+
+  fileprivate mutating func pairs<T>(
+    _ read: (inout CBORDecoder) throws(CBORError) -> T
+  ) throws(CBORError) -> [T] { try groups(of: 2, read) }
+}

@@ -1,0 +1,129 @@
+import CBOR
+public import Lockstep
+import Values
+import Wire
+
+// One process ends, the next goes on with the same sockets (`HandOver`). Before, every connection
+// gets all that is due, even if it does not read: what its socket does not take travels as bytes.
+extension Server {
+  /// Compose everything that is due and say that the process ends. Nothing else is to be handled
+  /// afterwards; `handOver` tells the rest.
+  public mutating func prepareHandOver(
+    retryAfter: UInt64, at now: Instant, into commands: inout [Command]
+  ) {
+    handle(.turnEnded, at: now, into: &commands)
+    for id in connections.keys.sorted() {
+      guard let place = connections.place(of: id), connections[place: place].token != nil else {
+        continue
+      }
+      // As if everything had been written: the state that it has is about to go.
+      connections[place: place].blockedSince = nil
+      touch(id, at: place)
+    }
+    isHandingOver = true
+    handle(.turnEnded, at: now, into: &commands)
+    isHandingOver = false
+    for id in connections.keys.sorted() where connections[id]?.token != nil {
+      commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
+    }
+  }
+
+  /// What the next process goes on with. O(sessions + connections + the history).
+  public var handOver: HandOver<R.State> {
+    var kept = Restoration(
+      state: core.state, epoch: epoch, seed: core.seed, run: run, runs: runs,
+      revision: core.revision, base: keeper.base, sequence: core.sequence,
+      sessions: keptSnapshot.head.sessions, sessionCount: sessionCount)
+    kept.changesFrom = history.base
+    history.forEach(after: history.base) { revision, patch in
+      kept.changes.append((revision, [UInt8](patch)))
+    }
+    let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
+    return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
+  }
+
+  private func hand(_ connection: ServerSession) -> HandedConnection? {
+    let offered: SessionToken
+    switch connection.phase {
+    case .leaving, .left: return nil
+    case .live(let token): offered = token
+    case .awaitingHello(let token, _): offered = token
+    }
+    return HandedConnection(
+      id: connection.id.rawValue, peer: connection.peer, ordinal: connection.ordinal,
+      token: connection.token, offered: offered, label: connection.label,
+      acknowledged: connection.acknowledged, follows: connection.following?.query,
+      subscriptions: connection.subscriptions.compactMap(hand),
+      unparsed: connection.frames.unparsed)
+  }
+
+  private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
+    guard let place = scopes.index(of: subscription.scope) else { return nil }
+    return HandedConnection.Subscribed(
+      number: subscription.number, scope: subscription.scope, path: scopes[index: place].path,
+      lastChange: scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
+  }
+
+  // MARK: The next process
+
+  /// Go on with a connection of the former process, whose socket has come along. What it had not
+  /// written (`unsent`) must be written before what this commands.
+  public mutating func takeOver(
+    _ handed: HandedConnection, isTranslated: Bool, at now: Instant, into commands: inout [Command]
+  ) {
+    tell(now)
+    counters.connections = max(counters.connections, handed.ordinal)
+    var connection = ServerSession(
+      id: ConnectionID(handed.id), peer: handed.peer, offered: handed.offered, limits: limits,
+      at: now)
+    connection.ordinal = handed.ordinal
+    connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
+    connections[connection.id] = connection
+    guard let token = handed.token else { return }
+    guard sessions[token]?.connection == nil, sessions[token] != nil else {
+      return leave(
+        connection.id, Goodbye(.restarting, "the session is not known any more", retryAfter: 0))
+    }
+    attach(token, to: connection.id)
+    guard let place = connections.place(of: connection.id),
+      let session = sessions.place(of: token)
+    else { return }
+    connections[place: place].phase = .live(token)
+    connections[place: place].session = session
+    connections[place: place].label = handed.label
+    connections[place: place].acknowledged = handed.acknowledged
+    connections[place: place].cause = cause(of: connections[place: place])
+    if let query = handed.follows {
+      connections[place: place].following = (query, core.sequence)
+      followers.append(connection.id)
+    }
+    if isTranslated { connections[place: place].output.append(Self.frame(.schema(schema))) }
+    connections[place: place].output.append(Self.frame(.restarted(position)))
+    for subscription in handed.subscriptions { takeOver(subscription, place, isTranslated) }
+    touch(connection.id, at: place)
+  }
+
+  private mutating func takeOver(
+    _ handed: HandedConnection.Subscribed, _ place: Int, _ isTranslated: Bool
+  ) {
+    let index =
+      scopes.index(of: handed.path)
+      ?? scopes.add(
+        handed.path, id: handed.scope, lastChange: handed.lastChange,
+        isPresent: core.state.isPresent(at: handed.path))
+    scopes[index: index].subscribers.append(connections[place: place].id)
+    let isCurrent = handed.isCurrent && !isTranslated
+    connections[place: place].subscriptions.append(
+      Subscription(
+        number: handed.number, scope: scopes[index: index].id,
+        progress: isCurrent ? .live : .lost(.history)))
+  }
+
+  /// Give a session that waits to a connection.
+  mutating func attach(_ token: SessionToken, to id: ConnectionID) {
+    guard sessions[token]?.connection == nil, sessions[token] != nil else { return }
+    detached -= 1
+    sessions[token]?.connection = id
+    sessions[token]?.expires = nil
+  }
+}
