@@ -245,6 +245,12 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
     .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: settings),
+    // For Scripts/systemd-box: a service that tries `Systemd` under a real manager, and what tries
+    // to break out of the daemon's sandbox.
+    .executableTarget(
+      name: "SystemdProbe", dependencies: ["Systemd"], path: "Tests/SystemdProbe",
+      swiftSettings: settings),
+    .executableTarget(name: "SandboxProbe", path: "Tests/SandboxProbe"),
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],

@@ -18,11 +18,22 @@ import Wire
 ///
 /// and `done` after each. With a third argument, a file, it appends the numbers from 1 to the
 /// fourth argument to `/log`, in a session whose token that file keeps.
+///
+/// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It says
+/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`.
 @main
 struct TestClient {
   @MainActor
   static func main() async throws {
     let arguments = CommandLine.arguments
+    if arguments.count == 5, arguments[2] == "clients", let count = Int(arguments[3]),
+      let seconds = Int(arguments[4])
+    {
+      var clients = try ManyClients(socket: arguments[1], count: count)
+      let (actions, longest) = try clients.run(for: .seconds(seconds)) { say($0) }
+      return say(
+        "clients \(count) actions \(actions) longest-ms \(Int(longest / .milliseconds(1)))")
+    }
     if arguments.count == 5, let count = UInt64(arguments[4]) {
       return try appendNumbers(socket: arguments[1], tokenFile: arguments[3], through: count)
     }

@@ -76,7 +76,9 @@ static int host_name(void) { return sethostname("sandbox", 7); }
 static int clock_set(void) {
   /* A time that cannot be, so that a kernel that lets us set it refuses it for that reason. */
   struct timespec impossible = {.tv_nsec = 2000000000};
-  return clock_settime(CLOCK_REALTIME, &impossible) < 0 && errno == EINVAL ? 0 : -1;
+  /* Not by the C library, which would look at it, too. */
+  long status = syscall(SYS_clock_settime, CLOCK_REALTIME, &impossible);
+  return status < 0 && errno == EINVAL ? 0 : -1;
 }
 static int tunable(void) { return create("/sys/power/sandbox-probe", 0600); }
 static int modules(void) { return directory("/usr/lib/modules"); }

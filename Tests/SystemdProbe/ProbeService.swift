@@ -154,6 +154,7 @@ final class ProbeService {
   private func accept() throws {
     let descriptor = Glibc.accept(listener, nil, nil)
     guard descriptor >= 0 else { return }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     let client = Client(name: "c\(nextClient)")
     nextClient += 1
     clients[descriptor] = client
