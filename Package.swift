@@ -122,10 +122,13 @@ let package = Package(
     // What a service manager and a service tell each other: Glibc, and nothing of ours.
     .systemLibrary(name: "CLinux"),
     .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: settings),
+    // For policy files. Yams would link all of Foundation into the daemon.
+    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .target(
       name: "LockstepServer",
       dependencies: [
-        "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire", "Lockstep", "Values",
+        "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire", "Lockstep",
+        "Values",
         "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -254,6 +257,10 @@ let package = Package(
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "LockstepServerTests",
+      dependencies: ["LockstepServer", "Documents", "Lockstep", "Sessions", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(
       name: "LockstepClientTests",

@@ -14,7 +14,8 @@ public protocol SyncKey: Hashable, Sendable {
   func encode(into encoder: inout CBOREncoder)
   init(from decoder: inout CBORDecoder) throws(CBORError)
 
-  /// The key as a component of a path, and back.
+  /// The key as a component of a path, and back: nil for a component that is not this very one. A
+  /// key that two paths led to could be denied by one and seen by the other.
   var pathKey: PathKey { get }
   init?(pathKey: PathKey)
 

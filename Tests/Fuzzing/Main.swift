@@ -23,6 +23,7 @@ private let targets: [String: @Sendable (Input) -> Void] = [
   "server": fuzzServer,
   "server-message": fuzzServerMessage,
   "value": fuzzValue,
+  "view": fuzzView,
 ]
 
 private let target: @Sendable (Input) -> Void = {

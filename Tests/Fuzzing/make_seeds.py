@@ -91,6 +91,9 @@ SCHEMA = {
     },
     "action": ["type", "A"],
 }
+# Grant all, grant /a/*, deny /b, deny /*/c; what ends the list.
+VIEW = b"\x00" + encode([]) + b"\x00" + encode(["a", "*"]) + b"\x01" + encode(["b"])
+VIEW += b"\x01" + encode(["*", "c"]) + b"\x02"
 TYPED = ["reset", {"todo": {"todo": "reset"}}, {"size": [1, 2.5]},
          {"put": {"at": "/a", "data": "aGk=", "s": {"name": "x", "lamps": {"1": True, "2": None}}}}]
 
@@ -119,6 +122,7 @@ def main(vectors, folder):
         add("patch", before + patch)
         add("patch", b"\x03" + patch)
         add("difference", before + encode(vector["after"]))
+        add("view", VIEW + before + patch)
     for vector in read("bad-patches.json"):
         add("patch", encode(vector["before"]) + bytes.fromhex(vector["patch"]))
     stream = b""

@@ -98,6 +98,8 @@ struct DependencyTests {
     let id = try #require(UniqueID(text))
     #expect(id.description == text && UniqueID(text.uppercased()) == id)
     #expect(UniqueID(pathKey: id.pathKey) == id)
+    // Two paths to one key would be two chances to deny it.
+    #expect(UniqueID(pathKey: .text(text.uppercased())) == nil)
     for wrong in [
       "", "f81d4fae7dec41d0a76500a0c91e6bf6", text + "0", "g81d4fae-7dec-41d0-a765-00a0c91e6bf6",
       "+81d4fae-7dec-41d0-a765-00a0c91e6bf6", "f81d4fae-7dec-41d0-+765-00a0c91e6bf6",

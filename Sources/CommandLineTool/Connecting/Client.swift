@@ -137,7 +137,7 @@ struct Client: Sendable {
     }
     let ours = DocumentFeature().schema.actionCases
     let theirs = schema.actionCases
-    for name in action.names.sorted() where !theirs.contains(where: { ours[name] == $0.value }) {
+    for name in action.heldNames.sorted() where !theirs.contains(where: { ours[name] == $0.value }) {
       throw Failure(
         .refused,
         "the daemon has no document action \"\(name)\"; it has: "
@@ -164,12 +164,6 @@ extension Schema {
 }
 
 extension DocumentAction {
-  /// The names of the action and of all inside it.
-  fileprivate var names: Set<String> {
-    guard case .transaction(let actions) = self else { return [name] }
-    return actions.reduce(into: [name]) { $0.formUnion($1.names) }
-  }
-
   fileprivate func encode(into bytes: inout [UInt8]) {
     var encoder = CBOREncoder()
     encode(into: &encoder)

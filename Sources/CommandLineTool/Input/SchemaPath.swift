@@ -83,13 +83,3 @@ private struct SchemaWalk {
       "there is no field \"\(name.shortened)\"\(place); there are", names) + name.hint(among: names)
   }
 }
-
-extension String {
-  /// A question for someone who probably mistyped one of the names, behind a space; empty when none
-  /// is close.
-  func hint(among names: [String]) -> String {
-    let near = names.min { $0.distance(to: self) < $1.distance(to: self) }
-    guard let near, near.distance(to: self) <= Swift.max(1, count / 3) else { return "" }
-    return " Did you mean \"\(near)\"?"
-  }
-}

@@ -82,9 +82,12 @@ extension UniqueID: SyncKey {
 
   public var pathKey: PathKey { .text(description) }
 
+  /// Nil unless the text is a UUID in lower case: another form is not the key that travels.
   public init?(pathKey: PathKey) {
-    guard case .text(let text) = pathKey else { return nil }
-    self.init(text)
+    guard case .text(let text) = pathKey, let id = UniqueID(text),
+      String.isSame(id.description, text)
+    else { return nil }
+    self = id
   }
 
   public static var schemaKind: Schema.Kind { .text }

@@ -1,6 +1,6 @@
 extension String {
   /// How many characters have to be put in, taken out, or changed to get the other text.
-  func distance(to other: String) -> Int {
+  package func distance(to other: String) -> Int {
     let (first, second) = (Array(self), Array(other))
     var row = Array(0...second.count)
     for (index, character) in first.enumerated() {
@@ -13,5 +13,15 @@ extension String {
       }
     }
     return row[second.count]
+  }
+
+  /// A question for someone who probably mistyped one of the names, behind a space; empty when none
+  /// is close: within so many characters, a third of them if not said otherwise.
+  package func hint(among names: [String], within distance: Int? = nil) -> String {
+    let near = names.min { $0.distance(to: self) < $1.distance(to: self) }
+    guard let near, near.distance(to: self) <= distance ?? Swift.max(1, count / 3) else {
+      return ""
+    }
+    return " Did you mean \"\(near)\"?"
   }
 }

@@ -1,0 +1,46 @@
+public import Lockstep
+public import Values
+
+/// What a document action looks at and changes. A transaction does what those in it do.
+extension DocumentAction: PathNaming {
+  public var heldNames: [String] {
+    var names: Set<Case> = []
+    forEach { names.insert($0.kind) }
+    return names.sorted { $0.rawValue < $1.rawValue }.map(\.name)
+  }
+
+  public var readPaths: [Path] {
+    var paths: [Path] = []
+    forEach { action in
+      switch action {
+      case .test(let path, _): paths.append(path)
+      case .move(let source, _), .copy(let source, _): paths.append(source)
+      case .set, .merge, .remove, .increment, .append, .insert, .replace, .transaction: break
+      }
+    }
+    return paths
+  }
+
+  public var writtenPaths: [Path] {
+    var paths: [Path] = []
+    forEach { action in
+      switch action {
+      case .set(let path, _), .merge(let path, _), .remove(let path), .increment(let path, _),
+        .append(let path, _), .insert(let path, _), .replace(let path, _), .copy(_, let path):
+        paths.append(path)
+      case .move(let source, let target):
+        paths.append(source)
+        paths.append(target)
+      case .test, .transaction: break
+      }
+    }
+    return paths
+  }
+
+  /// Hand on the action and all that it holds.
+  private func forEach(_ body: (DocumentAction) -> Void) {
+    body(self)
+    guard case .transaction(let actions) = self else { return }
+    for action in actions { action.forEach(body) }
+  }
+}

@@ -1,0 +1,56 @@
+import Glibc
+
+/// The users and groups of the machine, by name.
+struct Accounts: Sendable {
+  enum Answer: Equatable, Sendable {
+    case found(UInt64)
+    case unknown
+    /// Nobody could tell, for this reason.
+    case failed(String)
+  }
+
+  var user: @Sendable (String) -> Answer
+  var group: @Sendable (String) -> Answer
+
+  /// What the system knows: its files, and whatever else /etc/nsswitch.conf names.
+  static let system = Accounts(
+    user: { name in
+      var entry = passwd()
+      return lookUp(name) { buffer in
+        let count = buffer.count
+        var found: UnsafeMutablePointer<passwd>?
+        let status = getpwnam_r(name, &entry, &buffer, count, &found)
+        return (status, found.map { UInt64($0.pointee.pw_uid) })
+      }
+    },
+    group: { name in
+      var entry = Glibc.group()
+      return lookUp(name) { buffer in
+        let count = buffer.count
+        var found: UnsafeMutablePointer<Glibc.group>?
+        let status = getgrnam_r(name, &entry, &buffer, count, &found)
+        return (status, found.map { UInt64($0.pointee.gr_gid) })
+      }
+    })
+
+  /// Ask with ever larger buffers: an entry may be long.
+  private static func lookUp(
+    _ name: String, _ ask: (_ buffer: inout [CChar]) -> (status: Int32, id: UInt64?)
+  ) -> Answer {
+    // C would look for what stands in front of it.
+    if name.utf8.contains(0) { return .unknown }
+    var size = 1 << 12
+    while true {
+      var buffer = [CChar](repeating: 0, count: size)
+      let (status, id) = ask(&buffer)
+      if let id, status == 0 { return .found(id) }
+      switch status {
+      case EINTR: continue
+      case ERANGE where size < 1 << 24: size *= 4
+      // The manual names all of these for a name that is not known.
+      case 0, ENOENT, ESRCH, EBADF, EPERM: return .unknown
+      default: return .failed(String(cString: strerror(status)))
+      }
+    }
+  }
+}

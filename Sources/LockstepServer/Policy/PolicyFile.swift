@@ -1,0 +1,94 @@
+import Glibc
+public import Lockstep
+public import Sessions
+import Values
+
+/// A policy that a person writes, as YAML:
+///
+///     version: 1
+///     rules:
+///       - users: [alice, 1000]
+///         groups: [operators]
+///         connect: true
+///         read: [/]
+///         deny-read: [/secrets, /users/*/password]
+///         act: ["*"]
+///         deny-act: ["admin.*"]
+///       - everyone: true
+///         connect: true
+///         read: [/public]
+///
+/// A rule is about the users and the members of the groups that it lists, by name or number, or
+/// about everyone. What all rules that are about a client grant together, less what any of them
+/// denies, is what it may do.
+///
+/// - `connect`: may connect. `administer`: may ask about other clients and about actions, and cancel
+///   effects. `false` is a denial, as `deny-` is.
+/// - `read`, `deny-read`: what may be seen. A path is a JSON Pointer by the names of fields, with all
+///   below it; `*` is any one key, and `~2` in a key a star that is meant.
+/// - `act`, `deny-act`: actions by name; `todos` and `todos.*` are all of a child, `*` is all.
+/// - `write`, `deny-write`: where actions that name paths may change something. Without `write`, a
+///   rule with `act` lets a client write what it may read.
+public enum PolicyFile {
+  /// A policy has some lines; whatever is larger is another file.
+  static let sizeLimit = 1 << 20
+
+  /// Read the policy of a feature's daemon. Nothing is kept: whoever reads a file again has either
+  /// the old policy and an error, or the new one.
+  public static func read<F: Feature>(
+    _ path: String, for feature: F.Type
+  ) throws(PolicyError) -> Policy {
+    let reader = PolicyReader(
+      file: path, schema: F.schema, namesPaths: F.Action.self is any PathNaming.Type)
+    return try reader.policy(try bytes(of: path))
+  }
+
+  /// The bytes of a file that nobody but root, the daemon's user and the file's owner, who must be
+  /// one of them, can have written.
+  static func bytes(of path: String) throws(PolicyError) -> [UInt8] {
+    // Without the flag, opening a pipe would wait for a writer.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw failure(path) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure(path) }
+    try check(status, path, daemon: geteuid())
+    return try bytes(descriptor, path)
+  }
+
+  static func check(_ status: stat, _ path: String, daemon: uid_t) throws(PolicyError) {
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw PolicyError(path, nil, "this is not a file")
+    }
+    guard status.st_uid == 0 || status.st_uid == daemon else {
+      throw PolicyError(
+        path, nil,
+        "it belongs to user \(status.st_uid), who could change it: run `chown \(daemon) \(path)`")
+    }
+    guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
+      throw PolicyError(
+        path, nil,
+        "others than its owner may write to it (mode \(String(status.st_mode & 0o777, radix: 8)))"
+          + ": run `chmod go-w \(path)`")
+    }
+  }
+
+  private static func bytes(_ descriptor: Int32, _ path: String) throws(PolicyError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = Glibc.read(descriptor, &part, part.count)
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw failure(path) }
+      if count == 0 { return bytes }
+      bytes.append(contentsOf: part[..<count])
+      guard bytes.count <= sizeLimit else {
+        throw PolicyError(path, nil, "it has more than \(sizeLimit) bytes")
+      }
+    }
+  }
+
+  private static func failure(_ path: String) -> PolicyError {
+    PolicyError(path, nil, "it cannot be read: \(String(cString: strerror(errno)))")
+  }
+}

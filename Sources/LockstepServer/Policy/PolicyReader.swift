@@ -1,0 +1,268 @@
+import Documents
+import Sessions
+import Values
+
+/// Makes a policy of the bytes of a file.
+struct PolicyReader {
+  /// The file, for errors.
+  let file: String
+  /// What paths and actions there are.
+  let schema: Schema
+  /// Whether the feature's actions name paths, so that it can be said which they may.
+  let namesPaths: Bool
+  var accounts = Accounts.system
+
+  /// So many places a client's view may tell apart: far more than a person writes down, and some
+  /// milliseconds to work out.
+  static let placesLimit = 10_000
+
+  /// The policy that the bytes say.
+  func policy(_ bytes: [UInt8]) throws(PolicyError) -> Policy {
+    let root: YAMLNode
+    do throws(YAMLError) {
+      root = try YAMLParser.document(bytes)
+    } catch {
+      throw PolicyError(file, error.line, error.message)
+    }
+    let members = try members(of: root, "a policy", ["version", "rules"])
+    guard let version = members["version"] else {
+      throw error(root, "\"version\" is missing: write `version: 1`")
+    }
+    guard case .scalar("1") = version.content else {
+      throw error(version, "this daemon reads \"version\" 1 only")
+    }
+    guard let list = members["rules"] else { throw error(root, "\"rules\" is missing") }
+    var rules: [Rule] = []
+    for node in try nodes(of: list, "rules", "- everyone: true") {
+      rules.append(try rule(node))
+    }
+    try check(rules, list)
+    return Policy(rules)
+  }
+
+  private func check(_ rules: [Rule], _ node: YAMLNode) throws(PolicyError) {
+    guard rules.contains(where: { $0.mayConnect == true }) else {
+      throw error(node, "no rule says `connect: true`, so nobody could connect")
+    }
+    let patterns = rules.flatMap { $0.read + $0.denyRead + ($0.write ?? []) + $0.denyWrite }
+    guard PathPattern.expansion(of: patterns, upTo: Self.placesLimit) < Self.placesLimit else {
+      throw error(
+        node,
+        "the paths of all rules tell apart \(Self.placesLimit) places or more, for stars beside "
+          + "keys multiply: write fewer")
+    }
+  }
+
+  // MARK: Rules
+
+  private static let keys = [
+    "users", "groups", "everyone", "connect", "administer", "read", "deny-read", "act", "deny-act",
+    "write", "deny-write",
+  ]
+
+  private func rule(_ node: YAMLNode) throws(PolicyError) -> Rule {
+    let members = try members(of: node, "a rule", Self.keys)
+    if !namesPaths, let node = members["write"] ?? members["deny-write"] {
+      throw error(
+        node, "the actions of this daemon name no paths to write to: say which by \"act\"")
+    }
+    let rule = Rule(
+      users: try ids(members["users"], "users"), groups: try ids(members["groups"], "groups"),
+      isForEveryone: try flag(members["everyone"], "everyone") ?? false,
+      mayConnect: try flag(members["connect"], "connect"),
+      mayAdminister: try flag(members["administer"], "administer"),
+      read: try paths(members["read"], "read") ?? [],
+      denyRead: try paths(members["deny-read"], "deny-read") ?? [],
+      act: try actions(members["act"], "act"),
+      denyAct: try actions(members["deny-act"], "deny-act"),
+      write: try paths(members["write"], "write"),
+      denyWrite: try paths(members["deny-write"], "deny-write") ?? [])
+    guard rule.isForEveryone || !rule.users.isEmpty || !rule.groups.isEmpty else {
+      throw error(
+        node, "the rule is about nobody: say for whom it is by users, groups, or `everyone: true`")
+    }
+    return rule
+  }
+
+  private func flag(_ node: YAMLNode?, _ key: String) throws(PolicyError) -> Bool? {
+    guard let node else { return nil }
+    switch node.content {
+    case .scalar("true"): return true
+    case .scalar("false"): return false
+    case .scalar, .sequence, .mapping:
+      throw error(node, "\(key.quoted) is true or false, not \(node.summary)")
+    }
+  }
+
+  // MARK: Users and groups
+
+  private func ids(_ node: YAMLNode?, _ key: String) throws(PolicyError) -> Set<UInt64> {
+    guard let node else { return [] }
+    var ids: Set<UInt64> = []
+    for node in try nodes(of: node, key, key == "users" ? "[alice, 1000]" : "[operators, 27]") {
+      ids.insert(try id(node, key))
+    }
+    return ids
+  }
+
+  private func id(_ node: YAMLNode, _ key: String) throws(PolicyError) -> UInt64 {
+    let kind = key == "users" ? "user" : "group"
+    let name = try text(node, "the name or number of a \(kind)")
+    let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+    if !name.isEmpty, name.utf8.allSatisfy(digits.contains) {
+      // The greatest stands for no user.
+      guard let id = UInt32(name), id < .max, String(id) == name else {
+        throw error(node, "\(name.quoted) is no number of a \(kind): 0 to 4294967294")
+      }
+      return UInt64(id)
+    }
+    switch key == "users" ? accounts.user(name) : accounts.group(name) {
+    case .found(let id): return id
+    case .unknown:
+      let database = key == "users" ? "passwd" : "group"
+      throw error(
+        node,
+        "there is no \(kind) \(name.quoted) on this machine: create it, or write one that "
+          + "`getent \(database)` lists, or a number")
+    case .failed(let reason):
+      throw error(node, "whether there is a \(kind) \(name.quoted) cannot be told: \(reason)")
+    }
+  }
+
+  // MARK: Paths and actions
+
+  private func paths(_ node: YAMLNode?, _ key: String) throws(PolicyError) -> [PathPattern]? {
+    guard let node else { return nil }
+    var patterns: [PathPattern] = []
+    for node in try nodes(of: node, key, "[/public]") {
+      let text = try text(node, "a path")
+      do throws(PathText.Failure) {
+        patterns += try PathText(text, schema).patterns
+      } catch {
+        throw self.error(node, error.message)
+      }
+    }
+    return patterns
+  }
+
+  private func actions(_ node: YAMLNode?, _ key: String) throws(PolicyError) -> [ActionPattern] {
+    guard let node else { return [] }
+    var patterns: [ActionPattern] = []
+    for node in try nodes(of: node, key, "[set, \"todos.*\"]") {
+      let text = try text(node, "the name of an action")
+      guard let pattern = ActionPattern(text) else {
+        throw error(
+          node, "\(text.quoted) is no name of an action, nor `*` or a name with `.*` behind it")
+      }
+      try checkAction(text, node)
+      patterns.append(pattern)
+    }
+    return patterns
+  }
+
+  /// A name that is misspelt would allow nothing, or, worse, deny nothing.
+  private func checkAction(_ text: String, _ node: YAMLNode) throws(PolicyError) {
+    var kind: Schema.Kind? = schema.action
+    var parents: [Substring] = []
+    for name in text.split(separator: ".", omittingEmptySubsequences: false) {
+      if name == "*" && (parents.isEmpty || schema.cases(of: kind) != nil) { return }
+      guard let cases = schema.cases(of: kind) else {
+        // Actions that are no enumeration have names that the schema does not tell.
+        guard !parents.isEmpty else { return }
+        throw error(node, "\(parents.joined(separator: ".").quoted) carries no action")
+      }
+      guard let item = cases.first(where: { String.isSame($0.name, String(name)) }) else {
+        let names = cases.map(\.name)
+        let place = parents.isEmpty ? "" : " in \(parents.joined(separator: ".").quoted)"
+        throw error(
+          node,
+          "there is no action \(String(name).quoted)\(place); there are: \(names.sentence)"
+            + String(name).near(names))
+      }
+      kind = item.fields.last?.kind
+      parents.append(name)
+    }
+  }
+
+  // MARK: Nodes
+
+  /// The members of a mapping that may have these keys.
+  private func members(
+    of node: YAMLNode, _ what: String, _ keys: [String]
+  ) throws(PolicyError) -> [String: YAMLNode] {
+    guard case .mapping(let list) = node.content else {
+      throw error(node, "\(what) is made of keys and values, as in `\(keys[0]): …`")
+    }
+    var members: [String: YAMLNode] = [:]
+    for member in list {
+      guard keys.contains(where: { String.isSame($0, member.key) }) else {
+        throw PolicyError(
+          file, member.line,
+          "\(what) has no key \(member.key.quoted); there are: \(keys.sentence)"
+            + member.key.near(keys))
+      }
+      members[member.key] = member.value
+    }
+    return members
+  }
+
+  private func nodes(
+    of node: YAMLNode, _ key: String, _ example: String
+  ) throws(PolicyError) -> [YAMLNode] {
+    guard case .sequence(let nodes) = node.content else {
+      throw error(node, "\(key.quoted) is a list, as in `\(example)`, not \(node.summary)")
+    }
+    return nodes
+  }
+
+  private func text(_ node: YAMLNode, _ what: String) throws(PolicyError) -> String {
+    guard case .scalar(let text) = node.content else {
+      throw error(node, "\(what) must stand here, not \(node.summary)")
+    }
+    return text
+  }
+
+  private func error(_ node: YAMLNode, _ message: String) -> PolicyError {
+    PolicyError(file, node.line, message)
+  }
+}
+
+extension YAMLNode {
+  /// The node in few words.
+  fileprivate var summary: String {
+    switch content {
+    case .scalar(""): "nothing"
+    case .scalar(let text): text.quoted
+    case .sequence: "a list"
+    case .mapping: "keys and values"
+    }
+  }
+}
+
+extension Schema {
+  /// The cases of an enumeration, or of an optional one.
+  fileprivate func cases(of kind: Kind?) -> [Case]? {
+    switch kind {
+    case .optional(let wrapped)?: return cases(of: wrapped)
+    case .type(let name)?:
+      guard case .enumeration(let cases)? = types[name] else { return nil }
+      return cases
+    case .bool?, .integer?, .unsigned?, .double?, .text?, .bytes?, .value?, .path?, .array?, .map?,
+      nil:
+      return nil
+    }
+  }
+}
+
+extension [String] {
+  /// All of them, in the order that they have.
+  var sentence: String { isEmpty ? "none." : joined(separator: ", ") + "." }
+}
+
+extension String {
+  /// The nearest name, if it is near at all and the text not too long to be one: two letters that
+  /// changed places count.
+  func near(_ names: [String]) -> String {
+    utf8.count > 60 ? "" : hint(among: names, within: Swift.max(2, count / 3))
+  }
+}

@@ -1,0 +1,123 @@
+public import Values
+
+/// Paths that a person has written down in one: the keys of a path, where `*` stands for any one
+/// key. It covers every path that begins with such keys: the places, and all below them.
+public struct PathPattern: Hashable, Sendable, CustomStringConvertible {
+  /// One key of a pattern.
+  public enum Step: Hashable, Sendable {
+    case any
+    case key(PathKey)
+  }
+
+  public var steps: [Step]
+
+  /// The pattern of these steps; of none, the whole state.
+  public init(_ steps: [Step]) { self.steps = steps }
+
+  /// A path, and all below it.
+  public init(_ path: Path) { steps = path.keys.map(Step.key) }
+
+  /// The whole state.
+  public static let whole = PathPattern([])
+
+  /// Whether what stands at the path is of the pattern.
+  public func covers(_ path: Path) -> Bool {
+    guard steps.count <= path.keys.count else { return false }
+    return zip(steps, path.keys).allSatisfy { step, key in step == .any || step == .key(key) }
+  }
+
+  /// The pattern as a JSON Pointer in which a token `*` is any key, and `~2` a star that is meant;
+  /// `/` for the whole.
+  public var description: String {
+    if steps.isEmpty { return "/" }
+    return steps.map(\.description).joined()
+  }
+}
+
+extension PathPattern.Step {
+  /// The step as a part of a pattern's text.
+  fileprivate var description: String {
+    switch self {
+    case .any: return "/*"
+    case .key(let key):
+      var bytes: [UInt8] = []
+      for byte in Path([key]).pointer.utf8 {
+        if byte == UInt8(ascii: "*") { bytes += "~2".utf8 } else { bytes.append(byte) }
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+}
+
+/// Names of actions: all, one, or a part of a feature.
+public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
+  private enum Form: Hashable, Sendable {
+    case all
+    /// The name, and the names behind it and a point.
+    case name(String)
+    /// Only the names behind it and a point.
+    case part(String)
+  }
+
+  private let form: Form
+
+  private init(_ form: Form) { self.form = form }
+
+  /// Every action.
+  public static let all = ActionPattern(.all)
+
+  /// An action, with the actions of the child that it may be for: `todos` is also `todos.toggle`.
+  public static func name(_ name: String) -> ActionPattern { ActionPattern(.name(name)) }
+
+  /// The actions of a child: of `todos`, `todos.toggle`.
+  public static func part(_ name: String) -> ActionPattern { ActionPattern(.part(name)) }
+
+  /// A pattern as a person writes it: `*`, `todos.*`, or a name. Nil for any other use of a star,
+  /// and for no name.
+  public init?(_ text: String) {
+    if text == "*" {
+      self.init(.all)
+      return
+    }
+    let isPart = text.hasSuffix(".*")
+    let name = isPart ? String(text.dropLast(2)) : text
+    guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "*")) else { return nil }
+    self.init(isPart ? .part(name) : .name(name))
+  }
+
+  /// Whether the pattern is of the name.
+  public func covers(_ name: String) -> Bool {
+    switch form {
+    case .all: true
+    case .name(let own): String.isSame(own, name) || name.isBehind(own)
+    case .part(let own): name.isBehind(own)
+    }
+  }
+
+  /// Whether the pattern is of all names that the other is of.
+  func covers(_ other: ActionPattern) -> Bool {
+    switch (form, other.form) {
+    case (.all, _): true
+    case (_, .all): false
+    case (.name(let own), .name(let name)), (.name(let own), .part(let name)):
+      String.isSame(own, name) || name.isBehind(own)
+    case (.part(let own), .name(let name)): name.isBehind(own)
+    case (.part(let own), .part(let name)): String.isSame(own, name) || name.isBehind(own)
+    }
+  }
+
+  public var description: String {
+    switch form {
+    case .all: "*"
+    case .name(let name): name
+    case .part(let name): "\(name).*"
+    }
+  }
+}
+
+extension String {
+  /// Whether the name is that of an action inside a part of a feature.
+  fileprivate func isBehind(_ part: String) -> Bool {
+    utf8.starts(with: part.utf8) && utf8.dropFirst(part.utf8.count).first == UInt8(ascii: ".")
+  }
+}

@@ -1,0 +1,231 @@
+public import CBOR
+public import Values
+
+/// Lets through, of the values and patches of one scope, what may be seen there. Filters that let
+/// the same through are equal.
+///
+/// A map, object or struct is shown with those of its entries that may be seen, and these as far as
+/// they may be: where some entries may be seen, and the map itself may not, there may be none of
+/// them left. A scalar is shown where it is permitted. An array, and an enumeration's case with
+/// fields, is shown only where all of it is permitted: paths do not lead through it.
+public struct ViewFilter: Hashable, Sendable {
+  let node: ViewNode
+
+  init(_ node: ViewNode) { self.node = node }
+
+  /// Lets everything through.
+  public static let everything = ViewFilter(.everything)
+  /// Lets nothing through.
+  public static let nothing = ViewFilter(.nothing)
+
+  /// Whether all bytes pass as they are.
+  public var isEverything: Bool { node == .everything }
+
+  /// Append what may be seen of a value in value form. Returns false, and appends nothing, when that
+  /// is nothing: the value is absent, or the bytes are none.
+  public func filter(value bytes: UnsafeRawBufferPointer, into encoder: inout CBOREncoder) -> Bool {
+    let start = encoder.bytes.count
+    var decoder = CBORDecoder(bytes)
+    let isSeen = try? Self.value(node, &decoder, &encoder)
+    guard isSeen == true, decoder.isAtEnd else {
+      encoder.bytes.removeSubrange(start...)
+      return false
+    }
+    return true
+  }
+
+  /// What a patch comes to behind the filter.
+  public enum Outcome: Hashable, Sendable {
+    /// Nothing that may be seen changed.
+    case untouched
+    /// The patch that was appended.
+    case patch
+    /// Nothing may be seen any more, if anything could be before.
+    case absent
+    /// What may be seen changed, but how depends on what was there before: filter the new value.
+    case resync
+  }
+
+  /// Append the patch of what may be seen, from a patch of the value. Appends nothing with any
+  /// outcome but `patch`. Bytes that are no patch make a `resync`.
+  ///
+  /// What the value was before is not known here. Where a visible value gave way to a hidden one,
+  /// the patch would have to remove it, but removing what was hidden before is an error; so, deeper
+  /// than at the root, these make a `resync`: a place that is not permitted itself, with parts that
+  /// are, stops being a map, if it was one; a permitted place with parts that are not goes, or
+  /// becomes an array. Where a schema says that it is always a map, or never one, it does not.
+  public func filter(
+    patch bytes: UnsafeRawBufferPointer, into encoder: inout CBOREncoder
+  ) -> Outcome {
+    let start = encoder.bytes.count
+    var decoder = CBORDecoder(bytes)
+    let outcome = (try? Self.patch(node, &decoder, &encoder, isRoot: true)) ?? .resync
+    if outcome == .patch, decoder.isAtEnd { return .patch }
+    encoder.bytes.removeSubrange(start...)
+    return decoder.isAtEnd ? outcome : .resync
+  }
+
+  /// Append the patch of what may be seen, from what a patch of the whole state does to the scope.
+  /// As `filter(patch:into:)`.
+  public func filter(
+    _ projection: Projection, of patch: UnsafeRawBufferPointer, into encoder: inout CBOREncoder
+  ) -> Outcome {
+    switch projection {
+    case .untouched: return .untouched
+    case .absent: return .absent
+    case .patch(let range):
+      return filter(patch: UnsafeRawBufferPointer(rebasing: patch[range]), into: &encoder)
+    case .value(let range):
+      let start = encoder.bytes.count
+      let value = UnsafeRawBufferPointer(rebasing: patch[range])
+      guard filter(value: value, into: &encoder) else { return .absent }
+      let major = encoder.bytes[start] >> 5
+      if major == 4 || major == 5 { encoder.bytes.insert(0x81, at: start) }
+      return .patch
+    }
+  }
+}
+
+// MARK: Values
+
+extension ViewFilter {
+  /// Append what may be seen of the next item, a value or `undefined`. Returns whether that is
+  /// anything; appends nothing if not.
+  private static func value(
+    _ node: ViewNode, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
+  ) throws(CBORError) -> Bool {
+    if decoder.undefinedIfNext() { return false }
+    switch node {
+    case .nothing:
+      try decoder.skip()
+      return false
+    case .everything:
+      encoder.raw(try decoder.rawItem())
+      return true
+    case .part(let part):
+      switch try decoder.peekMajor() {
+      case .map:
+        try map(part, &decoder, &encoder)
+        return true
+      case .array:
+        try decoder.skip()
+        return false
+      case .unsigned, .negative, .bytes, .text, .simple:
+        let item = try decoder.rawItem()
+        if part.isPermitted { encoder.raw(item) }
+        return part.isPermitted
+      case .tag: throw CBORError(.notAllowed("a tag in a value"), at: decoder.offset)
+      }
+    }
+  }
+
+  private static func map(
+    _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
+  ) throws(CBORError) {
+    let count = try decoder.map()
+    var map = GrowingMap(in: &encoder)
+    for _ in 0..<count {
+      let mark = encoder.bytes.count
+      if try value(entry(part, &decoder, &encoder), &decoder, &encoder) {
+        map.count += 1
+      } else {
+        encoder.bytes.removeSubrange(mark...)
+      }
+    }
+    decoder.close()
+    map.finish(&encoder)
+  }
+
+  /// Append the next key as it is. Returns what may be seen of its value.
+  private static func entry(
+    _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
+  ) throws(CBORError) -> ViewNode {
+    let start = decoder.offset
+    let node: ViewNode
+    if part.entries.isEmpty {
+      try decoder.skip()
+      node = part.others
+    } else {
+      node = part.child(try PathKey(from: &decoder))
+    }
+    encoder.raw(decoder.consumed(since: start))
+    return node
+  }
+}
+
+// MARK: Patches
+
+extension ViewFilter {
+  /// Append the patch of what may be seen, from the next item, a patch.
+  private static func patch(
+    _ node: ViewNode, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder, isRoot: Bool
+  ) throws(CBORError) -> Outcome {
+    switch node {
+    case .nothing:
+      try decoder.skip()
+      return .untouched
+    case .everything:
+      if isRoot, decoder.undefinedIfNext() { return .absent }
+      encoder.raw(try decoder.rawItem())
+      return .patch
+    case .part(let part):
+      switch try decoder.peekMajor() {
+      case .map: return try edit(part, &decoder, &encoder)
+      case .array where try decoder.peek() == 0x81:
+        _ = try decoder.array()
+        defer { decoder.close() }
+        return try replacement(part, &decoder, &encoder, isRoot: isRoot)
+      case .array:
+        // Splices and edits: it was an array, and still is, so it was hidden, and still is.
+        try decoder.skip()
+        return .untouched
+      case .unsigned, .negative, .bytes, .text, .simple, .tag:
+        return try replacement(part, &decoder, &encoder, isRoot: isRoot)
+      }
+    }
+  }
+
+  /// Append the patch of an edit of a map.
+  private static func edit(
+    _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
+  ) throws(CBORError) -> Outcome {
+    let count = try decoder.map()
+    let start = encoder.bytes.count
+    var map = GrowingMap(in: &encoder)
+    for _ in 0..<count {
+      let mark = encoder.bytes.count
+      let node = try entry(part, &decoder, &encoder)
+      switch try patch(node, &decoder, &encoder, isRoot: false) {
+      case .patch: map.count += 1
+      case .absent:
+        encoder.encodeUndefined()
+        map.count += 1
+      case .untouched: encoder.bytes.removeSubrange(mark...)
+      case .resync: return .resync
+      }
+    }
+    decoder.close()
+    if map.count == 0 {
+      encoder.bytes.removeSubrange(start...)
+      return .untouched
+    }
+    map.finish(&encoder)
+    return .patch
+  }
+
+  /// Append the patch that makes a place of unknown contents what may be seen of the next item, a
+  /// value or, unless it is wrapped, `undefined`.
+  private static func replacement(
+    _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder, isRoot: Bool
+  ) throws(CBORError) -> Outcome {
+    let isRemoval = try decoder.peek() == 0xf7
+    let isMap = try decoder.peekMajor() == .map
+    let start = encoder.bytes.count
+    if isMap { encoder.array(1) }
+    if try value(.part(part), &decoder, &encoder) { return .patch }
+    encoder.bytes.removeSubrange(start...)
+    if isRoot { return .absent }
+    if part.forms.isDisjoint(with: part.visibleForms) { return .untouched }
+    return isRemoval && part.forms.isSubset(of: part.visibleForms) ? .absent : .resync
+  }
+}
