@@ -117,11 +117,16 @@ public final class Pipe {
     if let knownPeer { return knownPeer }
     if isClosing { return nil }
     assert(loop.isOnLoop)
+    knownPeer = descriptor.flatMap { PeerIdentity(descriptor: $0) }
+    return knownPeer
+  }
+
+  /// The socket; nil once the pipe is closed.
+  var descriptor: Int32? {
     var descriptor: uv_os_fd_t = -1
     let raw = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
-    guard uv_fileno(raw, &descriptor) == 0 else { return nil }
-    knownPeer = PeerIdentity(descriptor: descriptor)
-    return knownPeer
+    guard !isClosing, uv_fileno(raw, &descriptor) == 0 else { return nil }
+    return descriptor
   }
 
   // MARK: - Reading

@@ -29,6 +29,20 @@ public protocol Reducer<State, Action>: Feature {
   /// The action that tells the feature of the start of its daemon: the first in the queue.
   func action(for start: Start) -> Action?
 
+  /// The action that tells the feature what became of a client's session. Asked of a feature only
+  /// if `watchesSessions`.
+  func action(for news: SessionNews) -> Action?
+
+  /// The actions that tell the feature, and the features of which it is made, what became of a
+  /// client's session, in order: what the owner of a store asks, and reduces at once, as its own.
+  ///
+  /// A reducer that runs others writes it. A feature writes `action(for:)`, unless it depends on
+  /// the state whether the news is of interest.
+  func actions(for news: SessionNews, in state: State) -> [Action]
+
+  /// Whether the feature, or one of which it is made, wants to hear what became of sessions.
+  var watchesSessions: Bool { get }
+
   /// Whether reductions ask for dependencies, have effects, or have children that come and go.
   /// Saying no saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
@@ -47,6 +61,14 @@ public enum Start: Hashable, Sendable {
 extension Reducer {
   public func action(for start: Start) -> Action? { nil }
 
+  public func action(for news: SessionNews) -> Action? { nil }
+
+  public func actions(for news: SessionNews, in state: State) -> [Action] {
+    action(for: news).map { [$0] } ?? []
+  }
+
+  public var watchesSessions: Bool { false }
+
   public static var usesContext: Bool { true }
 }
 
@@ -61,4 +83,13 @@ extension Reducer where Body: Reducer, Body.State == State, Body.Action == Actio
   ) throws(Rejection) -> Effect<Action> {
     try body.reduce(into: &state, action: action)
   }
+
+  public func actions(for news: SessionNews, in state: State) -> [Action] {
+    let body = body
+    let inner = body.watchesSessions ? body.actions(for: news, in: state) : []
+    guard let own = action(for: news) else { return inner }
+    return inner + [own]
+  }
+
+  public var watchesSessions: Bool { body.watchesSessions }
 }

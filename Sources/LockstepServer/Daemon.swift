@@ -19,6 +19,7 @@ public final class Daemon<R: Reducer> {
   private var pipes: [ConnectionID: Pipe] = [:]
   /// Pipes that have been told goodbye, with the time at which they are closed all the same.
   private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
+  private var processes: [ConnectionID: ProcessWatcher] = [:]
   private var nextConnection: UInt64 = 0
   /// Whether the server has been told something since its last turn ended.
   private var hasNews = false
@@ -248,6 +249,7 @@ public final class Daemon<R: Reducer> {
       pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
       gid: UInt64(identity.gid))
     tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
+    if server.watchesSessions { watchProcess(of: pipe, id) }
     listen(to: pipe, id)
   }
 
@@ -257,6 +259,20 @@ public final class Daemon<R: Reducer> {
     pipe.startReading(
       onBytes: { [unowned self] bytes in receive(id, bytes) },
       onEnd: { [unowned self] error in lost(id, error) })
+  }
+
+  private func watchProcess(of pipe: Pipe, _ id: ConnectionID) {
+    do throws(LoopError) {
+      processes[id] = try pipe.watchPeer { [unowned self] in
+        processes[id] = nil
+        tell(.exited(id))
+      }
+    } catch {
+      // The grace will do.
+      logger.notice(
+        "the end of a client's process will not be noticed",
+        metadata: ["connection": "\(id.rawValue)", "reason": "\(error)"])
+    }
   }
 
   private func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
@@ -323,6 +339,7 @@ public final class Daemon<R: Reducer> {
     case .resumeReading(let id): pipes[id]?.resumeReading()
     case .effect(let order): execute(order)
     case .wake: wake()
+    case .unwatch(let id): processes.removeValue(forKey: id)?.close()
     case .encodeSnapshot(let job): encode(job)
     case .keep(let batch): journal?.add(.batch(batch))
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)
@@ -456,6 +473,7 @@ extension Daemon {
     var commands: [Command] = []
     server.takeOver(connection, isTranslated: isTranslated, at: Self.now(), into: &commands)
     for command in commands { execute(command) }
+    if server.watchesSessions { watchProcess(of: pipe, id) }
     listen(to: pipe, id)
     switch outcome {
     case .written: break

@@ -208,6 +208,7 @@ extension Simulation {
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
+    case .unwatch: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }
     }

@@ -90,17 +90,19 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   // MARK: Sending
 
   /// Send an action, and assert with `assert` how it changes the state: the closure is given the
-  /// state before, and makes of it the state behind. Without a closure, nothing may change.
+  /// state before, and makes of it the state behind. Without a closure, nothing may change. The
+  /// action is the owner's, or, `from: .client(session: 1)`, a client's.
   ///
   /// Returns when the effects that the action began wait for something, or have ended.
   @discardableResult
   public nonisolated(nonsending) func send(
-    _ action: R.Action, assert update: ((inout R.State) throws -> Void)? = nil,
+    _ action: R.Action, from cause: Cause = .owner,
+    assert update: ((inout R.State) throws -> Void)? = nil,
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async -> TestStoreTask {
     let place = SourcePlace(fileID, filePath, line, column)
-    let sent = await take(action, place)
+    let sent = await take(action, cause, place)
     if case .rejected(let rejection) = sent.reduction {
       place.report(TestStoreFailures.rejected(action, rejection))
     }
@@ -110,11 +112,12 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   /// Send an action that has to be rejected with this reason, and then changes nothing.
   @discardableResult
   public nonisolated(nonsending) func send(
-    _ action: R.Action, rejected expected: Rejection, fileID: StaticString = #fileID,
-    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+    _ action: R.Action, from cause: Cause = .owner, rejected expected: Rejection,
+    fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async -> TestStoreTask {
     let place = SourcePlace(fileID, filePath, line, column)
-    let sent = await take(action, place)
+    let sent = await take(action, cause, place)
     if case .rejected(let actual) = sent.reduction {
       if actual != expected {
         place.report(TestStoreFailures.rejectedOtherwise(expected, actual))
@@ -128,11 +131,12 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   /// Send an action that has to be rejected with this code, and then changes nothing.
   @discardableResult
   public nonisolated(nonsending) func send(
-    _ action: R.Action, rejected expected: Rejection.Code, fileID: StaticString = #fileID,
-    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+    _ action: R.Action, from cause: Cause = .owner, rejected expected: Rejection.Code,
+    fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) async -> TestStoreTask {
     let place = SourcePlace(fileID, filePath, line, column)
-    let sent = await take(action, place)
+    let sent = await take(action, cause, place)
     if case .rejected(let actual) = sent.reduction {
       if actual.code != expected {
         place.report(TestStoreFailures.rejectedOtherwise(expected, actual.code))
@@ -143,10 +147,37 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return await conclude(sent, nil, place)
   }
 
+  /// Tell the feature what became of a client's session, as a daemon does, and assert how the
+  /// actions that it makes of it change the state. None does if it does not watch sessions.
+  public nonisolated(nonsending) func tell(
+    _ news: SessionNews, assert update: ((inout R.State) throws -> Void)? = nil,
+    fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
+  ) async {
+    let place = SourcePlace(fileID, filePath, line, column)
+    await prepare(place)
+    let told = engine.tell(news)
+    for (action, rejection) in told.rejected {
+      place.report(TestStoreFailures.rejected(action, rejection))
+    }
+    compare(told.state, update, place)
+    settings.withLock { $0.state = told.state }
+    await engine.settle()
+    reportWarnings(place)
+  }
+
   /// Send an action, once all that was received has been asserted.
   private nonisolated(nonsending) func take(
-    _ action: R.Action, _ place: SourcePlace
+    _ action: R.Action, _ cause: Cause, _ place: SourcePlace
   ) async -> TestStoreEngine<R>.Sent {
+    await prepare(place)
+    let sent = engine.send(action, from: cause)
+    settings.withLock { $0.places[sent.sequence] = place }
+    return sent
+  }
+
+  /// See to it that all that was received has been asserted.
+  private nonisolated(nonsending) func prepare(_ place: SourcePlace) async {
     await engine.settle()
     reportWarnings(place)
     let unhandled = takeReceived()
@@ -157,9 +188,6 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         show(TestStoreFailures.skipped(unhandled.map(\.action)), place)
       }
     }
-    let sent = engine.send(action)
-    settings.withLock { $0.places[sent.sequence] = place }
-    return sent
   }
 
   private nonisolated(nonsending) func conclude(

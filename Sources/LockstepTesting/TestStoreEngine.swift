@@ -51,15 +51,35 @@ final class TestStoreEngine<R: Reducer>: Sendable {
   // MARK: Actions
 
   /// Run an action of the test, and what follows from it without waiting.
-  func send(_ action: R.Action) -> Sent {
+  func send(_ action: R.Action, from cause: Cause) -> Sent {
     storage.withLock { storage in
       setTime(&storage)
       var patch = CBOREncoder()
-      let reduction = storage.core.send(action, patch: &patch)
+      let reduction = storage.core.send(action, from: cause, patch: &patch)
       let sent = Sent(
         sequence: storage.core.sequence, state: storage.core.state, reduction: reduction)
       goOn(&storage)
       return sent
+    }
+  }
+
+  /// Run the actions that the feature makes of news, as a server does, and what follows from them
+  /// without waiting. Returns the state before what follows.
+  func tell(_ news: SessionNews) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
+    storage.withLock { storage in
+      setTime(&storage)
+      var rejected: [(R.Action, Rejection)] = []
+      let reducer = storage.core.reducer
+      let actions =
+        reducer.watchesSessions ? reducer.actions(for: news, in: storage.core.state) : []
+      for action in actions {
+        var patch = CBOREncoder()
+        let reduction = storage.core.send(action, patch: &patch)
+        if case .rejected(let rejection) = reduction { rejected.append((action, rejection)) }
+      }
+      let state = storage.core.state
+      goOn(&storage)
+      return (state, rejected)
     }
   }
 

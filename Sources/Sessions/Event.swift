@@ -36,6 +36,9 @@ public enum Event: Equatable, Sendable {
   case journal(JournalNews)
   /// Clients may come. Handled before any action of theirs.
   case started(Start)
+  /// The process that made a connection has ended. The connection may live on, or be gone long
+  /// since. Until the server says `unwatch`.
+  case exited(ConnectionID)
   /// A second has passed.
   case tick
   /// Say goodbye to everyone; accept no one.
@@ -69,6 +72,9 @@ public enum Command: Equatable, Sendable {
   /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
   /// `Event.snapshotEncoded` follows.
   case encodeSnapshot(SnapshotJobID)
+  /// `Event.exited` of this connection is of no interest any more. Told of every connection whose
+  /// process has not ended.
+  case unwatch(ConnectionID)
   /// Tell the administrator.
   case log(LogLine)
 }

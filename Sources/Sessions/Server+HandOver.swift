@@ -92,7 +92,11 @@ extension Server {
     connections[place: place].session = session
     connections[place: place].label = handed.label
     connections[place: place].acknowledged = handed.acknowledged
-    connections[place: place].cause = cause(of: connections[place: place])
+    connections[place: place].cause = cause(
+      of: connections[place: place], sessions[place: session])
+    var record = sessions[place: session]
+    watch(connections[place: place], for: &record, token)
+    sessions[place: session] = record
     if let query = handed.follows {
       connections[place: place].following = (query, core.sequence)
       followers.append(connection.id)

@@ -73,6 +73,7 @@ extension Server {
           + "the client \(theirs.lowerBound) to \(theirs.upperBound)")
     }
     guard let peer = connections[id]?.peer else { return }
+    deliverNews()
     let resumed = hello.token.flatMap { token in sessions[token].map { (token, $0) } }
     if let (_, record) = resumed, record.uid != peer.uid {
       throw WireError(.denied, "the session belongs to another user")
@@ -89,6 +90,11 @@ extension Server {
       resumed?.1
       ?? SessionRecord(
         uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(window: limits.window))
+    if resumed != nil, record.connection == nil {
+      record.hasEnded = false
+      say(.returned(session: record.number))
+    }
+    if let connection = connections[id] { watch(connection, for: &record, token) }
     if let current = sessions[token], current.connection == nil { detached -= 1 }
     record.connection = id
     record.expires = nil
@@ -107,7 +113,7 @@ extension Server {
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
     connection.acknowledged = record.outcomes.last
-    connection.cause = cause(of: connection)
+    connection.cause = cause(of: connection, record)
     let welcome = ServerMessage.Welcome(
       version: version,
       position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
@@ -130,12 +136,12 @@ extension Server {
   }
 
   /// Why the actions of a connection are in the queue: as the kernel names it.
-  func cause(of connection: ServerSession) -> Cause {
+  func cause(of connection: ServerSession, _ record: SessionRecord) -> Cause {
     Cause(
       .client(
         ClientOrigin(
           connection: connection.id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
-          gid: connection.peer.gid, label: connection.label)))
+          gid: connection.peer.gid, label: connection.label, session: record.number)))
   }
 
   // MARK: Actions

@@ -6,6 +6,7 @@ import Wire
 extension Server {
   /// Compose and send what this turn brought.
   mutating func endTurn(_ commands: inout [Command]) {
+    deliverNews()
     if core.hasWaiting { runWaiting() }
     if faults.startsEffectsEarly { takeOrders(&commands) }
     keepTurn(&commands)
@@ -27,7 +28,9 @@ extension Server {
     // If it is to be kept, behind that too.
     takeOrders(&commands)
     keepSnapshot(&commands)
-    if core.hasWaiting { commands.append(.wake) }
+    commands += unwatched.map { .unwatch($0) }
+    unwatched = []
+    if core.hasWaiting || !news.isEmpty { commands.append(.wake) }
   }
 
   /// Give every live subscriber the frames of its scopes. The bytes are shared.
@@ -120,7 +123,7 @@ extension Server {
     commands.append(.close(id))
     dropSubscriptions(of: id)
     // Who takes leave does not come back for outcomes.
-    if leaving.code == .done { forget(token) }
+    if leaving.code == .done { forget(token, .goodbye) }
   }
 
   // MARK: Catching up

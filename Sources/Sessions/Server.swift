@@ -64,6 +64,14 @@ public struct Server<R: Reducer>: Sendable {
   var closedBatch = false
   /// How many of the sessions have no connection.
   var detached = 0
+  /// Whether the feature wants to hear what becomes of sessions.
+  public let watchesSessions: Bool
+  /// What it has not been told yet.
+  var news: [SessionNews] = []
+  /// The sessions by the connection whose process is watched for them.
+  var processes: [ConnectionID: SessionToken] = [:]
+  /// Connections whose processes need not be watched any more.
+  var unwatched: [ConnectionID] = []
   var now = Instant(nanoseconds: 0)
   let started: Instant
   /// The time of day when the monotonic clock showed zero, in nanoseconds.
@@ -142,6 +150,7 @@ public struct Server<R: Reducer>: Sendable {
       durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
     held = HeldStates(limit: limits.heldStates)
+    watchesSessions = reducer.watchesSessions
     flushed = kept.revision
     started = now
     self.now = now
@@ -185,6 +194,7 @@ public struct Server<R: Reducer>: Sendable {
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
+    case .exited(let id): exited(id)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
     }
@@ -261,10 +271,14 @@ extension Server {
 
   private mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let connection = connections.removeValue(forKey: id) else { return }
+    // It never had a session, or has it no more.
+    if watchesSessions, processes[id] == nil, !connection.hasExited {
+      commands.append(.unwatch(id))
+    }
     for subscription in connection.subscriptions { drop(subscription, of: id) }
     // Who takes leave does not come back for outcomes, even if it is gone before our goodbye.
     if case .leaving(let goodbye, let token?) = connection.phase, goodbye.code == .done {
-      forget(token)
+      forget(token, .goodbye)
     }
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
     followers.removeAll { $0 == id }
@@ -295,24 +309,37 @@ extension Server {
   }
 
   /// Keep a session without a connection for its client to return.
-  mutating func detach(_ token: SessionToken, from id: ConnectionID) {
-    guard sessions[token]?.connection == id else { return }
-    sessions[token]?.connection = nil
+  mutating func detach(
+    _ token: SessionToken, from id: ConnectionID, for goodbye: GoodbyeCode? = nil
+  ) {
+    guard var record = sessions[token], record.connection == id else { return }
+    record.connection = nil
     let expires = now + limits.sessionGrace
-    sessions[token]?.expires = expires
+    record.expires = expires
     detached += 1
+    // Who is replaced is there still; who takes leave is forgotten soon, which says so.
+    if goodbye != .replaced && goodbye != .done {
+      if record.hasExited {
+        end(&record, .exited)
+      } else {
+        say(.lost(session: record.number))
+      }
+    }
+    sessions[token] = record
     guard detached > limits.detachedSessions else { return }
     // The one that expires first goes; ties are settled by the token, never by hashing.
     let oldest = sessions.pairs.filter { $0.value.connection == nil }.min { first, second in
       let (a, b) = (first.value.expires ?? expires, second.value.expires ?? expires)
       return a != b ? a < b : (first.key.high, first.key.low) < (second.key.high, second.key.low)
     }
-    if let oldest { forget(oldest.key) }
+    if let oldest { forget(oldest.key, .graceOver) }
   }
 
   /// Forget a session without a connection.
-  mutating func forget(_ token: SessionToken) {
-    guard let record = sessions[token], record.connection == nil else { return }
+  mutating func forget(_ token: SessionToken, _ reason: SessionNews.EndReason) {
+    guard var record = sessions[token], record.connection == nil else { return }
+    end(&record, reason)
+    if let maker = record.maker { unwatch(maker) }
     sessions[token] = nil
     if record.isKept { keeper.forget(token) }
     detached -= 1
@@ -372,7 +399,7 @@ extension Server {
     }
     for token in sessions.keys.sorted(by: { ($0.high, $0.low) < ($1.high, $1.low) }) {
       guard let expires = sessions[token]?.expires, now > expires else { continue }
-      forget(token)
+      forget(token, .graceOver)
     }
     for index in 0..<scopes.count {
       if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
@@ -416,7 +443,7 @@ extension Server {
     switch phase {
     case .leaving, .left: return
     case .live(let token):
-      detach(token, from: id)
+      detach(token, from: id, for: goodbye.code)
       connections[id]?.phase = .leaving(goodbye, token)
     case .awaitingHello: connections[id]?.phase = .leaving(goodbye, nil)
     }

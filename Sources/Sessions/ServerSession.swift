@@ -40,6 +40,8 @@ struct ServerSession: Sendable {
   /// Since when bytes have been waiting to be written; nil when none do.
   var blockedSince: Instant?
   var unsentBytes = 0
+  /// Whether the process that made the connection has ended.
+  var hasExited = false
   /// Whether the connection is in `Server.touched`.
   var isTouched = false
   /// Frames to be sent at the turn's end.
@@ -128,6 +130,11 @@ struct SessionRecord: Sendable {
   var connection: ConnectionID?
   /// When the session is forgotten unless the client returns.
   var expires: Instant?
+  /// The connection that had it last, whose process is watched until it ends.
+  var maker: ConnectionID?
+  var hasExited = false
+  /// Whether the feature was told that it is over.
+  var hasEnded = false
 
   /// What stands where no record is.
   static var none: SessionRecord {

@@ -40,6 +40,17 @@ import TodosFeature
     }
   }
 
+  // MARK: Readers
+
+  @Test func `who has the list open is seen, and gone when its process is`() async {
+    let store = store()
+    await store.send(.readers(.enter("Ann")), from: .client(session: 1)) { $0.readers[1] = "Ann" }
+    await store.send(.readers(.enter("Bob")), from: .client(session: 2)) { $0.readers[2] = "Bob" }
+    await store.tell(.lost(session: 1))
+    await store.tell(.ended(session: 1, reason: .exited)) { $0.readers[1] = nil }
+    #expect(store.state.readers.map(\.entry) == ["Bob"])
+  }
+
   // MARK: Loading
 
   @Test("RED-13: loading shows the spinner, then the todos")

@@ -57,6 +57,29 @@ struct DependencyTests {
     await store.finish()
   }
 
+  // MARK: Origin
+
+  @Test("RED-08: a reduction knows who sent its action, and nothing else does")
+  func origin() async {
+    let store = TestStore(initialState: Trace()) {
+      Script { state, action in
+        @Dependency(\.origin) var origin
+        @Dependency(\.cause) var cause
+        state.log.append("\(origin?.description ?? "?") \(cause?.parent ?? 0)")
+        if action == "end" { return .none }
+        return .run(name: "work") { send in
+          await send(DependencyValues.current.origin == nil ? "end" : "known")
+        }
+      }
+    }
+    await store.send("go", from: .client(session: 4)) {
+      $0.log = ["client 4 (pid 4, uid 1000) 0"]
+    }
+    await store.receive("end") { $0.log.append("effect work 1") }
+    await store.finish()
+    #expect(DependencyValues.current.cause == nil)
+  }
+
   // MARK: Timestamp
 
   @Test(

@@ -45,6 +45,17 @@ public struct DependencyValues: Sendable {
     set { values[ObjectIdentifier(key)] = newValue }
   }
 
+  /// Why the action that is being reduced is in the queue; nil outside of a reduction.
+  ///
+  ///     @Dependency(\.cause) var cause
+  ///
+  /// Also nil in a reduction by a feature that says no to `Reducer.usesContext`. Nobody can set it:
+  /// who a client is, the kernel says, and only the label is its own word.
+  public var cause: Cause? { reduction?.cause }
+
+  /// Who sent the action that is being reduced; nil where `cause` is.
+  public var origin: Origin? { reduction?.cause.origin }
+
   /// The same values for work that outlives the reduction.
   var outsideReduction: DependencyValues {
     guard reduction != nil else { return self }

@@ -81,4 +81,17 @@ where Base.Action: CasePathable {
     return .merge(
       [effect, outer] + gone.map { .cancelScope(EffectKey(child: property, $0)) })
   }
+
+  /// O(entries) if the child watches sessions.
+  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+    var actions: [Base.Action] = []
+    if child.watchesSessions {
+      state[keyPath: property].forEachEntry { id, state in
+        actions += child.actions(for: news, in: state).map { path.embed((id, $0)) }
+      }
+    }
+    return actions + base.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }

@@ -47,6 +47,14 @@ where Base.Action: CasePathable {
     }
     return .merge(effect, outer, .cancelScope(step))
   }
+
+  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+    let path = Base.Action.allCasePaths[keyPath: actions]
+    let inner = state[keyPath: property].map { child.actions(for: news, in: $0) } ?? []
+    return inner.map { path.embed($0) } + base.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }
 
 extension Reducer {
@@ -95,6 +103,15 @@ where Base.State: CasePathable, Base.Action: CasePathable {
     }
     return .merge(effect, outer, .cancelScope(step))
   }
+
+  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+    let path = Base.Action.allCasePaths[keyPath: actions]
+    let own = Base.State.allCasePaths[keyPath: states].extract(from: state)
+    let inner = own.map { child.actions(for: news, in: $0) } ?? []
+    return inner.map { path.embed($0) } + base.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }
 
 /// What tells a child from the one that takes its place: its `id`, if it has one.

@@ -24,4 +24,10 @@ public struct LoggingReducer<Base: Reducer>: Reducer {
     write(action, state)
     return effect
   }
+
+  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+    base.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { base.watchesSessions }
 }

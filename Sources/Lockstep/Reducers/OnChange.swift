@@ -33,4 +33,10 @@ where Follower.State == Base.State, Follower.Action == Base.Action {
     if new.isSame(as: old) { return effect }
     return .merge(effect, try follow(old, new).reduce(into: &state, action: action))
   }
+
+  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+    base.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { base.watchesSessions }
 }

@@ -56,6 +56,8 @@ public struct EmptyReducer<State: Synchronizable, Action: SynchronizableAction>:
 public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reducer {
   public typealias Body = Never
   let run: @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
+  /// What another reducer says of sessions, if it watches them.
+  private var hear: (@Sendable (SessionNews, State) -> [Action])?
 
   public init(
     _ reduce: @escaping @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
@@ -82,6 +84,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
   /// Another reducer, whose type is of no interest.
   public init<R: Reducer<State, Action>>(_ reducer: R) {
     run = { (state, action) throws(Rejection) in try reducer.reduce(into: &state, action: action) }
+    if reducer.watchesSessions { hear = { reducer.actions(for: $0, in: $1) } }
   }
 
   public func reduce(
@@ -89,6 +92,12 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
   ) throws(Rejection) -> Effect<Action> {
     try run(&state, action)
   }
+
+  public func actions(for news: SessionNews, in state: State) -> [Action] {
+    hear?(news, state) ?? []
+  }
+
+  public var watchesSessions: Bool { hear != nil }
 }
 
 /// Several reducers as one: what the builder makes, to be given a modifier.
@@ -113,6 +122,12 @@ public struct CombineReducers<
   ) throws(Rejection) -> Effect<Action> {
     try content.reduce(into: &state, action: action)
   }
+
+  public func actions(for news: SessionNews, in state: State) -> [Action] {
+    content.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { content.watchesSessions }
 }
 
 /// One reducer, then another.
@@ -130,6 +145,12 @@ where First.State == Second.State, First.Action == Second.Action {
     let effect = try first.reduce(into: &state, action: action)
     return .merge(effect, try second.reduce(into: &state, action: action))
   }
+
+  public func actions(for news: SessionNews, in state: First.State) -> [First.Action] {
+    first.actions(for: news, in: state) + second.actions(for: news, in: state)
+  }
+
+  public var watchesSessions: Bool { first.watchesSessions || second.watchesSessions }
 }
 
 /// What an `if` without `else` makes.
@@ -145,6 +166,12 @@ public struct OptionalReducer<R: Reducer>: Reducer {
     guard let reducer else { return .none }
     return try reducer.reduce(into: &state, action: action)
   }
+
+  public func actions(for news: SessionNews, in state: R.State) -> [R.Action] {
+    reducer?.actions(for: news, in: state) ?? []
+  }
+
+  public var watchesSessions: Bool { reducer?.watchesSessions == true }
 }
 
 /// What an `if` with `else`, or a `switch`, makes.
@@ -162,6 +189,20 @@ where First.State == Second.State, First.Action == Second.Action {
     switch self {
     case .first(let reducer): try reducer.reduce(into: &state, action: action)
     case .second(let reducer): try reducer.reduce(into: &state, action: action)
+    }
+  }
+
+  public func actions(for news: SessionNews, in state: First.State) -> [First.Action] {
+    switch self {
+    case .first(let reducer): reducer.actions(for: news, in: state)
+    case .second(let reducer): reducer.actions(for: news, in: state)
+    }
+  }
+
+  public var watchesSessions: Bool {
+    switch self {
+    case .first(let reducer): reducer.watchesSessions
+    case .second(let reducer): reducer.watchesSessions
     }
   }
 }
@@ -182,4 +223,10 @@ public struct ReducerList<R: Reducer>: Reducer {
     }
     return .merge(effects)
   }
+
+  public func actions(for news: SessionNews, in state: R.State) -> [R.Action] {
+    reducers.flatMap { $0.actions(for: news, in: state) }
+  }
+
+  public var watchesSessions: Bool { reducers.contains { $0.watchesSessions } }
 }

@@ -36,6 +36,13 @@ public struct Scope<
     return try child.reduce(into: &state[keyPath: property], action: action)
       .map { path.embed($0) }
   }
+
+  public func actions(for news: SessionNews, in state: State) -> [Action] {
+    let path = Action.allCasePaths[keyPath: actions]
+    return child.actions(for: news, in: state[keyPath: property]).map { path.embed($0) }
+  }
+
+  public var watchesSessions: Bool { child.watchesSessions }
 }
 
 extension Reducer {

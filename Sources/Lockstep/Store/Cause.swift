@@ -2,14 +2,22 @@
 public struct ClientOrigin: Hashable, Sendable, CustomStringConvertible {
   /// The daemon's number for the connection.
   public var connection: UInt64
+  /// The daemon's number for the session, which counts those of the epoch: the same when the
+  /// client has connected anew, and when the daemon has started anew and goes on with its
+  /// sessions. Never used twice, below 2^63, and no secret. 0 where there are no sessions.
+  public var session: UInt64
   public var pid: UInt64
   public var uid: UInt64
   public var gid: UInt64
   /// What the client calls itself: for display only.
   public var label: String
 
-  public init(connection: UInt64, pid: UInt64, uid: UInt64, gid: UInt64, label: String = "") {
+  public init(
+    connection: UInt64, pid: UInt64, uid: UInt64, gid: UInt64, label: String = "",
+    session: UInt64 = 0
+  ) {
     self.connection = connection
+    self.session = session
     self.pid = pid
     self.uid = uid
     self.gid = gid

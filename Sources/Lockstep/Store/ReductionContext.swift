@@ -1,10 +1,11 @@
 import Values
 
-/// What a reduction may ask for: the time and seed of its action, which children have effects
-/// running, and a place for warnings.
+/// What a reduction may ask for: the cause, time and seed of its action, which children have
+/// effects running, and a place for warnings.
 ///
 /// Unchecked: made for one reduction, which is synchronous, and used by it alone.
 final class ReductionContext: @unchecked Sendable {
+  let cause: Cause
   let time: Timestamp
   /// The children whose effects run, by the scope that they are in.
   let children: [[EffectKey]: [EffectKey: Int]]
@@ -13,7 +14,10 @@ final class ReductionContext: @unchecked Sendable {
   private(set) var scope: [EffectKey] = []
   private(set) var warnings: [String] = []
 
-  init(time: Timestamp, seed: UInt64, children: [[EffectKey]: [EffectKey: Int]]) {
+  init(
+    cause: Cause, time: Timestamp, seed: UInt64, children: [[EffectKey]: [EffectKey: Int]]
+  ) {
+    self.cause = cause
     self.time = time
     self.children = children
     random = SplitMix64(seed)

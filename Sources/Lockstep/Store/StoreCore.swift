@@ -103,7 +103,8 @@ public struct StoreCore<R: Reducer>: Sendable {
     do throws(Rejection) {
       effect =
         R.usesContext
-        ? try reduceInContext(action, seed) : try reducer.reduce(into: &state, action: action)
+        ? try reduceInContext(action, cause, seed)
+        : try reducer.reduce(into: &state, action: action)
     } catch {
       state.rollBack(to: old)
       let reduction = Reduction.rejected(error)
@@ -123,9 +124,10 @@ public struct StoreCore<R: Reducer>: Sendable {
   }
 
   private mutating func reduceInContext(
-    _ action: R.Action, _ seed: UInt64
+    _ action: R.Action, _ cause: Cause, _ seed: UInt64
   ) throws(Rejection) -> Effect<R.Action> {
-    let context = ReductionContext(time: time, seed: seed, children: effects.children)
+    let context = ReductionContext(
+      cause: cause, time: time, seed: seed, children: effects.children)
     var values = dependencies
     values.reduction = context
     let result = DependencyValues.$current.withValue(values) {

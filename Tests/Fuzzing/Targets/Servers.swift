@@ -251,7 +251,7 @@ private struct World {
     case .resumeReading(let id): if let who = who(id) { peers[who]?.isPaused = false }
     case .encodeSnapshot(let id): jobs.append(id)
     // A document asks for no work.
-    case .effect, .wake: break
+    case .effect, .wake, .unwatch: break
     case .log(let line):
       self.line = line
       for field in line.fields { require(!field.value.contains("\n"), "a log line is one line") }

@@ -63,6 +63,19 @@ struct TodosProcessTests {
     }
   }
 
+  @Test func `a reader who is killed is gone at once, long before the grace is over`() async throws
+  {
+    try await withTodos(["milk"]) { served, mirror in
+      let ann = try served.start("todos", "watch", "--name", "Ann")
+      let bob = try served.start("todos", "watch", "--name", "Bob")
+      defer { bob.signal(SIGKILL) }
+      try await eventually("both are seen") { mirror.readers.sessionCount == 2 }
+      #expect(try await served.run("todos", "readers").lines == ["Ann", "Bob"])
+      ann.signal(SIGKILL)
+      try await eventually("one is gone") { mirror.readers.map(\.entry) == ["Bob"] }
+    }
+  }
+
   @Test("RDX-02: a todo shows as unsaved while the backend takes its time")
   func unsaved() async throws {
     try await withTodos([], "--delay-ms", "3600000") { served, mirror in

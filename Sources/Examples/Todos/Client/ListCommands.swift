@@ -18,15 +18,34 @@ struct List: AsyncParsableCommand {
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the todos in one line, and each change of them, until interrupted.")
+
+  @Option(help: "Tell the others who is reading, for as long as this runs.")
+  var name: String?
+
   @OptionGroup var daemon: Connection
 
   func run() async throws {
     try await daemon.with { todos in
       for await state in todos.changes {
+        // At first, and again when the daemon has started anew.
+        if let name, !state.names.contains(name) {
+          try await todos.send(.readers(.enter(name)))
+        }
         print(state.summary)
         // A pipe should have the line at once, too.
         fflush(nil)
       }
+    }
+  }
+}
+
+struct Readers: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Show who is reading, a line each.")
+  @OptionGroup var daemon: Connection
+
+  func run() async throws {
+    try await daemon.with { todos in
+      for name in todos.state.names { print(name) }
     }
   }
 }
@@ -69,6 +88,9 @@ extension Todos.State {
   fileprivate var lines: [String] {
     todos.values.sorted { $0.id < $1.id }.map(line) + drafts.values.map(\.line).sorted()
   }
+
+  /// Who is reading.
+  fileprivate var names: [String] { readers.map(\.entry).sorted() }
 
   private func line(_ todo: Todo) -> String { todo.line + (todo.id == selection ? " *" : "") }
 

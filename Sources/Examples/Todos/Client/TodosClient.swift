@@ -8,7 +8,7 @@ import TodosFeature
     commandName: "todos", abstract: "See and change the todos of todosd.",
     subcommands: [
       List.self, Watch.self, Load.self, More.self, Add.self, Retry.self, Discard.self, Toggle.self,
-      Select.self,
+      Select.self, Readers.self,
     ])
 }
 

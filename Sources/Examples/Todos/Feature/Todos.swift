@@ -14,6 +14,8 @@ public struct Todos: Reducer {
     @Ephemeral public var selection: Todo.ID?
     @Ephemeral public var isLoading = false
     @Ephemeral public var error: BackendError?
+    /// Who has the list open, by name.
+    @Ephemeral public var readers = Present<String>()
 
     public init() {}
   }
@@ -27,6 +29,7 @@ public struct Todos: Reducer {
     case selectTodo(Todo.ID)
     case discardDraft(Draft.ID)
     case drafts(id: Draft.ID, action: DraftFeature.Action)
+    case readers(Presence<String>.Action)
   }
 
   private enum CancelID { case load }
@@ -37,6 +40,7 @@ public struct Todos: Reducer {
   public init() {}
 
   public var body: some Reducer<State, Action> {
+    Scope(state: \.readers, action: \.readers) { Presence<String>() }
     Reduce { state, action in
       switch action {
       case .loadTodos: return load(page: 0, &state)
@@ -67,7 +71,7 @@ public struct Todos: Reducer {
         state.drafts[id] = nil
         state.todos[todo.id] = todo
         return .none
-      case .drafts: return .none
+      case .drafts, .readers: return .none
       }
     }
     .forEach(\.drafts, action: \.drafts) { DraftFeature() }

@@ -1,0 +1,193 @@
+import CBOR
+import Lockstep
+import LockstepTesting
+import Testing
+import Values
+
+/// A feature that notes what it is told of sessions.
+private struct Listener: Reducer {
+  struct State: Described, Identifiable {
+    var id = 0
+    var heard: [SessionNews] = []
+  }
+
+  enum Action: DescribedAction {
+    case hear(SessionNews)
+  }
+
+  func reduce(into state: inout State, action: Action) -> Effect<Action> {
+    if case .hear(let news) = action { state.heard.append(news) }
+    return .none
+  }
+
+  func action(for news: SessionNews) -> Action? { .hear(news) }
+
+  var watchesSessions: Bool { true }
+}
+
+/// A parent of listeners in every place where a child can be.
+private struct Parent: Reducer {
+  struct State: Described {
+    var first = Listener.State(id: 1)
+    var second = Listener.State(id: 2)
+    var rows: SyncMap<Int, Listener.State> = [:]
+    var sheet: Listener.State?
+    var own = 0
+  }
+
+  enum Action: DescribedAction, CasePathable {
+    case first(Listener.Action)
+    case second(Listener.Action)
+    case row(Int, Listener.Action)
+    case sheet(Listener.Action)
+    case own
+
+    struct AllCasePaths: Sendable {
+      var first: CasePath<Action, Listener.Action> {
+        CasePath(embed: { .first($0) }, extract: { if case .first(let a) = $0 { a } else { nil } })
+      }
+      var second: CasePath<Action, Listener.Action> {
+        CasePath(
+          embed: { .second($0) }, extract: { if case .second(let a) = $0 { a } else { nil } })
+      }
+      var row: CasePath<Action, (Int, Listener.Action)> {
+        CasePath(
+          embed: { .row($0.0, $0.1) },
+          extract: { if case .row(let id, let a) = $0 { (id, a) } else { nil } })
+      }
+      var sheet: CasePath<Action, Listener.Action> {
+        CasePath(embed: { .sheet($0) }, extract: { if case .sheet(let a) = $0 { a } else { nil } })
+      }
+    }
+    static var allCasePaths: AllCasePaths { AllCasePaths() }
+  }
+
+  var body: some Reducer<State, Action> {
+    CombineReducers {
+      Scope(state: \.first, action: \.first) { Listener() }
+      Listener().pullback(state: \.second, action: \.second)
+      Reduce<State, Action> { state, action in
+        if action == .own { state.own += 1 }
+        return .none
+      }
+    }
+    .forEach(\.rows, action: \.row) { Listener() }
+    .ifLet(\.sheet, action: \.sheet) { Listener() }
+    .logging { _, _ in }
+    .onChange(of: \.own) { _, _ in EmptyReducer() }
+  }
+
+  func action(for news: SessionNews) -> Action? { .own }
+}
+
+/// A state that is an enumeration, one case of which listens.
+private struct Panel: Reducer {
+  enum State: Described, CasePathable {
+    case list
+    case row(Listener.State)
+
+    struct AllCasePaths: Sendable {
+      var row: CasePath<State, Listener.State> {
+        CasePath(embed: { .row($0) }, extract: { if case .row(let row) = $0 { row } else { nil } })
+      }
+    }
+    static var allCasePaths: AllCasePaths { AllCasePaths() }
+  }
+
+  enum Action: DescribedAction, CasePathable {
+    case row(Listener.Action)
+
+    struct AllCasePaths: Sendable {
+      var row: CasePath<Action, Listener.Action> {
+        CasePath(embed: { .row($0) }, extract: { if case .row(let row) = $0 { row } else { nil } })
+      }
+    }
+    static var allCasePaths: AllCasePaths { AllCasePaths() }
+  }
+
+  var body: some Reducer<State, Action> {
+    EmptyReducer().ifCaseLet(\.row, action: \.row) { Listener() }
+  }
+}
+
+@Suite struct SessionNewsTests {
+  private let lost = SessionNews.lost(session: 3)
+
+  @Test func `news goes to every child that is there, children first, then to the feature`() {
+    let heard = Listener.Action.hear(lost)
+    var state = Parent.State()
+    #expect(Parent().watchesSessions)
+    #expect(Parent().actions(for: lost, in: state) == [.first(heard), .second(heard), .own])
+    state.sheet = Listener.State()
+    for id in 1...3 { state.rows[id] = Listener.State(id: id) }
+    let actions = Parent().actions(for: lost, in: state)
+    #expect(actions.first == .sheet(heard))
+    #expect((1...3).allSatisfy { actions.dropFirst().prefix(3).contains(.row($0, heard)) })
+    #expect(actions.dropFirst(4) == [.first(heard), .second(heard), .own])
+  }
+
+  @Test func `a test tells of sessions as a daemon does`() async {
+    var state = Parent.State()
+    state.rows[7] = Listener.State(id: 7)
+    let store = TestStore(initialState: state) { Parent() }
+    await store.tell(lost) { [lost] in
+      $0.first.heard = [lost]
+      $0.second.heard = [lost]
+      $0.rows[7]?.heard = [lost]
+      $0.own = 1
+    }
+  }
+
+  @Test func `a case that is there is told`() {
+    #expect(Panel().watchesSessions)
+    #expect(Panel().actions(for: lost, in: .list) == [])
+    #expect(Panel().actions(for: lost, in: .row(.init())) == [.row(.hear(lost))])
+  }
+
+  @Test func `who does not watch is not told`() async {
+    #expect(!Board().watchesSessions && !Sheet().watchesSessions && !Row().watchesSessions)
+    let store = TestStore(initialState: Trace()) { Script.script { _ in .none } }
+    await store.tell(lost)
+  }
+
+  @Test(arguments: [false, true])
+  func `what a builder makes of a condition or a loop watches if what is in it does`(watches: Bool)
+  {
+    func built(
+      @ReducerBuilder<Listener.State, Listener.Action> _ content: () -> some Reducer<
+        Listener.State, Listener.Action
+      >
+    ) -> [Bool] {
+      let content = content()
+      let hears = content.actions(for: lost, in: .init()) == [.hear(lost)]
+      let erased = Reduce(content)
+      let hearsErased = erased.actions(for: lost, in: .init()) == [.hear(lost)]
+      return [content.watchesSessions, hears, erased.watchesSessions, hearsErased]
+    }
+    let expected = Array(repeating: watches, count: 4)
+    #expect(built { if watches { Listener() } } == expected)
+    #expect(built { if watches { Listener() } else { EmptyReducer() } } == expected)
+    #expect(built { if !watches { EmptyReducer() } else { Listener() } } == expected)
+    #expect(built { for _ in 0..<(watches ? 1 : 0) { Listener() } } == expected)
+  }
+
+  @Test(
+    arguments: [
+      (.ended(session: 1, reason: .exited), [0x83, 0, 1, 0x66] + Array("exited".utf8)),
+      (.lost(session: 24), [0x82, 1, 0x18, 24]), (.returned(session: 2), [0x82, 2, 2]),
+    ] as [(SessionNews, [UInt8])])
+  func `news travels as an enumeration`(news: SessionNews, bytes: [UInt8]) throws {
+    var encoder = CBOREncoder()
+    news.encode(into: &encoder)
+    #expect(encoder.bytes == bytes)
+    #expect(try decode(bytes) == news)
+    #expect(throws: CBORError.self) { try decode([0x82, 3, 1]) }
+  }
+
+  private func decode(_ bytes: [UInt8]) throws -> SessionNews {
+    try bytes.withUnsafeBytes {
+      var decoder = CBORDecoder($0)
+      return try SessionNews(from: &decoder, seed: .unseeded)
+    }
+  }
+}
