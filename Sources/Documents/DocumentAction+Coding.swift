@@ -10,7 +10,10 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
     case set = 0
     case merge, remove, increment, append, insert, move, copy, test, transaction, replace
 
-    var name: String { "\(self)" }
+    var name: String { Self.names[Int(rawValue)] }
+
+    /// Made once: to print a case, the runtime looks for what the type conforms to.
+    private static let names = allCases.map { "\($0)" }
 
     /// How many items the payload has, its number included.
     var items: ClosedRange<Int> {

@@ -1,7 +1,8 @@
 import CBOR
-import Documents
+package import Documents
 import Glibc
-package import Values
+// Not a package import: then nothing that uses a type of Values is specialised for a feature.
+import Values
 
 /// A JSON file that a state begins with.
 package enum DocumentFile {
@@ -9,7 +10,9 @@ package enum DocumentFile {
     package let description: String
   }
 
-  package static func read(_ path: String) throws -> Value {
+  package static func document(_ path: String) throws -> Document { Document(try read(path)) }
+
+  private static func read(_ path: String) throws -> Value {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(path) }
     defer { close(descriptor) }
@@ -34,7 +37,7 @@ package enum DocumentFile {
   }
 
   /// The state that a JSON file describes, by the names of the schema's fields and cases.
-  package static func read<State: Synchronizable>(
+  static func read<State: Synchronizable>(
     _ path: String, as type: State.Type
   ) throws -> State {
     let schema = Schema(state: State.self) { State.schemaKind(in: &$0) }

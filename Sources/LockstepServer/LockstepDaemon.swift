@@ -2,7 +2,7 @@ public import ArgumentParser
 import EventLoop
 import Glibc
 public import Lockstep
-import Logging
+public import Logging
 import Sessions
 import Values
 
@@ -28,6 +28,14 @@ public protocol LockstepDaemon: ParsableArguments {
 
   /// Change what the feature depends on.
   func prepare(_ dependencies: inout DependencyValues)
+
+  /// Serve until told to stop.
+  ///
+  /// There is one implementation, and no reason for another. It is a requirement because every
+  /// daemon then has a copy that is compiled for its feature: one for all features takes four times
+  /// as long for an action.
+  func serve(
+    _ options: DaemonOptions, _ dependencies: DependencyValues, _ logger: Logger) throws
 
   /// What the daemon is called, and what it says of itself with `--help`.
   static var configuration: DaemonConfiguration { get }
@@ -132,25 +140,34 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     try withDependencies({ $0 = dependencies }) {
       if let stub = options.stub {
         let state = try DocumentFile.read(stub, as: D.Feature.State.self)
-        try serve(state, StubReducer<D.Feature>(), daemon.middleware, dependencies, logger)
+        try daemon.serve(state, StubReducer<D.Feature>(), options, dependencies, logger)
       } else {
-        try serve(
-          try daemon.initialState, daemon.feature, daemon.middleware, dependencies, logger)
+        try daemon.serve(options, dependencies, logger)
       }
     }
   }
+}
 
-  private func serve<R: Reducer<D.Feature.State, D.Feature.Action>>(
-    _ state: R.State, _ reducer: R, _ middleware: [AnyMiddleware],
-    _ dependencies: DependencyValues, _ logger: Logger
+// MARK: Serving
+
+extension LockstepDaemon {
+  public func serve(
+    _ options: DaemonOptions, _ dependencies: DependencyValues, _ logger: Logger
+  ) throws {
+    try serve(try initialState, feature, options, dependencies, logger)
+  }
+
+  func serve<R: Reducer<Feature.State, Feature.Action>>(
+    _ state: R.State, _ reducer: R, _ options: DaemonOptions, _ dependencies: DependencyValues,
+    _ logger: Logger
   ) throws {
     let path = options.socketPath
     let service = try ServiceManager()
     let loop = try Loop()
     let metrics = MetricsRegistry.shared
-    let middleware = standardMiddleware(logger, metrics) + middleware
+    let middleware = standardMiddleware(options, logger, metrics) + middleware
     let about: [(String, Value)] = [
-      ("version", .text(D.configuration.version)), ("pid", .integer(Int64(getpid()))),
+      ("version", .text(Self.configuration.version)), ("pid", .integer(Int64(getpid()))),
       ("socket", .text(path)),
     ]
     let reports: [String: @Sendable () -> Value] =
@@ -176,13 +193,11 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     withExtendedLifetime((shell, signals)) {}
   }
 
-  private typealias AnyMiddleware = any Middleware<D.Feature.State, D.Feature.Action>
-
   /// What the options ask for, in front of the daemon's own.
   private func standardMiddleware(
-    _ logger: Logger, _ metrics: MetricsRegistry
-  ) -> [AnyMiddleware] {
-    var middleware: [AnyMiddleware] = []
+    _ options: DaemonOptions, _ logger: Logger, _ metrics: MetricsRegistry
+  ) -> [any Middleware<Feature.State, Feature.Action>] {
+    var middleware: [any Middleware<Feature.State, Feature.Action>] = []
     if let count = options.crashReport {
       middleware.append(CrashReportMiddleware(actions: count))
     }

@@ -20,7 +20,7 @@ struct StockDaemon: LockstepDaemon {
   var initialState: Document {
     get throws {
       guard let load else { return Document() }
-      return Document(try DocumentFile.read(load))
+      return try DocumentFile.document(load)
     }
   }
 }
