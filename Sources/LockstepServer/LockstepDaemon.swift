@@ -183,11 +183,10 @@ extension LockstepDaemon {
     let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { [options] signal in
       if signal == SIGTERM && options.handOver { shell.handOver() } else { shell.stop() }
     }
-    let listeners = service.takeListeners()
-    if listeners.isEmpty {
+    if service.listeners.isEmpty {
       try shell.serve(at: path, mode: options.mode.bits)
     } else {
-      try shell.serve(on: listeners)
+      try shell.serve(on: service.listeners)
     }
     loop.run()
     withExtendedLifetime((shell, signals)) {}

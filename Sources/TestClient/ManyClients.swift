@@ -74,7 +74,9 @@ struct ManyClients {
         revisions[index] = spans.reduce(from) { $0 + $1.span }
       case .goodbye(let goodbye):
         throw RawClient.Failure(description: "client \(index) was told goodbye: \(goodbye)")
-      case .welcome, .snapshot, .pong, .bookmark, .digest, .schema, .report: break
+      case .welcome, .snapshot, .pong, .bookmark, .digest, .schema, .report, .restarting,
+        .restarted:
+        break
       }
     }
     throw RawClient.Failure(description: "the connection of client \(index) ended")

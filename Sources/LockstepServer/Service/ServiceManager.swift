@@ -9,6 +9,8 @@ public final class ServiceManager {
   private let socket: NotifySocket?
   private let watchdog: Watchdog?
   private var activation: Activation
+  /// The listening sockets that the manager has made.
+  public let listeners: [Int32]
   private var petting: EventLoop.Timer?
   private var lastStatus = ""
 
@@ -16,6 +18,7 @@ public final class ServiceManager {
   /// there are other threads. Throws when the variables make no sense.
   public init() throws {
     activation = try Activation.take()
+    listeners = activation.remove(named: Self.listenerName)
     socket = try NotifySocket()
     watchdog = try Watchdog()
     Environment.removeManagerVariables()
@@ -23,9 +26,6 @@ public final class ServiceManager {
 
   /// Whether somebody listens to what is said.
   public var isPresent: Bool { socket != nil }
-
-  /// The listening sockets that the manager has made.
-  public func takeListeners() -> [Int32] { activation.remove(named: Self.listenerName) }
 
   static let listenerName = "lockstep"
   static let stateName = "state"
