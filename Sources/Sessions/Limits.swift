@@ -6,6 +6,24 @@ public struct Limits: Hashable, Sendable {
   public var frameBytes = 16 << 20
   /// The most connections at once. Each costs a descriptor and a few kilobytes.
   public var connections = 10_000
+  /// The most connections of one user: a quarter of all, so that four users have room.
+  public var connectionsPerUser = 2500
+  /// How often a user may connect in a second. After a restart all of its clients come back at once.
+  public var connectionsPerSecond = 2500
+  /// The most subscriptions of one user, on all its connections. Each costs some hundred bytes.
+  public var subscriptionsPerUser = 100_000
+  /// The most bytes that may wait to be written to a user, on all its connections: as many as wait
+  /// on each of a thousand that do not read, with a quarter of a megabyte.
+  public var unsentBytesPerUser = 256 << 20
+  /// Bytes that are read from one user in a turn while others are connected: four buffers, which are
+  /// some thousand actions, and about as many milliseconds as anyone then waits for the others.
+  public var turnBytesPerUser = 256 << 10
+  /// Actions of one user in a second: more than the loop does, so that only who lowers it notices.
+  public var actionsPerSecond = 10_000_000
+  /// Effects that run at a time, after which actions of clients are rejected.
+  public var effects = 100_000
+  /// Connections that are gone and of which it is known why.
+  public var closedConnections = 256
   /// The most subscriptions of one connection.
   public var subscriptions = 10_000
   /// The most keys of a subscribed path: deeper than documents may nest serves nobody.
@@ -95,7 +113,15 @@ public struct Limits: Hashable, Sendable {
   private static let members: [(name: String, member: Member)] = [
     ("frameBytes", .count(\.frameBytes)),
     ("connections", .count(\.connections)),
+    ("connectionsPerUser", .count(\.connectionsPerUser)),
+    ("connectionsPerSecond", .count(\.connectionsPerSecond)),
     ("subscriptions", .count(\.subscriptions)),
+    ("subscriptionsPerUser", .count(\.subscriptionsPerUser)),
+    ("unsentBytesPerUser", .count(\.unsentBytesPerUser)),
+    ("turnBytesPerUser", .count(\.turnBytesPerUser)),
+    ("actionsPerSecond", .count(\.actionsPerSecond)),
+    ("effects", .count(\.effects)),
+    ("closedConnections", .count(\.closedConnections)),
     ("pathKeys", .count(\.pathKeys)),
     ("window", .count(\.window)),
     ("detachedSessions", .count(\.detachedSessions)),

@@ -78,6 +78,7 @@ extension Server {
       at: now)
     connection.ordinal = handed.ordinal
     connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
+    _ = admit(connection.peer)
     connections[connection.id] = connection
     guard let token = handed.token else { return }
     guard sessions[token]?.connection == nil, sessions[token] != nil else {
@@ -121,6 +122,7 @@ extension Server {
       Subscription(
         number: handed.number, scope: scopes[index: index].id,
         progress: isCurrent ? .live : .lost(.history)))
+    accounts[connections[place: place].peer.uid]?.subscriptions += 1
   }
 
   /// Give a session that waits to a connection.

@@ -17,6 +17,7 @@ extension Server {
     case .leaving, .left: return
     case .awaitingHello, .live: break
     }
+    charge(place, bytes.count, &commands)
     var frames = FrameDecoder(limit: limits.frameBytes)
     swap(&frames, &connections[place: place].frames)
     do throws(WireError) {
@@ -181,7 +182,12 @@ extension Server {
     }
     connections[place: place].counters.actions += 1
     let outcome: Acknowledgement.Outcome
-    if keeper.durability == .none {
+    if let rejection = overuse(place) {
+      outcome = .rejected(RejectionMessage(rejection))
+      counters.actions += 1
+      counters.rejected += 1
+      noteRefusal(number, place, outcome)
+    } else if keeper.durability == .none {
       outcome = perform(decoded, connections[place: place].cause, isLogged: isLogged)
     } else {
       outcome = performKept(decoded, number, mark, place, isLogged: isLogged)
@@ -189,6 +195,16 @@ extension Server {
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
       mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied)
+  }
+
+  /// Keep, where anything is kept, that an action was rejected unseen.
+  private mutating func noteRefusal(
+    _ number: UInt64, _ place: Int, _ outcome: Acknowledgement.Outcome
+  ) {
+    guard keeper.durability != .none, let token = connections[place: place].token else { return }
+    keep(token, at: connections[place: place].session)
+    recordRefusal(
+      SessionAction(session: token, number: number), connections[place: place].cause, outcome)
   }
 
   /// Perform an action of which is kept what became of it; or reject it unseen.

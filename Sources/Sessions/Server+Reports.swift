@@ -8,10 +8,12 @@ extension Server {
     switch name {
     case "status": return status
     case "clients": return clients
+    case "clients.closed": return closedReport
     case "limits":
       return object(limits.table.map { ($0.name, Value($0.value)) })
     default:
-      let names = ["clients", "limits", "status"] + Self.actionReports + shellReports.keys
+      let names =
+        ["clients", "clients.closed", "limits", "status"] + Self.actionReports + shellReports.keys
       return [
         "error": .text(
           "there is no report \"\(name)\"; there are: \(names.sorted().joined(separator: ", "))")

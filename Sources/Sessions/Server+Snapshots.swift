@@ -16,7 +16,10 @@ extension Server {
       subscription.number == number
         || scopes.index(of: subscription.scope).map { scopes[index: $0].path } == path
     }
-    guard !isDuplicate, connection.subscriptions.count < limits.subscriptions else {
+    let uid = connection.peer.uid
+    guard !isDuplicate, connection.subscriptions.count < limits.subscriptions,
+      accounts[uid]?.subscriptions ?? 0 < limits.subscriptionsPerUser
+    else {
       let reason: ServerMessage.Reason = isDuplicate ? .duplicate : .limit
       say(
         .init(subscription: number, scope: 0, .refused, reason, revision: core.revision),
@@ -48,6 +51,7 @@ extension Server {
       subscription.progress = .lost(reason)
     }
     connection.subscriptions.append(subscription)
+    accounts[uid]?.subscriptions += 1
   }
 
   private func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {

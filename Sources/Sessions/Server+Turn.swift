@@ -28,6 +28,7 @@ extension Server {
     // If it is to be kept, behind that too.
     takeOrders(&commands)
     keepSnapshot(&commands)
+    share(&commands)
     commands += unwatched.map { .unwatch($0) }
     unwatched = []
     if core.hasWaiting || !news.isEmpty { commands.append(.wake) }
@@ -267,6 +268,7 @@ extension Server {
         guard let index = connection.subscriptions.firstIndex(where: { $0.number == number })
         else { continue }
         drop(connection.subscriptions.remove(at: index), of: connection.id)
+        accounts[connection.peer.uid]?.subscriptions -= 1
       case .ping(let value):
         connection.output.append(Self.frame(.pong(value, revision: core.revision)))
       case .digest(let number): answerDigest(number, &connection)

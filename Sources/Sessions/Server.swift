@@ -62,6 +62,12 @@ public struct Server<R: Reducer>: Sendable {
   var isHandingOver = false
   /// Whether this turn left something to be kept.
   var closedBatch = false
+  /// What the users take, by their numbers: of those that are connected.
+  var accounts: [UInt64: Account] = [:]
+  /// Whether somebody has used a part of the share, or waits.
+  var isSharing = false
+  /// The connections that ended last, oldest first.
+  var closedConnections: [ClosedConnection] = []
   /// How many of the sessions have no connection.
   var detached = 0
   /// Whether the feature wants to hear what becomes of sessions.
@@ -255,15 +261,10 @@ extension Server {
     counters.connections += 1
     var connection = ServerSession(id: id, peer: peer, offered: token, limits: limits, at: now)
     connection.ordinal = counters.connections
-    if let stopping {
-      connection.phase = .leaving(stopping, nil)
-    } else if connections.count >= limits.connections {
-      let breach = LimitBreach(
-        "connections", limit: limits.connections, observed: connections.count + 1)
-      connection.phase = .leaving(
-        Goodbye(
-          .limit, "the daemon serves \(limits.connections) connections and has no room for more",
-          limit: breach, retryAfter: 1000), nil)
+    let crowded = admit(peer)
+    if let goodbye = stopping ?? crowded {
+      connection.phase = .leaving(goodbye, nil)
+      connection.goodbye = goodbye
     }
     connections[id] = connection
     if case .leaving = connection.phase { touch(id) }
@@ -271,6 +272,8 @@ extension Server {
 
   private mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let connection = connections.removeValue(forKey: id) else { return }
+    dismiss(connection)
+    remember(connection)
     // It never had a session, or has it no more.
     if watchesSessions, processes[id] == nil, !connection.hasExited {
       commands.append(.unwatch(id))
@@ -295,6 +298,9 @@ extension Server {
   mutating func dropSubscriptions(of id: ConnectionID) {
     guard let subscriptions = connections[id]?.subscriptions else { return }
     connections[id]?.subscriptions = []
+    if let uid = connections[id]?.peer.uid {
+      accounts[uid]?.subscriptions -= subscriptions.count
+    }
     for subscription in subscriptions { drop(subscription, of: id) }
   }
 
@@ -349,6 +355,7 @@ extension Server {
     _ id: ConnectionID, _ unsent: Int, _ commands: inout [Command]
   ) {
     guard var connection = connections[id] else { return }
+    accounts[connection.peer.uid]?.unsentBytes += unsent - connection.unsentBytes
     connection.unsentBytes = unsent
     guard !connection.isBlocked else {
       // A goodbye behind what waits already. Nothing is live, so there is nothing to hold.
@@ -366,13 +373,33 @@ extension Server {
       if !faults.forgetsHeldStates { _ = held.hold(core.state, at: flushed) }
     }
     connections[id] = connection
+    limitUnsent(id)
+  }
+
+  /// Let a connection go whose user leaves too much unread.
+  private mutating func limitUnsent(_ id: ConnectionID) {
+    guard let uid = connections[id]?.peer.uid, let observed = accounts[uid]?.unsentBytes,
+      observed > limits.unsentBytesPerUser
+    else { return }
+    leave(
+      id,
+      Goodbye(
+        .limit, "the user \(uid) leaves \(observed) bytes unread",
+        limit: LimitBreach(
+          "unsentBytesPerUser", limit: limits.unsentBytesPerUser, observed: observed),
+        retryAfter: 1000))
   }
 
   private mutating func drained(_ id: ConnectionID, _ commands: inout [Command]) {
     guard connections[id]?.isBlocked == true else { return }
     connections[id]?.blockedSince = nil
+    if let connection = connections[id] {
+      accounts[connection.peer.uid]?.unsentBytes -= connection.unsentBytes
+    }
     connections[id]?.unsentBytes = 0
-    if !faults.neverResumes { commands.append(.resumeReading(id)) }
+    if !faults.neverResumes, connections[id]?.isWaiting == false {
+      commands.append(.resumeReading(id))
+    }
     touch(id)
   }
 
@@ -424,6 +451,7 @@ extension Server {
       commands.append(.log(LogLine(.warning, goodbye.description, connection.logFields)))
     }
     connections[connection.id]?.phase = .left
+    connections[connection.id]?.goodbye = goodbye
     // The next deadline runs from here, should the shell be slow to report the end.
     connections[connection.id]?.blockedSince = now
     dropSubscriptions(of: connection.id)
@@ -443,9 +471,12 @@ extension Server {
     switch phase {
     case .leaving, .left: return
     case .live(let token):
+      connections[id]?.goodbye = goodbye
       detach(token, from: id, for: goodbye.code)
       connections[id]?.phase = .leaving(goodbye, token)
-    case .awaitingHello: connections[id]?.phase = .leaving(goodbye, nil)
+    case .awaitingHello:
+      connections[id]?.goodbye = goodbye
+      connections[id]?.phase = .leaving(goodbye, nil)
     }
     touch(id)
   }

@@ -40,6 +40,11 @@ struct ServerSession: Sendable {
   /// Since when bytes have been waiting to be written; nil when none do.
   var blockedSince: Instant?
   var unsentBytes = 0
+  /// Whether it is not read from until its user has a share of a turn again.
+  var isWaiting = false
+  /// How it ended, once that is known.
+  var goodbye: Goodbye?
+  let openedAt: Instant
   /// Whether the process that made the connection has ended.
   var hasExited = false
   /// Whether the connection is in `Server.touched`.
@@ -67,6 +72,7 @@ struct ServerSession: Sendable {
     phase = .awaitingHello(offered: offered, deadline: now + limits.helloDeadline)
     frames = FrameDecoder(limit: limits.frameBytes)
     lastSent = now
+    openedAt = now
   }
 
   /// What stands where no connection is, or where one was taken from to be composed.

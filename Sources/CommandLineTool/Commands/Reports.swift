@@ -41,10 +41,14 @@ struct Clients: AsyncParsableCommand {
       patch. Without a terminal: one object a line for each client.
       """)
 
+  @Flag(help: "Who was connected, and why that ended: the newest last.")
+  var closed = false
+
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
+      if closed { return try await showClosed(client) }
       guard case .array(let clients) = try await client.report("clients") else {
         throw Failure(.goodbye, "the daemon's list of clients is none.")
       }
@@ -66,6 +70,26 @@ struct Clients: AsyncParsableCommand {
       }
       try output.lines(table.text(width: output.width, heading: output.faint))
     }
+  }
+
+  private func showClosed(_ client: Client) async throws {
+    guard case .array(let ended) = try await client.report("clients.closed") else {
+      throw Failure(.goodbye, "the daemon's list of clients that are gone is none.")
+    }
+    let output = Output(options)
+    guard output.isPretty else {
+      for connection in ended { try output.line(connection) }
+      return
+    }
+    var table = Table([
+      .init(heading: "TIME"), .init(heading: "PID", isNumber: true),
+      .init(heading: "UID", isNumber: true), .init(heading: "LABEL"),
+      .init(heading: "ACTIONS", isNumber: true), .init(heading: "MS", isNumber: true),
+      .init(heading: "CAUSE"), .init(heading: "MESSAGE"),
+    ])
+    let members = ["time", "pid", "uid", "label", "actions", "lastedMs", "cause", "message"]
+    for connection in ended { table.add(members.map { connection.cell($0) }) }
+    try output.lines(table.text(width: output.width, heading: output.faint))
   }
 }
 

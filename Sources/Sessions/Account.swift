@@ -1,0 +1,152 @@
+import Lockstep
+import Values
+import Wire
+
+// Users are kept apart: what one of them takes, with however many connections, is bounded, and
+// where two or more are connected, so is what it may bring in one turn. Beyond that share all its
+// connections pause, and a few of them go on in each turn, one after the other.
+
+/// What the connections of one user take together.
+struct Account: Sendable {
+  var connections = 0
+  var subscriptions = 0
+  /// Bytes that have been sent to the user and not been written.
+  var unsentBytes = 0
+  /// Bytes that have been read from the user in this turn.
+  var turnBytes = 0
+  /// Connections that are not read from until it is their turn, in its order.
+  var waiting: [ConnectionID] = []
+  var accepts: TokenBucket
+  var actions: TokenBucket
+
+  init(_ limits: Limits, at now: Instant) {
+    accepts = TokenBucket(perSecond: limits.connectionsPerSecond, at: now)
+    actions = TokenBucket(perSecond: limits.actionsPerSecond, at: now)
+  }
+}
+
+/// So many a second, and after a quiet second as many at once.
+struct TokenBucket: Sendable {
+  private let perSecond: Double
+  private var tokens: Double
+  private var time: Instant
+
+  init(perSecond: Int, at now: Instant) {
+    self.perSecond = Double(perSecond)
+    tokens = Double(perSecond)
+    time = now
+  }
+
+  /// Take one, if there is one.
+  mutating func take(at now: Instant) -> Bool {
+    if now > time {
+      tokens = min(perSecond, tokens + Double(now.nanoseconds - time.nanoseconds) / 1e9 * perSecond)
+      time = now
+    }
+    guard tokens >= 1 else { return false }
+    tokens -= 1
+    return true
+  }
+}
+
+extension Server {
+  /// Enter a connection into its user's account. Returns why there is no room for it, if there is
+  /// none.
+  mutating func admit(_ peer: Peer) -> Goodbye? {
+    var account = accounts[peer.uid] ?? Account(limits, at: now)
+    defer { accounts[peer.uid] = account }
+    account.connections += 1
+    if connections.count >= limits.connections {
+      return crowded(
+        "connections",
+        "the daemon serves \(limits.connections) connections and has no room for more",
+        limits.connections, connections.count + 1)
+    }
+    if account.connections > limits.connectionsPerUser {
+      return crowded(
+        "connectionsPerUser",
+        "the user \(peer.uid) has \(limits.connectionsPerUser) connections and may have no more",
+        limits.connectionsPerUser, account.connections)
+    }
+    if !account.accepts.take(at: now) {
+      return crowded(
+        "connectionsPerSecond",
+        "the user \(peer.uid) connects more than \(limits.connectionsPerSecond) times a second",
+        limits.connectionsPerSecond, limits.connectionsPerSecond + 1)
+    }
+    return nil
+  }
+
+  private func crowded(_ name: String, _ text: String, _ limit: Int, _ observed: Int) -> Goodbye {
+    Goodbye(
+      .limit, text, limit: LimitBreach(name, limit: limit, observed: observed), retryAfter: 1000)
+  }
+
+  /// A connection is gone.
+  mutating func dismiss(_ connection: ServerSession) {
+    let uid = connection.peer.uid
+    accounts[uid]?.connections -= 1
+    accounts[uid]?.subscriptions -= connection.subscriptions.count
+    accounts[uid]?.unsentBytes -= connection.unsentBytes
+    if accounts[uid]?.connections == 0 { accounts[uid] = nil }
+  }
+
+  // MARK: Shares
+
+  /// Note that bytes were read from a connection, and pause its user's once the share of this turn
+  /// is used up. O(the user's connections) when that happens.
+  @inline(__always)
+  mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
+    guard accounts.count > 1 else { return }
+    let uid = connections[place: place].peer.uid
+    guard accounts[uid] != nil else { return }
+    isSharing = true
+    accounts[uid]?.turnBytes += bytes
+    if (accounts[uid]?.turnBytes ?? 0) > limits.turnBytesPerUser { pause(uid, &commands) }
+  }
+
+  private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
+    let others = connections.keys.filter {
+      guard let connection = connections[$0] else { return false }
+      return connection.peer.uid == uid && !connection.isWaiting
+    }
+    for id in others.sorted() {
+      connections[id]?.isWaiting = true
+      accounts[uid]?.waiting.append(id)
+      if connections[id]?.isBlocked == false { commands.append(.pauseReading(id)) }
+    }
+  }
+
+  /// Begin a turn in which everyone has a share again: some of those who wait are read from.
+  mutating func share(_ commands: inout [Command]) {
+    guard isSharing else { return }
+    isSharing = false
+    for uid in accounts.keys.sorted() {
+      accounts[uid]?.turnBytes = 0
+      guard let waiting = accounts[uid]?.waiting, !waiting.isEmpty else { continue }
+      // As many as use up the share if each of them brings a whole buffer; alone, all.
+      let most = accounts.count > 1 ? max(1, limits.turnBytesPerUser >> 16) : waiting.count
+      for id in waiting.prefix(most) {
+        guard connections[id]?.isWaiting == true else { continue }
+        connections[id]?.isWaiting = false
+        if connections[id]?.isBlocked == false { commands.append(.resumeReading(id)) }
+      }
+      accounts[uid]?.waiting.removeFirst(min(most, waiting.count))
+      if waiting.count > most { isSharing = true }
+    }
+  }
+
+  /// Why a user may not send an action now.
+  mutating func overuse(_ place: Int) -> Rejection? {
+    let uid = connections[place: place].peer.uid
+    if core.effectCount > limits.effects {
+      return Rejection(
+        .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
+    }
+    if accounts[uid]?.actions.take(at: now) == false {
+      return Rejection(
+        .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")
+    }
+    return nil
+  }
+}

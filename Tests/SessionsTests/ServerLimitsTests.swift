@@ -1,0 +1,147 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+/// What one user may take of what all share.
+@Suite struct ServerLimitsTests {
+  private func limits(_ change: (inout Limits) -> Void) -> Limits {
+    var limits = Limits()
+    change(&limits)
+    return limits
+  }
+
+  private func goodbye(_ bench: inout Bench, opening number: UInt64, uid: UInt64) -> Goodbye? {
+    bench.open(number, uid: uid)
+    return bench.goodbye(to: number, bench.turn())
+  }
+
+  @Test func `a user may have so many connections, and others are not touched by it`() throws {
+    var bench = Bench(limits: limits { $0.connectionsPerUser = 2 })
+    #expect(goodbye(&bench, opening: 1, uid: 7) == nil)
+    #expect(goodbye(&bench, opening: 2, uid: 7) == nil)
+    let refused = try #require(goodbye(&bench, opening: 3, uid: 7))
+    #expect(refused.limit == LimitBreach("connectionsPerUser", limit: 2, observed: 3))
+    #expect(refused.retryAfter != nil)
+    #expect(goodbye(&bench, opening: 4, uid: 8) == nil)
+    bench.handle(.closed(ConnectionID(3)))
+    bench.handle(.closed(ConnectionID(1)))
+    #expect(goodbye(&bench, opening: 5, uid: 7) == nil)
+  }
+
+  @Test func `a user may connect so often in a second`() throws {
+    var bench = Bench(limits: limits { $0.connectionsPerSecond = 3 })
+    for number in 1...3 as ClosedRange<UInt64> {
+      #expect(goodbye(&bench, opening: number, uid: 7) == nil)
+      bench.handle(.closed(ConnectionID(number)))
+      // The account outlives the connection only while there is another.
+      _ = goodbye(&bench, opening: 100 + number, uid: 8)
+    }
+    bench.open(10, uid: 7)
+    bench.open(11, uid: 7)
+    bench.open(12, uid: 7)
+    bench.open(13, uid: 7)
+    let refused = try #require(bench.goodbye(to: 13, bench.turn()))
+    #expect(refused.limit?.name == "connectionsPerSecond")
+    bench.pass(.seconds(1))
+    #expect(goodbye(&bench, opening: 14, uid: 7) == nil)
+  }
+
+  @Test func `a user who brings more than a share waits while others are there`() {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    bench.join(1, uid: 7)
+    bench.join(2, uid: 7)
+    bench.join(3, uid: 8)
+    _ = bench.turn()
+    let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
+    let paused = bench.say(1, much)
+    #expect(paused.contains(.pauseReading(ConnectionID(1))))
+    #expect(paused.contains(.pauseReading(ConnectionID(2))))
+    #expect(!bench.say(3, .ping(1)).contains(.pauseReading(ConnectionID(3))))
+    // In each turn one goes on, in order.
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
+    let next = bench.turn()
+    #expect(next.contains(.resumeReading(ConnectionID(2))))
+    #expect(!next.contains(.resumeReading(ConnectionID(1))))
+  }
+
+  @Test func `a user who is alone never waits`() {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    bench.join(1, uid: 7)
+    let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
+    #expect(!bench.say(1, much).contains(.pauseReading(ConnectionID(1))))
+  }
+
+  @Test func `who waits for others' sake goes on when they are gone`() {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    for number in 1...4 as ClosedRange<UInt64> { bench.join(number, uid: number < 4 ? 7 : 8) }
+    bench.say(1, .query(number: 1, String(repeating: "x", count: 200)))
+    bench.handle(.closed(ConnectionID(4)))
+    let commands = bench.turn()
+    for number in 1...3 as ClosedRange<UInt64> {
+      #expect(commands.contains(.resumeReading(ConnectionID(number))))
+    }
+  }
+
+  @Test func `a user may send so many actions in a second, and is told of the others`() {
+    var bench = Bench(limits: limits { $0.actionsPerSecond = 2 })
+    bench.join(1)
+    bench.act(1, 1, .put("n", 1), .put("n", 2), .put("n", 3))
+    let outcomes = bench.said(to: 1, bench.turn()).compactMap {
+      if case .acknowledgement(let answer) = $0 { answer.outcome } else { nil }
+    }
+    guard outcomes.count == 2, case .rejected(let rejection) = outcomes[1] else {
+      Issue.record("\(outcomes)")
+      return
+    }
+    #expect(outcomes[0] == .reduced)
+    #expect(rejection.message.contains("more than 2 actions a second"))
+    #expect(bench.server.state.root == ["n": 2])
+  }
+
+  @Test func `subscriptions of a user are counted over its connections`() {
+    var bench = Bench(limits: limits { $0.subscriptionsPerUser = 1 })
+    bench.join(1)
+    bench.join(2)
+    bench.say(1, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    guard case .subscribed(let refused)? = bench.said(to: 2, bench.settle()).first else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(refused.continuation == .refused && refused.reason == .limit)
+    bench.say(1, .unsubscribe(subscription: 1))
+    _ = bench.turn()
+    bench.say(2, .subscribe(subscription: 2, .root, nil))
+    guard case .subscribed(let granted)? = bench.said(to: 2, bench.settle()).first else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(granted.continuation == .snapshot)
+  }
+
+  @Test func `why a connection ended can be asked afterwards`() throws {
+    var bench = Bench(limits: limits { $0.connectionsPerUser = 1 })
+    bench.join(1)
+    bench.open(2)
+    _ = bench.turn()
+    bench.handle(.closed(ConnectionID(2)))
+    bench.join(3, uid: 8)
+    bench.handle(.closed(ConnectionID(3)))
+    bench.say(1, .query(number: 1, "clients.closed"))
+    guard case .report(_, .array(let closed))? = bench.said(to: 1, bench.turn()).first else {
+      Issue.record("no report")
+      return
+    }
+    let entries = closed.compactMap { value -> TrieMap<String, Value>? in
+      if case .object(let entries) = value { entries } else { nil }
+    }
+    #expect(entries.map { $0["cause"] } == ["limit", "lost"])
+    #expect(entries.first?["limit"] == "connectionsPerUser")
+    #expect(entries.first?["observed"] == 2)
+  }
+}
