@@ -137,7 +137,8 @@ struct Client: Sendable {
     }
     let ours = DocumentFeature().schema.actionCases
     let theirs = schema.actionCases
-    for name in action.heldNames.sorted() where !theirs.contains(where: { ours[name] == $0.value }) {
+    for name in action.heldNames.sorted() where !theirs.contains(where: { ours[name] == $0.value })
+    {
       throw Failure(
         .refused,
         "the daemon has no document action \"\(name)\"; it has: "

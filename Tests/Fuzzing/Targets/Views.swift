@@ -47,7 +47,9 @@ private func seen(_ bytes: [UInt8], _ filter: ViewFilter) -> Value? {
   var encoder = CBOREncoder()
   let isSeen = bytes.withUnsafeBytes { filter.filter(value: $0, into: &encoder) }
   require(isSeen == !encoder.bytes.isEmpty, "what is hidden leaves nothing behind")
-  return isSeen ? decodedValue(encoder.bytes) : nil
+  // Not with `?:`, where nil would be the value null.
+  guard isSeen else { return Optional.none }
+  return decodedValue(encoder.bytes)
 }
 
 private func requireDigest(of value: Value) {
