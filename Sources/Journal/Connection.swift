@@ -24,15 +24,6 @@ final class Connection {
       throw error
     }
     try check(lockstep_defend(handle), "cannot be opened")
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    _ = sqlite3_wal_hook(
-      handle,
-      { context, _, _, frames in
-        if let context {
-          Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().logFrames = Int(frames)
-        }
-        return SQLITE_OK
-      }, context)
     // A person with `sqlite3` may hold the file for a moment; longer, and it is an error.
     try check(sqlite3_busy_timeout(handle, 1000), "cannot be opened")
   }
@@ -52,6 +43,20 @@ final class Connection {
   private func opened() throws(JournalError) -> OpaquePointer {
     guard let handle else { throw JournalError(.failed, "\(path): the journal is closed.") }
     return handle
+  }
+
+  /// Count the frames of the write-ahead log, and let nobody else copy it into the file: SQLite's
+  /// own way of that is a hook, too.
+  func watchLog() {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    _ = sqlite3_wal_hook(
+      handle,
+      { context, _, _, frames in
+        if let context {
+          Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().logFrames = Int(frames)
+        }
+        return SQLITE_OK
+      }, context)
   }
 
   // MARK: Statements
@@ -190,13 +195,6 @@ final class Connection {
     case .locked, .newer: ""
     }
   }
-}
-
-extension JournalError {
-  /// What to do about a damaged file.
-  static let repair =
-    "Run `lockstep fsck` on the file to see what is damaged, and `lockstepd --recover-to REVISION` "
-    + "to go back to a revision before the damage; or restore the file from a backup."
 }
 
 /// An error number of the system, in words.

@@ -117,6 +117,37 @@ struct JournalDirectory: ~Copyable {
     return true
   }
 
+  /// The file that a name means, which may be that of its directory. Without symbolic links.
+  static func file(at name: String) throws(JournalError) -> String {
+    func resolve(_ name: String) throws(JournalError) -> (String, stat) {
+      guard let resolved = realpath(name, nil) else {
+        throw JournalError(
+          .unreachable,
+          "\(name): cannot be reached (\(SystemFailure())). Name a journal, or its directory.")
+      }
+      defer { free(resolved) }
+      var status = stat()
+      _ = stat(resolved, &status)
+      return (String(cString: resolved), status)
+    }
+    var (path, status) = try resolve(name)
+    if status.st_mode & S_IFMT == S_IFDIR {
+      (path, status) = try resolve(path + "/journal.sqlite")
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw JournalError(
+        .unreachable, "\(path): not an ordinary file. Name a journal, or its directory.")
+    }
+    return path
+  }
+
+  static func exists(_ path: String) throws(JournalError) -> Bool {
+    var status = stat()
+    if lstat(path, &status) == 0 { return true }
+    if errno == ENOENT { return false }
+    throw failure(path, "cannot be reached")
+  }
+
   /// Make an empty file that only its owner can read.
   static func makeFile(_ path: String) throws(JournalError) {
     let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -135,6 +166,12 @@ struct JournalDirectory: ~Copyable {
   /// Give a file another name, for good.
   func rename(_ from: String, to: String) throws(JournalError) {
     guard Glibc.rename(from, to) == 0 else { throw Self.failure(from, "cannot be renamed") }
+    try Self.synchronize(path)
+  }
+
+  /// Give a file a second name, for good.
+  func link(_ from: String, as other: String) throws(JournalError) {
+    guard Glibc.link(from, other) == 0 else { throw Self.failure(other, "cannot be made") }
     try Self.synchronize(path)
   }
 

@@ -1,3 +1,5 @@
+public import Values
+
 /// Why a journal cannot be read or written. Each text says what to do.
 public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Equatable, Sendable {
@@ -9,7 +11,7 @@ public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible 
     case foreign
     /// A newer version of the program wrote the file.
     case newer
-    /// The contents contradict themselves.
+    /// The contents are damaged, or contradict themselves.
     case corrupt
     /// The disk is full.
     case full
@@ -24,4 +26,21 @@ public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible 
     self.kind = kind
     self.description = description
   }
+}
+
+extension JournalError {
+  /// What the owner of a state says when what was kept does not add up to it: never a silent start.
+  public static func mismatch(
+    path: String, revision: UInt64, kept: Digest, found: Digest
+  ) -> JournalError {
+    JournalError(
+      .corrupt,
+      "\(path): the state of revision \(revision) has digest \(found), and \(kept) was kept: the "
+        + "journal is damaged, or was written by another version of the feature. \(repair)")
+  }
+
+  /// What to do about a damaged file.
+  static let repair =
+    "Run `lockstep fsck` on the file to see what is damaged, and `lockstepd --recover-to REVISION` "
+    + "to go back to a revision before the damage; or restore the file from a backup."
 }

@@ -74,7 +74,7 @@ extension JournalFile {
     defer { known.reset() }
     schema.withUnsafeBytes { known.bind(1, copying: $0) }
     if try known.step() { return known.integer(0) }
-    let id = (try connection.number("SELECT max(id) FROM schema") ?? 0) + 1
+    let id = (try connection.number("SELECT max(id) FROM schema") ?? 0) &+ 1
     var seal = Seal(epoch: identity.epoch)
     seal.add(schema)
     let insert = try connection.statement("INSERT INTO schema(id, bytes, seal) VALUES(?, ?, ?)")
@@ -112,7 +112,7 @@ extension JournalFile {
     try checkUsable()
     let next = try checkOrder(batches)
     // The owner should have done this when nobody waited.
-    if connection.logFrames >= 4 * Self.checkpointFrames { try checkpointIfDue() }
+    if connection.logFrames >= 4 * checkpointFrames { try checkpointIfDue() }
     let chain = try write { () throws(JournalError) in
       var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
       for batch in batches { try keep(batch, &writer, identity) }
@@ -150,7 +150,7 @@ extension JournalFile {
     _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity
   ) throws(JournalError) {
     let covered = max(state.sequence, state.snapshot?.head.sequence ?? 0)
-    let since = batch.rows.first?.sequence ?? covered + 1
+    let since = batch.rows.first?.sequence ?? covered &+ 1
     for session in batch.sessions {
       try introduce(session, since: since, identity)
     }
@@ -187,31 +187,44 @@ extension JournalFile {
   }
 
   func keep(
-    _ session: JournalSession, since: UInt64, _ identity: JournalIdentity, _ verb: String
+    _ session: JournalSession, since: UInt64, until: UInt64? = nil, _ identity: JournalIdentity,
+    _ verb: String
   ) throws(JournalError) {
     var seal = Seal(epoch: identity.epoch)
     let statement = try connection.statement(
-      "\(verb) INTO session(number, token, uid, since, seal) VALUES(?, ?, ?, ?, ?)")
+      "\(verb) INTO session(number, token, uid, since, until, seal) VALUES(?, ?, ?, ?, ?, ?)")
     defer { statement.reset() }
     statement.bind(1, session.number)
     session.token.withBytes { statement.bind(2, copying: $0) }
     statement.bind(3, session.uid)
     statement.bind(4, since)
-    statement.bind(5, Self.seal(session.number, session.token, session.uid, since, &seal))
+    statement.bind(5, until.map { Int64(bitPattern: $0) })
+    statement.bind(
+      6, Self.seal(session.number, session.token, session.uid, since, until, &seal))
     try statement.run()
     // After an error all of this is read anew.
-    state.numbers[session.token] = session.number
+    if until == nil { state.numbers[session.token] = session.number }
   }
 
   private func forget(_ token: SessionToken, at sequence: UInt64?) throws(JournalError) {
     guard let number = state.numbers[token] else { return }
-    try connection.run(
-      "UPDATE session SET until = ? WHERE number = ?",
-      Int64(bitPattern: sequence ?? state.sequence), Int64(bitPattern: number))
+    try close(session: number, until: sequence ?? state.sequence)
     let suspects = try connection.statement("DELETE FROM suspect WHERE token = ?")
     defer { suspects.reset() }
     token.withBytes { suspects.bind(1, copying: $0) }
     try suspects.run()
+  }
+
+  /// Note that a session was forgotten.
+  func close(session number: UInt64, until sequence: UInt64) throws(JournalError) {
+    let identity = try knownIdentity()
+    let known = try connection.statement("SELECT token, uid, since FROM session WHERE number = ?")
+    defer { known.reset() }
+    known.bind(1, number)
+    guard try known.step(), let token = SessionToken(known.bytes(0)) else { return }
+    try keep(
+      JournalSession(token: token, uid: known.unsigned(1), number: number),
+      since: known.unsigned(2), until: sequence, identity, "REPLACE")
   }
 
   // MARK: Suspects
@@ -219,27 +232,39 @@ extension JournalFile {
   /// Note that the process died during an action: returns how often it has, by now. At most a
   /// thousand actions are remembered; they are forgotten with their session. One commit.
   public func noteKill(_ action: SessionAction) throws(JournalError) -> Int {
-    try write { () throws(JournalError) in
-      let insert = try connection.statement(
-        """
-        INSERT INTO suspect(token, number, kills) VALUES(?, ?, 1)
-        ON CONFLICT(token, number) DO UPDATE SET kills = kills + 1
-        """)
-      defer { insert.reset() }
-      action.session.withBytes { insert.bind(1, copying: $0) }
-      insert.bind(2, action.number)
-      try insert.run()
+    let identity = try knownIdentity()
+    return try write { () throws(JournalError) in
+      let kills = 1 + (try kills(of: action))
+      try keep(action, kills: kills, identity)
       try connection.run(
         """
         DELETE FROM suspect WHERE rowid <=
           (SELECT rowid FROM suspect ORDER BY rowid DESC LIMIT 1 OFFSET 1000)
         """)
-      let count = try connection.statement(
-        "SELECT kills FROM suspect WHERE token = ? AND number = ?")
-      defer { count.reset() }
-      action.session.withBytes { count.bind(1, copying: $0) }
-      count.bind(2, action.number)
-      return try count.step() ? Int(clamping: count.integer(0)) : 1
+      return kills
     }
+  }
+
+  private func kills(of action: SessionAction) throws(JournalError) -> Int {
+    let statement = try connection.statement(
+      "SELECT kills FROM suspect WHERE token = ? AND number = ?")
+    defer { statement.reset() }
+    action.session.withBytes { statement.bind(1, copying: $0) }
+    statement.bind(2, action.number)
+    return try statement.step() ? min(max(0, Int(statement.integer(0))), 1 << 30) : 0
+  }
+
+  func keep(
+    _ action: SessionAction, kills: Int, _ identity: JournalIdentity
+  ) throws(JournalError) {
+    var seal = Seal(epoch: identity.epoch)
+    let insert = try connection.statement(
+      "REPLACE INTO suspect(token, number, kills, seal) VALUES(?, ?, ?, ?)")
+    defer { insert.reset() }
+    action.session.withBytes { insert.bind(1, copying: $0) }
+    insert.bind(2, action.number)
+    insert.bind(3, Int64(kills))
+    insert.bind(4, Self.seal(action, kills: kills, &seal))
+    try insert.run()
   }
 }

@@ -36,7 +36,7 @@ extension JournalFile {
         coalesce((SELECT max(snapshot) FROM part), 0),
         coalesce((SELECT max(snapshot) FROM outcomes), 0))
       """)
-    let id = (newest ?? 0) + 1
+    let id = (newest ?? 0) &+ 1
     state.snapshot = SnapshotDraft(id: id, head: snapshot, pending: snapshot.sessions.reversed())
     return JournalSnapshotID(rawValue: id)
   }
@@ -104,11 +104,9 @@ extension JournalFile {
     try write { () throws(JournalError) in
       try keep(draft, identity)
       // A session that the snapshot does not know was forgotten in batches that were lost.
-      try connection.run(
-        """
-        UPDATE session SET until = ?1 WHERE until IS NULL AND since <= ?1 AND number NOT IN
-          (SELECT number FROM outcomes WHERE snapshot = ?2)
-        """, Int64(bitPattern: draft.head.sequence), draft.id)
+      for number in try sessions(lackedBy: draft) {
+        try close(session: number, until: draft.head.sequence)
+      }
     }
     state.snapshot = nil
     if draft.head.sequence > state.sequence {
@@ -119,6 +117,20 @@ extension JournalFile {
       let live = try liveSessions(origin).map { ($0.session.token, $0.session.number) }
       state.numbers = Dictionary(live) { $1 }
     }
+  }
+
+  private func sessions(lackedBy draft: SnapshotDraft) throws(JournalError) -> [UInt64] {
+    let statement = try connection.statement(
+      """
+      SELECT number FROM session WHERE until IS NULL AND since <= ? AND number NOT IN
+        (SELECT number FROM outcomes WHERE snapshot = ?)
+      """)
+    defer { statement.reset() }
+    statement.bind(1, draft.head.sequence)
+    statement.bind(2, draft.id)
+    var numbers: [UInt64] = []
+    while try statement.step() { numbers.append(statement.unsigned(0)) }
+    return numbers
   }
 
   private func keep(

@@ -10,7 +10,7 @@ import Wire
 //
 // Copying the log into the file proper (a checkpoint) writes up to 4 MB and synchronises twice, and
 // nobody should wait for it: SQLite would do so inside of a commit, and would keep silent about
-// errors. So `wal_autocheckpoint` is 0, and whoever owns the journal calls `checkpointIfDue` behind
+// errors. So it does not, and whoever owns the journal calls `checkpointIfDue` behind
 // `append`, when the commits have been announced.
 //
 // After an error nothing is tried again. A page that could not be synchronised is clean to the
@@ -33,7 +33,7 @@ public final class JournalFile: JournalReader {
   }
 
   public let mode: Mode
-  private var directory: JournalDirectory
+  var directory: JournalDirectory
   private let vfs: String?
 
   // What is known of the file, so that writing need not read.
@@ -49,7 +49,7 @@ public final class JournalFile: JournalReader {
 
   /// Frames in the write-ahead log at which it is copied into the file: 4 MB, which is written and
   /// synchronised in some milliseconds, and read at a start in no time.
-  static let checkpointFrames = 1000
+  package var checkpointFrames = 1000
 
   /// Open the journal in a directory, and lock it for this process. `create` makes directory and
   /// journal where they are missing; the directory's parent must exist.
@@ -74,17 +74,23 @@ public final class JournalFile: JournalReader {
         throw JournalError(
           .unreachable, "\(path): there is no journal. Name the directory of one.")
       }
-      try Self.make(path, in: directory, vfs)
+      let draft = path + ".new"
+      try Self.make(draft, vfs)
+      try directory.rename(draft, to: path)
     }
     super.init(try Self.open(path, mode, vfs), path: path)
     try load()
   }
 
-  /// Make a new file, whole or not at all.
-  private static func make(
-    _ path: String, in directory: borrowing JournalDirectory, _ vfs: String?
-  ) throws(JournalError) {
-    let draft = path + ".new"
+  /// Write in a directory that is taken already.
+  init(_ directory: consuming JournalDirectory, draft path: String) throws(JournalError) {
+    self.directory = directory
+    (mode, vfs) = (.sync, nil)
+    super.init(try Self.open(path, mode, nil), path: path)
+  }
+
+  /// Make a new file, in place of what an earlier attempt left.
+  static func make(_ draft: String, _ vfs: String?) throws(JournalError) {
     for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
     try JournalDirectory.makeFile(draft)
     let connection = try Connection(
@@ -94,8 +100,6 @@ public final class JournalFile: JournalReader {
     try connection.execute("BEGIN; \(JournalSchema.tables) COMMIT;")
     // The mode is a property of the file; closing leaves no log behind.
     try connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    try directory.rename(draft, to: path)
   }
 
   private static func open(
@@ -205,7 +209,7 @@ public final class JournalFile: JournalReader {
   // MARK: Checkpoints
 
   /// Whether the write-ahead log has grown so much that it should be copied into the file.
-  public var isCheckpointDue: Bool { connection.logFrames >= Self.checkpointFrames }
+  public var isCheckpointDue: Bool { connection.logFrames >= checkpointFrames }
 
   /// Copy the write-ahead log into the file if that is due: up to 4 MB and two synchronisations.
   /// Call it behind `append`, when nobody waits. A program that reads the file can make it due again
@@ -270,12 +274,12 @@ extension Connection {
     try execute(
       """
       PRAGMA synchronous = \(level);
-      PRAGMA wal_autocheckpoint = 0;
       PRAGMA journal_size_limit = 16777216;
       PRAGMA secure_delete = FAST;
       PRAGMA temp_store = MEMORY;
       PRAGMA cell_size_check = ON;
       """)
+    watchLog()
     try checkSettings(level)
   }
 

@@ -57,41 +57,85 @@ extension JournalReader {
   func liveSessions(
     _ origin: Origin
   ) throws(JournalError) -> [(session: JournalSession, since: UInt64)] {
-    var sessions: [(session: JournalSession, since: UInt64)] = []
+    let all = try sessions(origin)
+    if let number = all.firstLost { throw damaged("session \(number)") }
+    return all.sound.filter { $0.until == nil }.map { ($0.session, $0.since) }
+  }
+
+  struct KeptSessions {
+    var sound: [(session: JournalSession, since: UInt64, until: UInt64?)] = []
+    var lostCount = 0
+    /// The number of the first damaged one.
+    var firstLost: UInt64?
+  }
+
+  /// The sessions without outcomes: since which action each is known, and when it was forgotten.
+  func sessions(_ origin: Origin) throws(JournalError) -> KeptSessions {
+    var sessions = KeptSessions()
     var seal = Seal(epoch: origin.identity.epoch)
     let statement = try connection.statement(
       """
-      SELECT number, token, uid, since, seal FROM session WHERE until IS NULL ORDER BY number
+      SELECT number, token, uid, since, seal, until FROM session ORDER BY number
       """)
     defer { statement.reset() }
     while try statement.step() {
-      let (number, uid, since) = (
-        statement.unsigned(0), statement.unsigned(2), statement.unsigned(3)
+      let (number, uid, since, until) = (
+        statement.unsigned(0), statement.unsigned(2), statement.unsigned(3),
+        statement.optionalUnsigned(5)
       )
       guard let token = SessionToken(statement.bytes(1)),
-        Self.seal(number, token, uid, since, &seal) == statement.unsigned(4)
-      else { throw damaged("session \(number)") }
-      sessions.append((JournalSession(token: token, uid: uid, number: number), since))
+        Self.seal(number, token, uid, since, until, &seal) == statement.unsigned(4)
+      else {
+        sessions.lostCount += 1
+        sessions.firstLost = sessions.firstLost ?? number
+        continue
+      }
+      sessions.sound.append(
+        (
+          JournalSession(token: token, uid: uid, number: number), since, until
+        ))
     }
     return sessions
   }
 
   // MARK: Suspects
 
-  /// Actions during which the process died, and how often.
+  /// Actions during which the process died, and how often; the latest last.
   public func suspects() throws(JournalError) -> [(action: SessionAction, kills: Int)] {
-    var suspects: [(action: SessionAction, kills: Int)] = []
+    guard let origin = try origin() else { return [] }
+    let suspects = try suspects(origin)
+    guard suspects.lostCount == 0 else { throw damaged("a suspect action") }
+    return suspects.sound
+  }
+
+  func suspects(
+    _ origin: Origin
+  ) throws(JournalError) -> (sound: [(action: SessionAction, kills: Int)], lostCount: Int) {
+    var suspects: (sound: [(action: SessionAction, kills: Int)], lostCount: Int) = ([], 0)
+    var seal = Seal(epoch: origin.identity.epoch)
     let statement = try connection.statement(
-      "SELECT token, number, kills FROM suspect ORDER BY token, number")
+      "SELECT token, number, kills, seal FROM suspect ORDER BY rowid")
     defer { statement.reset() }
     while try statement.step() {
-      guard let token = SessionToken(statement.bytes(0)) else { throw damaged("a suspect action") }
-      suspects.append(
-        (
-          SessionAction(session: token, number: statement.unsigned(1)),
-          Int(statement.integer(2))
-        ))
+      let kills = Int(statement.integer(2))
+      guard let token = SessionToken(statement.bytes(0)) else {
+        suspects.lostCount += 1
+        continue
+      }
+      let action = SessionAction(session: token, number: statement.unsigned(1))
+      if Self.seal(action, kills: kills, &seal) == statement.unsigned(3) {
+        suspects.sound.append((action, kills))
+      } else {
+        suspects.lostCount += 1
+      }
     }
     return suspects
+  }
+
+  static func seal(_ action: SessionAction, kills: Int, _ seal: inout Seal) -> UInt64 {
+    seal.begin()
+    for word in [action.session.high, action.session.low, action.number] { seal.add(word) }
+    seal.add(Int64(kills))
+    return seal.value
   }
 }

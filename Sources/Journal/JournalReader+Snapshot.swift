@@ -24,7 +24,11 @@ extension JournalReader {
   }
 
   /// The newest snapshot that is whole. O(its sessions).
-  func snapshot(_ origin: Origin) throws(JournalError) -> KeptSnapshot? {
+  ///
+  /// A lenient reader passes over damaged sessions.
+  func snapshot(
+    _ origin: Origin, isLenient: Bool = false
+  ) throws(JournalError) -> KeptSnapshot? {
     let statement = try connection.statement(
       """
       SELECT id, revision, base, sequence, time, digest, session_count, parts, bytes, sessions, seal
@@ -44,8 +48,8 @@ extension JournalReader {
       snapshot.seal(epoch: origin.identity.epoch, sessionRows: sessionRows)
         == statement.unsigned(10)
     else { throw damaged("the snapshot of revision \(snapshot.head.revision)") }
-    snapshot.head.sessions = try sessions(of: snapshot, origin)
-    guard snapshot.head.sessions.count == sessionRows else {
+    snapshot.head.sessions = try sessions(of: snapshot, origin, isLenient: isLenient)
+    guard isLenient || snapshot.head.sessions.count == sessionRows else {
       throw contradiction(
         "the snapshot of revision \(snapshot.head.revision) has \(sessionRows) sessions, and "
           + "\(snapshot.head.sessions.count) are there")
@@ -54,13 +58,13 @@ extension JournalReader {
   }
 
   private func sessions(
-    of snapshot: KeptSnapshot, _ origin: Origin
+    of snapshot: KeptSnapshot, _ origin: Origin, isLenient: Bool
   ) throws(JournalError) -> [JournalSession] {
     var sessions: [JournalSession] = []
     var seal = Seal(epoch: origin.identity.epoch)
     let statement = try connection.statement(
       """
-      SELECT outcomes.number, token, uid, since, session.seal, runs, outcomes.seal
+      SELECT outcomes.number, token, uid, since, session.seal, runs, outcomes.seal, until
       FROM outcomes JOIN session ON session.number = outcomes.number
       WHERE outcomes.snapshot = ? ORDER BY outcomes.number
       """)
@@ -70,11 +74,15 @@ extension JournalReader {
       let number = statement.unsigned(0)
       let name = "session \(number) of the snapshot of revision \(snapshot.head.revision)"
       guard let token = SessionToken(statement.bytes(1)),
-        Self.seal(number, token, statement.unsigned(2), statement.unsigned(3), &seal)
-          == statement.unsigned(4),
+        Self.seal(
+          number, token, statement.unsigned(2), statement.unsigned(3),
+          statement.optionalUnsigned(7), &seal) == statement.unsigned(4),
         Self.seal(snapshot.id, Int64(bitPattern: number), statement.bytes(5), &seal)
           == statement.unsigned(6)
-      else { throw damaged(name) }
+      else {
+        if isLenient { continue }
+        throw damaged(name)
+      }
       guard let runs = KeptOutcomes.decode(statement.bytes(5)) else {
         throw contradiction("what is kept of \(name) cannot be read")
       }
@@ -85,10 +93,12 @@ extension JournalReader {
   }
 
   static func seal(
-    _ number: UInt64, _ token: SessionToken, _ uid: UInt64, _ since: UInt64, _ seal: inout Seal
+    _ number: UInt64, _ token: SessionToken, _ uid: UInt64, _ since: UInt64, _ until: UInt64?,
+    _ seal: inout Seal
   ) -> UInt64 {
     seal.begin()
     for word in [number, token.high, token.low, uid, since] { seal.add(word) }
+    seal.add(until)
     return seal.value
   }
 
@@ -119,28 +129,35 @@ extension JournalReader {
   ) throws(JournalError) {
     try reading { () throws(JournalError) in
       guard let origin = try origin(), let snapshot = try snapshot(origin) else { return }
-      let statement = try connection.prepare(
-        "SELECT number, bytes, seal FROM part WHERE snapshot = ? ORDER BY number")
-      defer { statement.finish() }
-      statement.bind(1, snapshot.id)
-      var seal = Seal(epoch: origin.identity.epoch)
-      var (count, byteCount): (Int64, Int) = (0, 0)
-      while try statement.step() {
-        let part = statement.bytes(1)
-        guard statement.integer(0) == count,
-          Self.seal(snapshot.id, count, part, &seal) == statement.unsigned(2)
-        else {
-          throw damaged("part \(count) of the snapshot of revision \(snapshot.head.revision)")
-        }
-        count += 1
-        byteCount += part.count
-        try body(ArraySlice(part))
+      try forEachPart(of: snapshot, origin, body)
+    }
+  }
+
+  func forEachPart(
+    of snapshot: KeptSnapshot, _ origin: Origin,
+    _ body: (ArraySlice<UInt8>) throws(JournalError) -> Void
+  ) throws(JournalError) {
+    let statement = try connection.prepare(
+      "SELECT number, bytes, seal FROM part WHERE snapshot = ? ORDER BY number")
+    defer { statement.finish() }
+    statement.bind(1, snapshot.id)
+    var seal = Seal(epoch: origin.identity.epoch)
+    var (count, byteCount): (Int64, Int) = (0, 0)
+    while try statement.step() {
+      let part = statement.bytes(1)
+      guard statement.integer(0) == count,
+        Self.seal(snapshot.id, count, part, &seal) == statement.unsigned(2)
+      else {
+        throw damaged("part \(count) of the snapshot of revision \(snapshot.head.revision)")
       }
-      guard count == snapshot.partCount, byteCount == snapshot.byteCount else {
-        throw contradiction(
-          "the snapshot of revision \(snapshot.head.revision) has \(snapshot.partCount) parts of "
-            + "\(snapshot.byteCount) bytes, and \(count) of \(byteCount) bytes are there")
-      }
+      count += 1
+      byteCount += part.count
+      try body(ArraySlice(part))
+    }
+    guard count == snapshot.partCount, byteCount == snapshot.byteCount else {
+      throw contradiction(
+        "the snapshot of revision \(snapshot.head.revision) has \(snapshot.partCount) parts of "
+          + "\(snapshot.byteCount) bytes, and \(count) of \(byteCount) bytes are there")
     }
   }
 }

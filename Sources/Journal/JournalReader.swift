@@ -18,6 +18,33 @@ public class JournalReader {
     self.path = path
   }
 
+  /// Open a journal to read it: a file, or the directory of one. A daemon may go on writing it, and
+  /// a copy will do, with its write-ahead log beside it if it has one.
+  ///
+  /// Nothing is changed, nor locked; where there is a write-ahead log and no index of it (`-shm`),
+  /// SQLite makes one. O(1).
+  public convenience init(reading name: String) throws(JournalError) {
+    let path = try JournalDirectory.file(at: name)
+    // Whoever writes the file has a log beside it. Without one the file stays as it is, and SQLite
+    // need not be prepared for more: it would want to make files.
+    let isStill = try !JournalDirectory.exists(path + "-wal")
+    let connection = try Connection(
+      "file:\(Self.escaped(path))" + (isStill ? "?immutable=1" : ""), path: path,
+      flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: nil)
+    do throws(JournalError) {
+      try connection.checkKind()
+    } catch {
+      connection.close()
+      throw error
+    }
+    self.init(connection, path: path)
+  }
+
+  /// A path as a URI has it.
+  private static func escaped(_ path: String) -> String {
+    path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+  }
+
   /// Give up the file. Later calls throw.
   public func close() { connection.close() }
 
@@ -91,7 +118,10 @@ public class JournalReader {
 
   // MARK: Runs
 
-  private func runs(_ origin: Origin) throws(JournalError) -> [JournalContents.Run] {
+  /// A lenient reader passes over damaged runs.
+  func runs(
+    _ origin: Origin, isLenient: Bool = false
+  ) throws(JournalError) -> [JournalContents.Run] {
     var schemas: [Int64: [UInt8]] = [:]
     var seal = Seal(epoch: origin.identity.epoch)
     let schema = try connection.statement("SELECT id, bytes, seal FROM schema")
@@ -100,6 +130,7 @@ public class JournalReader {
       seal.begin()
       seal.add(schema.bytes(1))
       guard seal.value == schema.unsigned(2) else {
+        if isLenient { continue }
         throw damaged("schema \(schema.integer(0)) of the feature")
       }
       schemas[schema.integer(0)] = Array(schema.bytes(1))
@@ -115,6 +146,7 @@ public class JournalReader {
         time: Timestamp(nanoseconds: statement.integer(2)), began: statement.unsigned(3),
         ended: statement.optionalUnsigned(4), schema: schemas[id] ?? [])
       guard Self.seal(run, schema: id, &seal) == statement.unsigned(6), schemas[id] != nil else {
+        if isLenient { continue }
         throw damaged("run \(run.run.run)")
       }
       runs.append(run)

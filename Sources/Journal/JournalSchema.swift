@@ -61,7 +61,7 @@ enum JournalSchema {
       seal INTEGER NOT NULL, UNIQUE(snapshot, number));
     CREATE TABLE suspect(
       token BLOB NOT NULL, number INTEGER NOT NULL, kills INTEGER NOT NULL,
-      UNIQUE(token, number));
+      seal INTEGER NOT NULL, UNIQUE(token, number));
     CREATE VIEW actions AS SELECT
       revision,
       strftime('%Y-%m-%dT%H:%M:%S', time / 1000000000, 'unixepoch')

@@ -91,6 +91,10 @@ public struct KeptOutcomes: Sendable {
           case .acknowledgement(let run) =
             try ServerMessage(try decoder.rawItem(), seed: .unseeded)
         else { return nil }
+        // In order, without gaps: whoever reckons with them relies on it.
+        guard run.first <= run.last, run.last < .max,
+          runs.last.map({ $0.last + 1 == run.first }) ?? true
+        else { return nil }
         runs.append(run)
       }
       return decoder.isAtEnd ? runs : nil

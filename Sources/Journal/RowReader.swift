@@ -15,14 +15,18 @@ struct RowReader {
   private let reader: JournalReader
   private let statement: Statement
   private let salt: UInt64
+  /// Whether answers to sessions that are missing are passed over.
+  private let isLenient: Bool
   private var seal: Seal
   /// The seal of the row before.
   private var chain: UInt64
 
   init(
-    _ reader: JournalReader, _ origin: JournalReader.Origin, after sequence: UInt64
+    _ reader: JournalReader, _ origin: JournalReader.Origin, after sequence: UInt64,
+    isLenient: Bool = false
   ) throws(JournalError) {
     self.reader = reader
+    self.isLenient = isLenient
     salt = origin.identity.seed.rawValue
     seal = Seal(epoch: origin.identity.epoch)
     let after = Int64(bitPattern: sequence)
@@ -45,16 +49,41 @@ struct RowReader {
 
   /// Read the next row. Returns false when there is none.
   mutating func next() throws(JournalError) -> Bool {
-    guard try statement.step() else { return false }
-    let fits = seal(of: statement) == statement.unsigned(23)
-    chain = statement.unsigned(23)
-    guard fits else {
-      throw reader.damaged(
-        "action \(statement.unsigned(0)), of revision \(statement.unsigned(1)), or the one before it"
-      )
-    }
+    guard try step() else { return false }
+    guard isIntact else { throw damage }
     try read()
     return true
+  }
+
+  // In two steps, for those who go on behind a damaged row.
+
+  /// Go to the next row. Returns false when there is none.
+  mutating func step() throws(JournalError) -> Bool {
+    guard try statement.step() else { return false }
+    isIntact = seal(of: statement) == statement.unsigned(23)
+    chain = statement.unsigned(23)
+    return true
+  }
+
+  /// Whether the row is what was written, behind the one before.
+  private(set) var isIntact = true
+
+  /// Where the row says that it is.
+  var position: (sequence: UInt64, revision: UInt64) {
+    (statement.unsigned(0), statement.unsigned(1))
+  }
+
+  /// The number of the session that the row answers.
+  var session: UInt64? { statement.optionalUnsigned(17) }
+
+  /// Whether that session is not in the file.
+  var lacksSession: Bool { session != nil && statement.isNull(24) }
+
+  var damage: JournalError { reader.damaged(damagedRow) }
+
+  /// What is damaged, if the row is.
+  var damagedRow: String {
+    "action \(statement.unsigned(0)), of revision \(statement.unsigned(1)), or the one before it"
   }
 
   /// The seal that a row should have.
@@ -81,7 +110,8 @@ struct RowReader {
     seal.add(statement.isNull(column) ? nil : statement.bytes(column))
   }
 
-  private mutating func read() throws(JournalError) {
+  /// Read the row into `entry`.
+  mutating func read() throws(JournalError) {
     entry.bytes.removeAll(keepingCapacity: true)
     entry.turn = statement.optionalUnsigned(2)
     entry.digest = statement.optionalUnsigned(3).map { Digest($0) }
@@ -125,6 +155,7 @@ struct RowReader {
   private func answer() throws(JournalError) -> JournalRow.Answer? {
     guard !statement.isNull(17) else { return nil }
     guard let token = SessionToken(statement.bytes(24)) else {
+      if isLenient { return nil }
       throw unreadable("is of session \(statement.unsigned(17)), which is missing")
     }
     return JournalRow.Answer(

@@ -204,8 +204,8 @@ import Wire
     #expect(try file.noteKill(action) == 1)
     #expect(try file.noteKill(SessionAction(session: action.session, number: 18)) == 1)
     #expect(try file.noteKill(action) == 2)
-    #expect(try file.suspects().map(\.action.number) == [17, 18])
-    #expect(try file.suspects().map(\.kills) == [2, 1])
+    #expect(try file.suspects().map(\.action.number) == [18, 17])
+    #expect(try file.suspects().map(\.kills) == [1, 2])
     var batch = story.batch(0)
     batch.forgotten = [action.session]
     try file.append([batch])
@@ -259,30 +259,35 @@ import Wire
   // MARK: Checkpoints
 
   @Test func `The log is copied into the file when it has grown, and not while appending`() throws {
-    var story = Story()
-    let file = try directory.begun(.async)
-    let size = Files.size(directory.journal)
-    var count = 0
-    while !file.isCheckpointDue {
-      try file.append([story.batch(40)])
+    var count: UInt64 = 0
+    func batch() -> JournalBatch {
       count += 1
+      var batch = JournalBatch(number: count, revision: count)
+      batch.bytes = [UInt8](repeating: 7, count: 9000)
+      batch.rows = [
+        JournalRow(
+          sequence: count, time: Story.time(0), origin: .owner, client: nil, name: "", action: nil,
+          revision: count, change: .init(base: count - 1, patch: 0..<9000), answer: nil)
+      ]
+      return batch
     }
-    #expect(count > 100)
+    let file = try directory.begun(.async)
+    file.checkpointFrames = 100
+    let size = Files.size(directory.journal)
+    while !file.isCheckpointDue { try file.append([batch()]) }
+    #expect(count > 10)
     #expect(Files.size(directory.journal) == size)
     try file.checkpointIfDue()
     #expect(!file.isCheckpointDue)
     #expect(Files.size(directory.journal) > size)
     let log = Files.size(directory.journal + "-wal")
-    for _ in 0..<count { try file.append([story.batch(40)]) }
+    for _ in 0..<10 { try file.append([batch()]) }
     // It is used anew.
-    #expect(Files.size(directory.journal + "-wal") <= log + 100_000)
-    #expect(try file.rows() == story.rows)
+    #expect(Files.size(directory.journal + "-wal") <= log)
     // Without its owner's help it is copied later.
-    while Files.size(directory.journal + "-wal") < 5 * log, count < 2000 {
-      try file.append([story.batch(40)])
-      count += 1
-    }
+    for _ in 0..<300 { try file.append([batch()]) }
     #expect(Files.size(directory.journal + "-wal") < 5 * log)
+    #expect(try file.rows().count == Int(count))
   }
 
   @Test func `A journal can be handed to another thread`() async throws {

@@ -171,17 +171,22 @@ import Wire
   @Test func `The file shrinks when most of it is free`() throws {
     var story = Story()
     var file = try directory.begun(.async)
-    for _ in 0..<40 { try file.append([story.batch(1000)]) }
+    for _ in 0..<40 {
+      var batch = story.batch(50)
+      batch.bytes += [UInt8](repeating: 1, count: 4000)
+      for index in batch.rows.indices { batch.rows[index].action = 0..<4000 }
+      try file.append([batch])
+    }
     try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
     file.close()
     file = try directory.open()
     file.spareFreePages = 64
     let size = Files.size(directory.journal)
     var slices = 0
-    while try file.cut(limit: 1000) { slices += 1 }
+    while try file.cut(limit: 100) { slices += 1 }
     file.close()
     file = try directory.open()
-    #expect(slices >= 40)
+    #expect(slices >= 2)
     #expect(size > 4_000_000)
     #expect(Files.size(directory.journal) < 1_500_000)
     #expect(try file.snapshotBytes().count == 303)

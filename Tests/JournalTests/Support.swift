@@ -11,8 +11,10 @@ import Wire
 final class TemporaryDirectory {
   let path: String
 
-  init() {
-    var name = Array("/tmp/journal-test-XXXXXX".utf8CString)
+  /// In memory, if what is tested does not need a disk.
+  init(inMemory: Bool = false) {
+    let parent = inMemory && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
+    var name = Array("\(parent)/journal-test-XXXXXX".utf8CString)
     path = mkdtemp(&name).map { String(cString: $0) } ?? "/nowhere"
   }
 

@@ -1,0 +1,205 @@
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// Something that is wrong with a journal.
+public struct JournalFinding: Hashable, Sendable, CustomStringConvertible {
+  /// A sentence for people.
+  public var description: String
+  /// The revision that it is about, if it is about one.
+  public var revision: UInt64?
+
+  public init(_ description: String, revision: UInt64? = nil) {
+    self.description = description
+    self.revision = revision
+  }
+}
+
+/// What a check of a journal says.
+public struct JournalReport: Equatable, Sendable {
+  /// What is wrong; empty when nothing is. At most `findingLimit`, and then one that says so.
+  public var findings: [JournalFinding] = []
+  /// The newest revision up to which all is sound: where `lockstepd --recover-to` can go at most.
+  /// Nil when there is none.
+  public var soundRevision: UInt64?
+  /// The rows that were read.
+  public var rowCount = 0
+
+  public static let findingLimit = 100
+
+  public init() {}
+
+  /// Add what is wrong.
+  public mutating func add(_ text: String, revision: UInt64? = nil) {
+    if findings.count < Self.findingLimit {
+      findings.append(JournalFinding(text, revision: revision))
+    } else if findings.count == Self.findingLimit {
+      findings.append(JournalFinding("and more"))
+    }
+  }
+
+  /// Note an error as a finding. Returns whether there was one.
+  @discardableResult
+  mutating func attempt(_ body: (inout JournalReport) throws(JournalError) -> Void) -> Bool {
+    do throws(JournalError) {
+      try body(&self)
+      return false
+    } catch {
+      add(error.description)
+      return true
+    }
+  }
+}
+
+extension JournalReader {
+  /// Check a journal, or a copy of one, without changing it: the structure of the file, every seal,
+  /// and that rows, changes, revisions and runs follow each other.
+  ///
+  /// If all of that is sound, `verify` may look further: whoever knows the feature's types can add
+  /// up the state (`contents`, `forEachPart`, `forEachRow`), compare digests, and add to the report
+  /// what does not fit. It sees the file as it was checked. O(the file); a daemon may go on writing.
+  public static func fsck(
+    _ path: String,
+    verify: (JournalReader, inout JournalReport) throws(JournalError) -> Void = { _, _ in }
+  ) -> JournalReport {
+    var report = JournalReport()
+    report.attempt { report throws(JournalError) in
+      let reader = try JournalReader(reading: path)
+      defer { reader.close() }
+      let result = try reader.reading { () throws(JournalError) in
+        var report = JournalReport()
+        report.attempt { report throws(JournalError) in try reader.check(&report) }
+        if report.findings.isEmpty {
+          report.attempt { report throws(JournalError) in try verify(reader, &report) }
+        }
+        return report
+      }
+      report = result
+    }
+    return report
+  }
+
+  private func check(_ report: inout JournalReport) throws(JournalError) {
+    report.attempt { report throws(JournalError) in try checkStructure(&report) }
+    guard let origin = try origin() else { throw noIdentity }
+    report.attempt { report throws(JournalError) in try checkRuns(origin, &report) }
+    report.attempt { report throws(JournalError) in try checkSessions(origin, &report) }
+    var kept: KeptSnapshot?
+    let isLost = report.attempt { report throws(JournalError) in
+      kept = try snapshot(origin)
+      try forEachPart { _ in }
+    }
+    report.attempt { report throws(JournalError) in
+      try checkRows(origin, kept?.head, isLost: isLost, &report)
+    }
+  }
+
+  /// SQLite's own view of the file.
+  private func checkStructure(_ report: inout JournalReport) throws(JournalError) {
+    let statement = try connection.prepare("PRAGMA quick_check(\(JournalReport.findingLimit))")
+    defer { statement.finish() }
+    while try statement.step() {
+      let text = statement.text(0)
+      if text != "ok" { report.add("\(path): the file is damaged: \(text)") }
+    }
+  }
+
+  private func checkRuns(
+    _ origin: Origin, _ report: inout JournalReport
+  ) throws(JournalError) {
+    for run in try runs(origin) {
+      if let ended = run.ended, ended < run.began {
+        report.add(
+          "\(path): run \(run.run.run) began with revision \(run.began) and ended with \(ended)",
+          revision: ended)
+      }
+    }
+  }
+
+  private func checkSessions(
+    _ origin: Origin, _ report: inout JournalReport
+  ) throws(JournalError) {
+    var tokens: Set<SessionToken> = []
+    for (session, _) in try liveSessions(origin) where !tokens.insert(session.token).inserted {
+      report.add("\(path): session \(session.number) has the token of another")
+    }
+    _ = try suspects()
+  }
+
+  /// Read every row, and go on behind damaged ones.
+  private func checkRows(
+    _ origin: Origin, _ snapshot: JournalSnapshot?, isLost: Bool, _ report: inout JournalReport
+  ) throws(JournalError) {
+    var rows = try RowReader(self, origin, after: 0, isLenient: true)
+    defer { rows.finish() }
+    var chain = ChangeChain(snapshot)
+    if !isLost { report.soundRevision = snapshot?.revision ?? 0 }
+    var isSound = !isLost && (snapshot != nil || origin.cutSequence == 0)
+    if !isSound { report.soundRevision = nil }
+    while try rows.step() {
+      report.rowCount += 1
+      let row = rows.position
+      let isCovered = row.sequence <= snapshot?.sequence ?? 0
+      var complaint: String?
+      if rows.isIntact {
+        try rows.read()
+        if rows.lacksSession {
+          complaint = "action \(row.sequence) is of a session that is missing"
+        } else if !isCovered {
+          complaint = chain.add(rows.entry)
+        }
+      } else {
+        complaint = "damaged: \(rows.damagedRow) (the seal does not fit)"
+        chain.skip()
+      }
+      if let complaint {
+        report.add("\(path): \(complaint)", revision: row.revision)
+        if !isCovered { isSound = false }
+      } else if isSound, !isCovered {
+        report.soundRevision = max(report.soundRevision ?? 0, row.revision)
+      }
+    }
+  }
+}
+
+/// Whether changes follow each other.
+private struct ChangeChain {
+  private var base: UInt64?
+  private var revision: UInt64
+
+  init(_ snapshot: JournalSnapshot?) {
+    base = snapshot?.base
+    revision = snapshot?.revision ?? 0
+  }
+
+  /// Behind a damaged row anything may follow.
+  mutating func skip() { base = nil }
+
+  /// Returns what is wrong with a row.
+  mutating func add(_ entry: JournalEntry) -> String? {
+    let row = entry.row
+    defer { revision = max(revision, entry.turn ?? row.revision) }
+    guard row.revision >= revision else {
+      return
+        "action \(row.sequence) is of revision \(row.revision), and one before it of \(revision)"
+    }
+    if let turn = entry.turn, turn < row.revision {
+      return
+        "action \(row.sequence) of revision \(row.revision) is of a turn that ended with \(turn)"
+    }
+    if entry.digest != nil, entry.turn == nil {
+      return "action \(row.sequence) has a digest, and does not end a turn"
+    }
+    guard let change = row.change else { return nil }
+    defer { base = row.revision }
+    if let base, change.base != base {
+      return "the change of revision \(row.revision) is based on revision \(change.base), and the "
+        + "one before it is of revision \(base)"
+    }
+    if change.base >= row.revision {
+      return "the change of revision \(row.revision) is based on revision \(change.base)"
+    }
+    return nil
+  }
+}

@@ -1,0 +1,219 @@
+import CSQLite
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// What going back to an earlier revision came to.
+public struct JournalRecovery: Hashable, Sendable {
+  /// The revision that the journal now ends with: the one that was named, or the last before it
+  /// that is kept.
+  public var revision: UInt64
+  /// The old file.
+  public var backup: String
+  /// Runs, sessions and suspects that were damaged, and are left out.
+  public var lostCount: Int
+}
+
+extension JournalFile {
+  /// Go back to a revision: everything behind it is left out, and so is what is damaged and can be
+  /// missed. The journal must be that of no running daemon.
+  ///
+  /// All that is sound is written to a new file, which takes the old one's place at the end, at
+  /// once. The old one keeps all that it has, under another name: delete it when nobody needs it.
+  /// Throws, and changes nothing, when the snapshot or a change before the revision is damaged.
+  /// O(the file).
+  public static func recover(
+    directory name: String, to revision: UInt64
+  ) throws(JournalError) -> JournalRecovery {
+    let directory = try JournalDirectory(name, create: false)
+    let path = directory.file
+    try settle(path)
+    let old = try JournalReader(reading: path)
+    defer { old.close() }
+    let source = try RecoverySource(old, revision)
+    let draft = path + ".new"
+    try make(draft, nil)
+    let file = try JournalFile(directory, draft: draft)
+    let lostCount = try file.write(source)
+    let head = try file.contents().head
+    file.connection.close()
+
+    let backup = try freeName(path + ".before-recovery-to-\(revision)")
+    try file.directory.link(path, as: backup)
+    try file.directory.rename(draft, to: path)
+    file.close()
+    return JournalRecovery(revision: head.revision, backup: backup, lostCount: lostCount)
+  }
+
+  /// Bring what is in the write-ahead log into the file, as every start of a daemon does.
+  private static func settle(_ path: String) throws(JournalError) {
+    guard try JournalDirectory.checkFile(path) else {
+      throw JournalError(.unreachable, "\(path): there is no journal. Name the directory of one.")
+    }
+    for suffix in ["-wal", "-shm"] { _ = try JournalDirectory.checkFile(path + suffix) }
+    let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
+    defer { connection.close() }
+    try connection.checkKind()
+    try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    guard try !JournalDirectory.exists(path + "-wal") else {
+      throw JournalError(
+        .failed, "\(path): another program has the file open. Let it end, and try again.")
+    }
+  }
+
+  private static func freeName(_ name: String) throws(JournalError) -> String {
+    var (candidate, number) = (name, 1)
+    while try JournalDirectory.exists(candidate) {
+      number += 1
+      candidate = "\(name)-\(number)"
+    }
+    return candidate
+  }
+
+  /// Write what is sound of another journal into this one, which is new. Returns what is left out.
+  private func write(_ source: borrowing RecoverySource) throws(JournalError) -> Int {
+    let identity = source.origin.identity
+    try create(epoch: identity.epoch, seed: identity.seed)
+    var lostCount = try copyRuns(source)
+    lostCount += try copySessions(source, identity)
+    if let snapshot = source.snapshot {
+      let id = try beginSnapshot(snapshot.head)
+      try source.reader.forEachPart(of: snapshot, source.origin) { part throws(JournalError) in
+        try addPart(id, Array(part))
+      }
+      try finishSnapshot(id)
+    }
+    try copyRows(source)
+    lostCount += try copySuspects(source)
+    return lostCount
+  }
+
+  private func copyRuns(_ source: borrowing RecoverySource) throws(JournalError) -> Int {
+    let runs = try source.reader.runs(source.origin, isLenient: true)
+    for run in runs {
+      try begin(run: run.run, schema: run.schema, revision: run.began, time: run.time)
+      // A run that ended behind the revision is as if it had crashed there.
+      if let ended = run.ended, ended <= source.revision { try endRun(revision: ended) }
+    }
+    let all = try source.reader.connection.number("SELECT count(*) FROM run") ?? 0
+    return Int(all) - runs.count
+  }
+
+  /// Sessions, also forgotten ones: rows may name them. Those that came later are left out.
+  private func copySessions(
+    _ source: borrowing RecoverySource, _ identity: JournalIdentity
+  ) throws(JournalError) -> Int {
+    let sessions = try source.reader.sessions(source.origin)
+    try write { () throws(JournalError) in
+      for (session, since, until) in sessions.sound where since <= source.sequence {
+        try keep(session, since: since, until: until, identity, "REPLACE")
+      }
+    }
+    return sessions.lostCount
+  }
+
+  private func copyRows(_ source: borrowing RecoverySource) throws(JournalError) {
+    let identity = source.origin.identity
+    var rows = try RowReader(
+      source.reader, source.origin, after: source.snapshot?.head.sequence ?? 0, isLenient: true)
+    defer { rows.finish() }
+    var more = true
+    while more {
+      more = try write { () throws(JournalError) in
+        var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
+        defer { state.chain = writer.chain }
+        for _ in 0..<1000 {
+          guard try rows.step(), rows.position.sequence <= source.sequence else { return false }
+          try rows.read()
+          try copy(rows.entry, session: rows.session, source.revision, &writer)
+        }
+        return true
+      }
+      try checkpointIfDue()
+    }
+  }
+
+  private func copy(
+    _ entry: JournalEntry, session: UInt64?, _ revision: UInt64, _ writer: inout RowWriter
+  ) throws(JournalError) {
+    var row = entry.row
+    let isKnown =
+      try connection.number(
+        "SELECT 1 FROM session WHERE number = ?", session.map { Int64(bitPattern: $0) }) != nil
+    if !isKnown { row.answer = nil }
+    guard row.answer != nil || row.change != nil else { return }
+    let result = entry.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
+      do throws(JournalError) {
+        return .success(
+          try writer.write(
+            row, bytes, session: isKnown ? session : nil,
+            turn: entry.turn.map { min($0, revision) },
+            digest: entry.digest))
+      } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+  }
+
+  private func copySuspects(_ source: borrowing RecoverySource) throws(JournalError) -> Int {
+    let identity = source.origin.identity
+    let suspects = try source.reader.suspects(source.origin)
+    try write { () throws(JournalError) in
+      for (action, kills) in suspects.sound { try keep(action, kills: kills, identity) }
+    }
+    return suspects.lostCount
+  }
+}
+
+/// A journal of which a part is to be kept.
+private struct RecoverySource {
+  let reader: JournalReader
+  let origin: JournalReader.Origin
+  let snapshot: JournalReader.KeptSnapshot?
+  /// Nothing behind this is kept.
+  let revision: UInt64
+  /// The last action to keep.
+  let sequence: UInt64
+
+  /// Make sure that everything up to a revision is sound.
+  init(_ reader: JournalReader, _ revision: UInt64) throws(JournalError) {
+    guard let origin = try reader.origin() else { throw reader.noIdentity }
+    let path = reader.path
+    let snapshot = try reader.snapshot(origin, isLenient: true)
+    guard snapshot != nil || origin.cutSequence == 0 else {
+      throw JournalError(
+        .corrupt,
+        "\(path): the snapshot is missing that the changes go on from. Restore the file from a "
+          + "backup.")
+    }
+    if let first = snapshot?.head.revision, revision < first {
+      throw JournalError(
+        .failed,
+        "\(path): the journal begins with a snapshot of revision \(first): \(revision) is gone. "
+          + "Name \(first) or a later revision, or restore the file from a backup.")
+    }
+    var sequence = snapshot?.head.sequence ?? 0
+    var sound = snapshot?.head.revision ?? 0
+    var rows = try RowReader(reader, origin, after: sequence)
+    defer { rows.finish() }
+    while try rows.step() {
+      let position = rows.position
+      if rows.isIntact, position.revision > revision { break }
+      guard rows.isIntact else {
+        if sound >= revision { break }
+        throw JournalError(
+          .corrupt,
+          "\(path): damaged: \(rows.damagedRow). The newest revision to go back to is \(sound).")
+      }
+      (sequence, sound) = (position.sequence, position.revision)
+    }
+    self.reader = reader
+    self.origin = origin
+    self.snapshot = snapshot
+    self.revision = revision
+    self.sequence = sequence
+  }
+}
