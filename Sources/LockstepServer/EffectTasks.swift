@@ -4,30 +4,17 @@ import Lockstep
 /// The tasks of a daemon's effects. Belongs to the loop's thread.
 struct EffectTasks {
   var tasks: [EffectID: Task<Void, Never>] = [:]
-  /// Tasks that effects run under names of their own.
-  private var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
-  private var next: UInt64 = 0
+  var named = NamedTasks()
 
   func cancel(_ id: EffectID) { tasks[id]?.cancel() }
 
   func cancel(_ name: ScopedEffectKey) {
-    for (_, cancel) in named[name] ?? [:] { cancel() }
+    for cancel in named.cancels(of: name) { cancel() }
   }
 
   func cancelAll() {
     for (_, task) in tasks { task.cancel() }
-    for name in named.keys { cancel(name) }
-  }
-
-  mutating func began(_ name: ScopedEffectKey, _ cancel: @escaping @Sendable () -> Void) -> UInt64 {
-    next += 1
-    named[name, default: [:]][next] = cancel
-    return next
-  }
-
-  mutating func ended(_ name: ScopedEffectKey, _ number: UInt64) {
-    named[name]?[number] = nil
-    if named[name]?.isEmpty == true { named[name] = nil }
+    for cancel in named.cancels { cancel() }
   }
 }
 
@@ -42,12 +29,12 @@ struct DaemonEffectHost: EffectHost {
   ) async -> UInt64 {
     await onLoop { tasks in
       if cancelInFlight { tasks.cancel(name) }
-      return tasks.began(name, cancel)
+      return tasks.named.begin(name, cancel: cancel)
     } ?? 0
   }
 
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    await onLoop { $0.ended(name, number) }
+    await onLoop { $0.named.end(name, number) }
   }
 
   func cancel(_ name: ScopedEffectKey) async {

@@ -37,8 +37,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     var runs: [EffectID: Run] = [:]
     var deliveries: [Delivery] = []
     var misdeed: String?
-    var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
-    var nextNumber: UInt64 = 0
+    var named = NamedTasks()
     var isOver = false
   }
 
@@ -174,25 +173,17 @@ extension SimulatedEffects: EffectHost {
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
     if cancelInFlight { cancelTasks(name) }
-    return storage.withLock { storage in
-      storage.nextNumber += 1
-      storage.named[name, default: [:]][storage.nextNumber] = cancel
-      return storage.nextNumber
-    }
+    return storage.withLock { $0.named.begin(name, cancel: cancel) }
   }
 
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    storage.withLock { storage in
-      storage.named[name]?[number] = nil
-      if storage.named[name]?.isEmpty == true { storage.named[name] = nil }
-    }
+    storage.withLock { $0.named.end(name, number) }
   }
 
   func cancel(_ name: ScopedEffectKey) async { cancelTasks(name) }
 
-  /// Cancel what effects run under a name inside themselves, in the order of its beginning.
+  /// Cancel what effects run under a name inside themselves.
   func cancelTasks(_ name: ScopedEffectKey) {
-    let tasks = storage.withLock { $0.named[name] ?? [:] }
-    for (_, cancel) in tasks.sorted(by: { $0.key < $1.key }) { cancel() }
+    for cancel in storage.withLock({ $0.named.cancels(of: name) }) { cancel() }
   }
 }

@@ -30,8 +30,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
     var core: StoreCore<R>
     var received: [Received] = []
     var tasks: [EffectID: Task<Void, Never>] = [:]
-    var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
-    var nextNumber: UInt64 = 0
+    var named = NamedTasks()
   }
 
   let clock: TestClock
@@ -52,22 +51,18 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 
   /// Run an action of the test, and what follows from it without waiting.
   func send(_ action: R.Action, from cause: Cause) -> Sent {
-    storage.withLock { storage in
-      setTime(&storage)
+    change { storage in
       var patch = CBOREncoder()
       let reduction = storage.core.send(action, from: cause, patch: &patch)
-      let sent = Sent(
+      return Sent(
         sequence: storage.core.sequence, state: storage.core.state, reduction: reduction)
-      goOn(&storage)
-      return sent
     }
   }
 
   /// Run the actions that the feature makes of news, as a server does, and what follows from them
   /// without waiting. Returns the state before what follows.
   func tell(_ news: SessionNews) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
-    storage.withLock { storage in
-      setTime(&storage)
+    change { storage in
       var rejected: [(R.Action, Rejection)] = []
       let reducer = storage.core.reducer
       let actions =
@@ -77,34 +72,38 @@ final class TestStoreEngine<R: Reducer>: Sendable {
         let reduction = storage.core.send(action, patch: &patch)
         if case .rejected(let rejection) = reduction { rejected.append((action, rejection)) }
       }
-      let state = storage.core.state
-      goOn(&storage)
-      return (state, rejected)
+      return (storage.core.state, rejected)
     }
   }
 
   /// Run an action of an effect.
   private func deliver(_ action: R.Action, from effect: EffectID) {
-    storage.withLock { storage in
-      setTime(&storage)
+    change { storage in
       var patch = CBOREncoder()
       if let reduction = storage.core.send(action, from: effect, patch: &patch) {
         note(reduction, &storage)
       }
-      goOn(&storage)
     }
   }
 
   private func finished(_ effect: EffectID, _ error: String?) {
-    storage.withLock { storage in
-      setTime(&storage)
+    change { storage in
       storage.tasks[effect] = nil
       storage.core.finished(effect, unhandled: error)
-      goOn(&storage)
     }
   }
 
-  private func setTime(_ storage: inout Storage) { storage.core.time = clock.timestamp }
+  /// Do something with the store, and what follows from it without waiting.
+  private func change<T: Sendable>(_ body: (inout Storage) -> T) -> T {
+    let (result, cancels) = storage.withLock { storage in
+      storage.core.time = clock.timestamp
+      let result = body(&storage)
+      return (result, goOn(&storage))
+    }
+    // With the lock free, since tasks may do something of their own when they are cancelled.
+    for cancel in cancels { cancel() }
+    return result
+  }
 
   private func note(_ reduction: Reduction, _ storage: inout Storage) {
     guard let action = storage.core.log.newest?.action else { return }
@@ -112,20 +111,23 @@ final class TestStoreEngine<R: Reducer>: Sendable {
       Received(action: action, state: storage.core.state, reduction: reduction))
   }
 
-  /// Run the actions that wait, then do what the effects need.
-  private func goOn(_ storage: inout Storage) {
+  /// Run the actions that wait, then start the effects that are due. Returns what cancels others.
+  private func goOn(_ storage: inout Storage) -> [NamedTasks.Cancel] {
     var patch = CBOREncoder()
     while let reduction = storage.core.sendNext(patch: &patch) { note(reduction, &storage) }
+    var cancels: [NamedTasks.Cancel] = []
     for order in storage.core.takeOrders() {
       switch order {
       case .start(let id):
         if let operation = storage.core.operation(of: id) {
           storage.tasks[id] = start(operation)
         }
-      case .cancel(let id): storage.tasks.removeValue(forKey: id)?.cancel()
-      case .cancelTasks(let name): cancel(name, &storage)
+      case .cancel(let id):
+        if let task = storage.tasks.removeValue(forKey: id) { cancels.append(task.cancel) }
+      case .cancelTasks(let name): cancels += storage.named.cancels(of: name)
       }
     }
+    return cancels
   }
 
   private func start(_ operation: EffectOperation<R.Action>) -> Task<Void, Never> {
@@ -139,15 +141,12 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 
   /// Cancel what an action of the test has led to.
   func cancelCascade(of sequence: UInt64) {
-    storage.withLock { storage in
-      storage.core.cancelCascade(of: sequence)
-      goOn(&storage)
-    }
+    change { $0.core.cancelCascade(of: sequence) }
   }
 
   /// Cancel every effect. Returns what ran.
   func cancelAll() -> [RunningEffect] {
-    storage.withLock { storage in
+    let running = change { storage in
       let running = storage.core.runningEffects
       // Cancelling one lets the next of a sequence start.
       while storage.core.effectCount > 0 {
@@ -155,14 +154,10 @@ final class TestStoreEngine<R: Reducer>: Sendable {
           _ = storage.core.cancelEffects(effect.id.description)
         }
       }
-      goOn(&storage)
-      for task in storage.tasks.values { task.cancel() }
       return running
     }
-  }
-
-  private func cancel(_ name: ScopedEffectKey, _ storage: inout Storage) {
-    for (_, cancel) in storage.named[name] ?? [:] { cancel() }
+    for task in storage.withLock({ Array($0.tasks.values) }) { task.cancel() }
+    return running
   }
 
   // MARK: Waiting
@@ -190,23 +185,16 @@ extension TestStoreEngine: EffectHost {
   func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
-    storage.withLock { storage in
-      if cancelInFlight { self.cancel(name, &storage) }
-      storage.nextNumber += 1
-      storage.named[name, default: [:]][storage.nextNumber] = cancel
-      return storage.nextNumber
-    }
+    if cancelInFlight { await self.cancel(name) }
+    return storage.withLock { $0.named.begin(name, cancel: cancel) }
   }
 
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    storage.withLock { storage in
-      storage.named[name]?[number] = nil
-      if storage.named[name]?.isEmpty == true { storage.named[name] = nil }
-    }
+    storage.withLock { $0.named.end(name, number) }
   }
 
   func cancel(_ name: ScopedEffectKey) async {
-    storage.withLock { cancel(name, &$0) }
+    for cancel in storage.withLock({ $0.named.cancels(of: name) }) { cancel() }
   }
 }
 

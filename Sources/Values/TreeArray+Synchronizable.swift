@@ -75,73 +75,9 @@ extension TreeArray: Synchronizable {
       self = value
       return
     }
-    let start = decoder.offset
-    guard try decoder.peekMajor() == .array else {
-      throw CBORError(.notAllowed("an edit of keys inside an array"), at: start)
-    }
-    guard try decoder.array() == 2 else {
-      throw CBORError(
-        .notAllowed("a patch of an array has one item or two: splices and edits"), at: start)
-    }
     let wasAdopted = root?.hasAdopted(seed) ?? true
-    try applySplices(&decoder, seed: seed)
-    try applyEdits(&decoder, seed: seed)
-    decoder.close()
+    try applyParts(&decoder, seed: seed)
     if wasAdopted { adopt(seed: seed) }
-  }
-
-  @inlinable
-  mutating func applySplices(
-    _ decoder: inout CBORDecoder, seed: HashSeed
-  ) throws(CBORError) {
-    let start = decoder.offset
-    let items = try decoder.array()
-    guard items % 3 == 0 else {
-      throw CBORError(.notAllowed("splices come in threes: at, removed, inserted"), at: start)
-    }
-    for _ in 0..<items / 3 {
-      let place = decoder.offset
-      let at = try decoder.unsigned(as: Int.self)
-      guard at <= count else {
-        throw CBORError(.notAllowed("a splice behind the end of the array"), at: place)
-      }
-      let length = decoder.offset
-      let removed = try decoder.unsigned(as: Int.self)
-      guard removed <= count - at else {
-        throw CBORError(.notAllowed("a splice of more elements than there are"), at: length)
-      }
-      let inserted = try decoder.array()
-      if removed + inserted <= 4 {
-        for _ in 0..<removed { remove(at: at) }
-        for index in 0..<inserted {
-          insert(try Element(from: &decoder, seed: seed), at: at + index)
-        }
-      } else {
-        var builder = TreeArrayBuilder<Element>(seed: seed, isAdopted: true)
-        for _ in 0..<inserted { builder.append(try Element(from: &decoder, seed: seed)) }
-        replaceSubrange(at..<at + removed, withTree: TreeArray(root: builder.finish()))
-      }
-      decoder.close()
-    }
-    decoder.close()
-  }
-
-  @inlinable
-  mutating func applyEdits(
-    _ decoder: inout CBORDecoder, seed: HashSeed
-  ) throws(CBORError) {
-    let edits = try decoder.map()
-    for _ in 0..<edits {
-      let start = decoder.offset
-      let index = try decoder.unsigned(as: Int.self)
-      guard index < count else {
-        throw CBORError(.notAllowed("an edit behind the end of the array"), at: start)
-      }
-      try modifyElement(at: index) { (element: inout Element) throws(CBORError) in
-        try element.apply(patch: &decoder, seed: seed)
-      }
-    }
-    decoder.close()
   }
 
   /// The hash of a polynomial over the elements' digests, of which each node remembers its part:
@@ -161,5 +97,34 @@ extension TreeArray: Synchronizable {
       return
     }
     uniqueRoot().adopt(seed)
+  }
+}
+
+extension TreeArray: PatchableArray {
+  @inlinable
+  mutating func splice(
+    _ range: Range<Int>, from decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    let inserted = try decoder.array()
+    if range.count + inserted <= 4 {
+      for _ in range { remove(at: range.lowerBound) }
+      for index in 0..<inserted {
+        insert(try Element(from: &decoder, seed: seed), at: range.lowerBound + index)
+      }
+    } else {
+      var builder = TreeArrayBuilder<Element>(seed: seed, isAdopted: true)
+      for _ in 0..<inserted { builder.append(try Element(from: &decoder, seed: seed)) }
+      replaceSubrange(range, withTree: TreeArray(root: builder.finish()))
+    }
+    decoder.close()
+  }
+
+  @inlinable
+  mutating func edit(
+    at index: Int, by decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    try modifyElement(at: index) { (element: inout Element) throws(CBORError) in
+      try element.apply(patch: &decoder, seed: seed)
+    }
   }
 }

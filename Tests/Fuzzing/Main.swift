@@ -22,6 +22,7 @@ private let targets: [String: @Sendable (Input) -> Void] = [
   "schema": fuzzSchema,
   "server": fuzzServer,
   "server-message": fuzzServerMessage,
+  "translation": fuzzTranslation,
   "value": fuzzValue,
   "view": fuzzView,
 ]

@@ -96,6 +96,17 @@ VIEW = b"\x00" + encode([]) + b"\x00" + encode(["a", "*"]) + b"\x01" + encode(["
 VIEW += b"\x01" + encode(["*", "c"]) + b"\x02"
 TYPED = ["reset", {"todo": {"todo": "reset"}}, {"size": [1, 2.5]},
          {"put": {"at": "/a", "data": "aGk=", "s": {"name": "x", "lamps": {"1": True, "2": None}}}}]
+# A state of each build that the target "translation" knows.
+STATES = [
+    {1: [{1: "milk", 2: True}], 2: "n", 3: [3, [1, "x"], 0], 4: {-7: {1: "t"}}, 5: {1: [{1: []}]},
+     6: None, 7: 2},
+    {1: [6, {"$undefined": 1}, 5, [0, "why"]], 2: {3: {1: 1.5, 2: "t"}}, 3: [{2: "x", 300: True}],
+     8: "n", 9: {"a": 1}, 30: {2: [], 1: "leaf"}, 31: ["a", 7]},
+    {1: [0, "x", ["a"]], 2: [{2: "milk"}], 3: {4: {2: "t"}}, 4: {1: [{"$undefined": 1}]}},
+    [0, [1, 5], [2, ["a", 7], 9], [3, {"$bytes": "09"}, 0], [4, [True, {"$undefined": 1}]],
+     [5, {"x": 1.5}]],
+    DOCUMENT,
+]
 
 
 def main(vectors, folder):
@@ -163,6 +174,11 @@ def main(vectors, folder):
     add("action-json", b"\x03" + encode(SCHEMA) + encode([2, 1, 2.5]))
     add("action-json", b"\x03" + encode(SCHEMA) + encode([1, [1, 0]]))
     add("schema", encode(SCHEMA))
+    for build, state in enumerate(STATES):
+        for target in range(len(STATES) + 3):
+            schema = encode(SCHEMA) if target == len(STATES) else b""
+            for item in [state, [state], [[], {}], {1: state, 2: {0: [1]}}]:
+                add("translation", bytes([build, target]) + schema + b"\x80" + encode(item))
     numbers = [1e300, 2**64 - 1, -(2**63), "é\n\u0001😀"]
     for value in ACTIONS + [PATCH, DOCUMENT, numbers, [[[{}]]]]:
         add("json", json.dumps(value).encode())

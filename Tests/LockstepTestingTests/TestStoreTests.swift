@@ -1,6 +1,7 @@
 import CBOR
 import Lockstep
 import LockstepTesting
+import Synchronization
 import Testing
 import Values
 
@@ -80,6 +81,41 @@ struct TestStoreTests {
     await store.send(.delayTapped)
     await store.send(.cancelTapped)
     #expect(store.clock.sleepers == 0)
+    await store.finish()
+  }
+
+  /// What an effect that is cancelled finds running in its store.
+  private final class Question: Sendable {
+    typealias Store = TestStore<Reduce<Counter.State, Counter.Action>>
+    let store = Mutex<Store?>(nil)
+    let answer = Mutex<[String]?>(nil)
+
+    func ask() {
+      let running = store.withLock { $0 }?.runningEffects.map(\.name)
+      answer.withLock { $0 = running }
+    }
+  }
+
+  @Test("2.1.10: an effect that is cancelled may ask its store at once")
+  func askedWhenCancelled() async {
+    let question = Question()
+    let store = TestStore(initialState: Counter.State()) {
+      Reduce<Counter.State, Counter.Action> { _, action in
+        if action == .cancelTapped { return .cancel(id: "delay") }
+        return .run(name: "delay") { _ in
+          try await withTaskCancellationHandler {
+            try await Task.sleep(for: .seconds(600))
+          } onCancel: {
+            question.ask()
+          }
+        }.cancellable(id: "delay")
+      }
+    }
+    question.store.withLock { $0 = store }
+    await store.send(.delayTapped)
+    await store.send(.cancelTapped)
+    #expect(question.answer.withLock { $0 } == [])
+    question.store.withLock { $0 = nil }
     await store.finish()
   }
 

@@ -63,7 +63,7 @@ struct DaemonTests {
   @Test func `the socket of another program is left alone`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
-      let proxy = try CuttingProxy(at: socket, to: folder + "/nowhere", seed: 1)
+      let proxy = try ForwardingProxy(at: socket, to: folder + "/nowhere")
       defer { proxy.close() }
       let said = try await refusal(["--socket", socket])
       #expect(said.contains("pid \(getpid())"))

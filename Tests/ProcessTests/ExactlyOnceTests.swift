@@ -14,8 +14,8 @@ struct ExactlyOnceTests {
     seed: UInt64
   ) async throws {
     try await withDaemon { served in
-      let proxy = try CuttingProxy(
-        at: served.folder + "/proxy", to: served.socket, seed: seed)
+      let proxy = try ForwardingProxy(
+        at: served.folder + "/proxy", to: served.socket, cuttingWith: seed)
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true
@@ -49,7 +49,8 @@ struct ExactlyOnceTests {
     async throws
   {
     try await withDaemon { served in
-      let proxy = try CuttingProxy(at: served.folder + "/proxy", to: served.socket, seed: 99)
+      let proxy = try ForwardingProxy(
+        at: served.folder + "/proxy", to: served.socket, cuttingWith: 99)
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true

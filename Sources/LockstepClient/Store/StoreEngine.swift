@@ -49,9 +49,7 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   private struct Tasks: Sendable {
     var tasks: [EffectID: Task<Void, Never>] = [:]
-    /// Tasks that effects run under names of their own.
-    var named: [ScopedEffectKey: [UInt64: @Sendable () -> Void]] = [:]
-    var nextNumber: UInt64 = 0
+    var named = NamedTasks()
   }
 
   let check: ThreadCheck
@@ -292,8 +290,7 @@ final class StoreEngine<R: Reducer>: Sendable {
   }
 
   private func cancelTasks(_ name: ScopedEffectKey) {
-    let cancels = tasks.withLock { Array(($0.named[name] ?? [:]).values) }
-    for cancel in cancels { cancel() }
+    for cancel in tasks.withLock({ $0.named.cancels(of: name) }) { cancel() }
   }
 
   // MARK: Cascades
@@ -344,12 +341,9 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   /// Cancel every effect: the store is no more.
   func cancelAll() {
-    let all = tasks.withLock { tasks in
-      defer { tasks.named = [:] }
-      return (Array(tasks.tasks.values), tasks.named.values.flatMap(\.values))
-    }
-    for task in all.0 { task.cancel() }
-    for cancel in all.1 { cancel() }
+    let (all, cancels) = tasks.withLock { (Array($0.tasks.values), $0.named.cancels) }
+    for task in all { task.cancel() }
+    for cancel in cancels { cancel() }
   }
 }
 
@@ -358,18 +352,11 @@ extension StoreEngine: EffectHost {
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
     if cancelInFlight { cancelTasks(name) }
-    return tasks.withLock { tasks in
-      tasks.nextNumber += 1
-      tasks.named[name, default: [:]][tasks.nextNumber] = cancel
-      return tasks.nextNumber
-    }
+    return tasks.withLock { $0.named.begin(name, cancel: cancel) }
   }
 
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    tasks.withLock { tasks in
-      tasks.named[name]?[number] = nil
-      if tasks.named[name]?.isEmpty == true { tasks.named[name] = nil }
-    }
+    tasks.withLock { $0.named.end(name, number) }
   }
 
   func cancel(_ name: ScopedEffectKey) async { cancelTasks(name) }

@@ -107,61 +107,10 @@ extension Array: Synchronizable where Element: Synchronizable {
       self = value
       return
     }
-    let start = decoder.offset
     guard Element.self != UInt8.self else {
-      throw CBORError(.notAllowed("an edit of a value without parts"), at: start)
+      throw CBORError(.notAllowed("an edit of a value without parts"), at: decoder.offset)
     }
-    guard try decoder.peekMajor() == .array else {
-      throw CBORError(.notAllowed("an edit of keys inside an array"), at: start)
-    }
-    guard try decoder.array() == 2 else {
-      throw CBORError(
-        .notAllowed("a patch of an array has one item or two: splices and edits"), at: start)
-    }
-    try applySplices(&decoder, seed: seed)
-    try applyEdits(&decoder, seed: seed)
-    decoder.close()
-  }
-
-  @inlinable
-  mutating func applySplices(
-    _ decoder: inout CBORDecoder, seed: HashSeed
-  ) throws(CBORError) {
-    let start = decoder.offset
-    let items = try decoder.array()
-    guard items % 3 == 0 else {
-      throw CBORError(.notAllowed("splices come in threes: at, removed, inserted"), at: start)
-    }
-    for _ in 0..<items / 3 {
-      let place = decoder.offset
-      let at = try decoder.unsigned(as: Int.self)
-      guard at <= count else {
-        throw CBORError(.notAllowed("a splice behind the end of the array"), at: place)
-      }
-      let length = decoder.offset
-      let removed = try decoder.unsigned(as: Int.self)
-      guard removed <= count - at else {
-        throw CBORError(.notAllowed("a splice of more elements than there are"), at: length)
-      }
-      let inserted = try Self.elements(from: &decoder, seed: seed)
-      replaceSubrange(at..<at + removed, with: inserted)
-    }
-    decoder.close()
-  }
-
-  @inlinable
-  mutating func applyEdits(
-    _ decoder: inout CBORDecoder, seed: HashSeed
-  ) throws(CBORError) {
-    for _ in 0..<(try decoder.map()) {
-      let start = decoder.offset
-      let index = try decoder.unsigned(as: Int.self)
-      guard index < count else {
-        throw CBORError(.notAllowed("an edit behind the end of the array"), at: start)
-      }
-      try self[index].apply(patch: &decoder, seed: seed)
-    }
-    decoder.close()
+    try applyParts(&decoder, seed: seed)
   }
 
   /// A polynomial over the elements' digests; of bytes, that of a scalar. O(n).
@@ -188,6 +137,22 @@ extension Array: Synchronizable where Element: Synchronizable {
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
     Element.self == UInt8.self ? .bytes : .array(Element.schemaKind(in: &schema))
+  }
+}
+
+extension Array: PatchableArray where Element: Synchronizable {
+  @inlinable
+  mutating func splice(
+    _ range: Range<Int>, from decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    replaceSubrange(range, with: try Self.elements(from: &decoder, seed: seed))
+  }
+
+  @inlinable
+  mutating func edit(
+    at index: Int, by decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    try self[index].apply(patch: &decoder, seed: seed)
   }
 }
 

@@ -70,7 +70,7 @@ struct CarsProcessTests {
     try await withExample("carsd") { _ in
       ["--delay-ms", "1"]
     } _: { served in
-      let proxy = try RecordingProxy(at: served.folder + "/proxy", to: served.socket)
+      let proxy = try ForwardingProxy(at: served.folder + "/proxy", to: served.socket)
       defer { proxy.close() }
       let other = ServedExample(folder: served.folder, socket: proxy.path, daemon: served.daemon)
       let watch = try other.start("cars", "watch")

@@ -58,7 +58,7 @@ struct WholeArchitectureTests {
   @Test("EFF-04: sending an action is one frame with the action, and nothing else")
   func oneFrame() async throws {
     try await withExample("counterd") { served in
-      let proxy = try RecordingProxy(at: served.folder + "/proxy", to: served.socket)
+      let proxy = try ForwardingProxy(at: served.folder + "/proxy", to: served.socket)
       defer { proxy.close() }
       let mirror = try await MirrorStore<Counter>.connect(.init(socket: proxy.path))
       let before = proxy.fromClients.count
@@ -78,8 +78,9 @@ struct WholeArchitectureTests {
       .appending(path: "../../..").standardized
     let files = FileManager.default
     let scripts = try files.contentsOfDirectory(atPath: root.path + "/Scripts/examples")
-    #expect(Set(scripts) == ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"])
-    for name in scripts {
+    #expect(Set(scripts) == ["app-shell", "cars", "counter", "feed", "prime-time", "todos"])
+    for script in scripts {
+      let name = script.split(separator: "-").map(\.capitalized).joined()
       let folder = root.path + "/Sources/Examples/" + name
       for part in ["Feature", "Daemon", "Client", "README.md"] {
         #expect(files.fileExists(atPath: "\(folder)/\(part)"), "\(name)/\(part)")

@@ -1,15 +1,16 @@
 import Foundation
-import Sessions
 import Synchronization
 import Values
 
-/// A Unix socket that forwards bytes to another, and cuts each connection after a random number of
-/// them, until told to let all through.
-final class CuttingProxy: Sendable {
+/// A Unix socket that forwards bytes to another, and keeps all of them. With a seed it cuts each
+/// connection after a random number of bytes, until told to let all through.
+final class ForwardingProxy: Sendable {
   private struct State: Sendable {
-    var random: SplitMix64
+    /// Nil when all is let through.
+    var random: SplitMix64?
     var cuts = 0
-    var lets = false
+    var bytes: [UInt8] = []
+    var fromClients: [UInt8] = []
     var isClosed = false
   }
 
@@ -18,10 +19,10 @@ final class CuttingProxy: Sendable {
   private let listener: Int32
   private let state: Mutex<State>
 
-  init(at path: String, to target: String, seed: UInt64) throws {
+  init(at path: String, to target: String, cuttingWith seed: UInt64? = nil) throws {
     self.path = path
     self.target = target
-    state = Mutex(State(random: SplitMix64(seed)))
+    state = Mutex(State(random: seed.map { SplitMix64($0) }))
     listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let status = Self.withAddress(path) { bind(listener, $0, $1) }
     guard status == 0, listen(listener, 16) == 0 else {
@@ -31,13 +32,23 @@ final class CuttingProxy: Sendable {
       while !state.withLock({ $0.isClosed }) {
         if let client = acceptNext() { Thread { [self] in serve(client) }.start() }
       }
+      Foundation.close(listener)
     }.start()
   }
 
+  /// How many connections have been cut.
   var cuts: Int { state.withLock { $0.cuts } }
 
   /// Cut no more connections.
-  func letThrough() { state.withLock { $0.lets = true } }
+  func letThrough() { state.withLock { $0.random = nil } }
+
+  /// Whether the text was among the bytes, in either direction.
+  func saw(_ text: String) -> Bool {
+    state.withLock { Data($0.bytes).range(of: Data(text.utf8)) != nil }
+  }
+
+  /// What the clients sent, in the order in which it came.
+  var fromClients: [UInt8] { state.withLock { $0.fromClients } }
 
   func close() {
     state.withLock { $0.isClosed = true }
@@ -72,9 +83,10 @@ final class CuttingProxy: Sendable {
   /// wait longer before it comes again.
   private func budget() -> Int {
     state.withLock { state in
-      if state.lets { return .max }
-      let isShort = Int.random(in: 0..<5, using: &state.random) == 0
-      return Int.random(in: isShort ? 0..<1000 : 1000..<12_000, using: &state.random)
+      guard var random = state.random else { return .max }
+      defer { state.random = random }
+      let isShort = Int.random(in: 0..<5, using: &random) == 0
+      return Int.random(in: isShort ? 0..<1000 : 1000..<12_000, using: &random)
     }
   }
 
@@ -92,29 +104,41 @@ final class CuttingProxy: Sendable {
     ]
     while left > 0 {
       _ = poll(&ends, 2, -1)
-      for (index, other) in [daemon, client].enumerated() where ends[index].revents != 0 {
-        guard left > 0, let count = Self.forward(ends[index].fd, other, atMost: left) else {
-          return
-        }
-        left -= count
+      for (end, other) in [(0, daemon), (1, client)] where ends[end].revents != 0 {
+        guard left > 0, let bytes = Self.read(ends[end].fd, atMost: left) else { return }
+        keep(bytes, isFromClient: end == 0)
+        guard Self.write(bytes, to: other) else { return }
+        left -= bytes.count
       }
     }
     state.withLock { $0.cuts += 1 }
   }
 
-  /// Carry some bytes over. Returns nil at the end of either.
-  private static func forward(_ source: Int32, _ target: Int32, atMost limit: Int) -> Int? {
+  /// Note bytes before they are forwarded, so that they are known when their answer has come.
+  private func keep(_ bytes: ArraySlice<UInt8>, isFromClient: Bool) {
+    state.withLock { state in
+      state.bytes += bytes
+      if isFromClient { state.fromClients += bytes }
+    }
+  }
+
+  /// Some bytes; nil at the end.
+  private static func read(_ source: Int32, atMost limit: Int) -> ArraySlice<UInt8>? {
     var buffer = [UInt8](repeating: 0, count: min(limit, 1 << 14))
     let count = recv(source, &buffer, buffer.count, 0)
-    guard count > 0 else { return nil }
-    var sent = 0
-    while sent < count {
-      let more = buffer[sent..<count].withUnsafeBytes {
+    return count > 0 ? buffer[..<count] : nil
+  }
+
+  /// Write all; false when the other end is gone.
+  private static func write(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
         send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
-      guard more > 0 else { return nil }
-      sent += more
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
     }
-    return count
+    return true
   }
 }

@@ -1,0 +1,138 @@
+extension EffectTable {
+  // MARK: Ending
+
+  /// The task of a leaf has ended by itself.
+  mutating func finished(_ id: EffectID) {
+    guard let leaf = leaf(id.rawValue) else { return }
+    if ended.count == 64 { ended.removeFirst() }
+    ended.append(
+      Ended(
+        id: id.rawValue, name: leaf.work.name, place: leaf.work.place, actionName: leaf.actionName))
+    let parent = nodes[id.rawValue]?.parent
+    remove(id.rawValue)
+    if let window = leaf.window { closeWindow(window) }
+    resume(parent)
+  }
+
+  /// Take a node out, whose children are gone.
+  mutating func remove(_ id: NodeID) {
+    guard let node = nodes.removeValue(forKey: id) else { return }
+    if let parent = node.parent { nodes[parent]?.children.remove(id) }
+    if let key = node.key {
+      names[key]?.remove(id)
+      if names[key]?.isEmpty == true { names[key] = nil }
+    }
+    guard case .leaf(let leaf) = node.body else { return }
+    if leaf.window == nil {
+      count -= 1
+      release(node.context)
+    }
+    let scope = node.context.scope
+    for index in scope.indices {
+      let outer = Array(scope[..<index])
+      children[outer]?[scope[index], default: 1] -= 1
+      if children[outer]?[scope[index]] == 0 { children[outer]?[scope[index]] = nil }
+      if children[outer]?.isEmpty == true { children[outer] = nil }
+    }
+    if node.context.isOwned, let client = node.context.cause.client {
+      owned[client.connection]?.remove(id)
+      if owned[client.connection]?.isEmpty == true { owned[client.connection] = nil }
+    }
+  }
+
+  /// Go on with a group that has lost a child, and with those around it.
+  private mutating func resume(_ group: NodeID?) {
+    var group = group
+    while let current = group, let node = nodes[current] {
+      guard settle(current) else { return }
+      group = node.parent
+    }
+  }
+
+  // MARK: Cancelling
+
+  /// Cancel everything that runs under a name.
+  mutating func cancel(_ name: ScopedEffectKey) {
+    orders.append(.cancelTasks(name))
+    setPending(nil, of: name)
+    for node in (names[name] ?? []).sorted() { cancel(node) }
+  }
+
+  /// Cancel everything that runs in a child, and in its children.
+  mutating func cancel(scope: [EffectKey]) {
+    dropPending { name, _ in name.scope.starts(with: scope) }
+    let inside = nodes.filter { $0.value.context.scope.starts(with: scope) }.map(\.key)
+    for node in inside.sorted() { cancel(node) }
+  }
+
+  /// Cancel what ends with a client.
+  mutating func cancel(ownedBy connection: UInt64) {
+    dropPending { $1.isOwned && $1.cause.client?.connection == connection }
+    // Cancelling one lets the next of a sequence start, which is owned as well.
+    while let nodes = owned[connection] {
+      for node in nodes.sorted() { cancel(node) }
+    }
+  }
+
+  /// The clients that own effects.
+  var owners: [UInt64] { owned.keys.sorted() }
+
+  /// Cancel what an action from outside began, and what that led to.
+  mutating func cancel(cascade root: UInt64) {
+    dropPending { Self.root($1) == root }
+    let inside = nodes.filter { !$0.value.isWindow && Self.root($0.value.context) == root }
+    for node in inside.map(\.key).sorted() { cancel(node) }
+  }
+
+  /// Cancel one effect, or all of a name. Returns how many leaves ended.
+  mutating func cancel(named text: String) -> Int {
+    let before = cancelled
+    let matches = nodes.filter { id, node in
+      if node.isWindow { return false }
+      if case .leaf(let leaf) = node.body, leaf.work.name == text { return true }
+      return self.id(id).description == text || node.key?.key.description == text
+    }
+    for node in matches.map(\.key).sorted() { cancel(node) }
+    return cancelled - before
+  }
+
+  private mutating func cancel(_ id: NodeID) {
+    guard let node = nodes[id] else { return }
+    abandon(id)
+    resume(node.parent)
+  }
+
+  /// Cancel a node and all inside, without going on with anything.
+  private mutating func abandon(_ id: NodeID) {
+    guard let node = nodes[id] else { return }
+    nodes[id]?.body = .group(rest: [])
+    for child in node.children.sorted() { abandon(child) }
+    nodes[id]?.body = node.body
+    if case .leaf(let leaf) = node.body {
+      orders.append(.cancel(self.id(id)))
+      if let window = leaf.window { windows[window] = nil } else { cancelled += 1 }
+    }
+    remove(id)
+  }
+
+  // MARK: Cascades
+
+  /// The action from outside to which a context leads back.
+  private static func root(_ context: Context) -> UInt64 { context.cause.root ?? context.sequence }
+
+  mutating func retain(_ context: Context) { retain(root: Self.root(context)) }
+
+  mutating func release(_ context: Context) { release(root: Self.root(context)) }
+
+  /// An action waits.
+  mutating func retain(root: UInt64) { open[root, default: 0] += 1 }
+
+  /// An action that waited has been reduced, or an effect has ended.
+  mutating func release(root: UInt64) {
+    guard let count = open[root] else { return }
+    open[root] = count > 1 ? count - 1 : nil
+  }
+
+  /// Whether an action from outside has led to all that it will.
+  func isDone(_ root: UInt64) -> Bool { open[root] == nil }
+}

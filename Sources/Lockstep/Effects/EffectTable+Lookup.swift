@@ -1,0 +1,48 @@
+extension EffectTable {
+  func leaf(_ id: NodeID) -> Leaf? {
+    guard case .leaf(let leaf)? = nodes[id]?.body else { return nil }
+    return leaf
+  }
+
+  func leaf(_ id: EffectID) -> Leaf? { leaf(id.rawValue) }
+
+  func scope(of id: EffectID) -> [EffectKey] { nodes[id.rawValue]?.context.scope ?? [] }
+
+  /// What a leaf that ended by itself was, if that is not long ago.
+  func endedLeaf(_ id: EffectID) -> Ended? { ended.last { $0.id == id.rawValue } }
+
+  /// Note that a leaf sends an action. Returns its cause, or nil when the leaf is not running.
+  mutating func send(from id: EffectID) -> Cause? {
+    guard var node = nodes[id.rawValue], case .leaf(var leaf) = node.body else { return nil }
+    leaf.sent += 1
+    node.body = .leaf(leaf)
+    nodes[id.rawValue] = node
+    let name = leaf.work.name
+    let origin: Origin =
+      leaf.middleware.map { .middleware($0) }
+      ?? (leaf.work.isTimer ? .timer(id, name: name) : .effect(id, name: name))
+    return leaf.cause.following(leaf.sequence, origin)
+  }
+
+  /// The effects that run, in the order of their start.
+  var running: [RunningEffect] {
+    nodes.keys.sorted().compactMap { node in
+      guard let leaf = leaf(node), leaf.window == nil else { return nil }
+      return RunningEffect(
+        id: id(node), name: leaf.work.name, keys: keys(around: node), action: leaf.actionName,
+        sequence: leaf.sequence, client: leaf.cause.client,
+        isOwned: nodes[node]?.context.isOwned ?? false, started: leaf.started, sent: leaf.sent,
+        place: leaf.work.place)
+    }
+  }
+
+  private func keys(around node: NodeID) -> [EffectKey] {
+    var keys: [EffectKey] = []
+    var current = nodes[node]
+    while let found = current {
+      if let key = found.key { keys.append(key.key) }
+      current = found.parent.flatMap { nodes[$0] }
+    }
+    return keys
+  }
+}
