@@ -23,15 +23,16 @@ struct JournalStart<State: Synchronizable> {
     _ keeping: Keeping, image: HandOver<State>?, schema: Schema, limits: Limits, logger: Logger,
     progress: () -> Void
   ) throws -> JournalStart {
+    if let revision = keeping.recoverTo {
+      let recovery = try JournalFile.recover(directory: keeping.directory, to: revision)
+      logger.warning(
+        "gave up what was kept behind a revision",
+        metadata: ["revision": "\(revision)", "before": "\(recovery.backup)"])
+    }
     let file = try JournalFile(
       directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
       create: true)
     let standing = try StandingAction(directory: keeping.directory)
-    if let revision = keeping.recoverTo {
-      // try file.recover(to: revision)
-      logger.warning(
-        "gave up what was kept behind a revision", metadata: ["revision": "\(revision)"])
-    }
     guard try file.identity() != nil, try file.contents().snapshot != nil else {
       return JournalStart(
         file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)
