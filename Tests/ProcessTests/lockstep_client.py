@@ -4,7 +4,7 @@ import cbor2
 
 HELLO, SUBSCRIBE, UNSUBSCRIBE, ACTION, PING, DIGEST_REQUEST, _, CLIENT_GOODBYE = range(1, 9)
 (WELCOME, SUBSCRIBED, SNAPSHOT, PATCH, ACKNOWLEDGEMENT, PONG, BOOKMARK, DIGEST, SCHEMA, REPORT,
- GOODBYE) = range(11, 22)
+ GOODBYE, RESTARTING, RESTARTED) = range(11, 24)
 ABSENT, ALL = cbor2.undefined, (1 << 64) - 1
 class Lost(Exception): pass  # its argument: how many seconds to wait at least
 def require(condition, text):
@@ -144,7 +144,7 @@ class Client:
         if message[0] == GOODBYE:
             self.leave(message)
         require(message[0] == WELCOME, "no welcome")
-        _, _, position, self.seed, self.token, resumed, _, self.window, self.limits = message[:9]
+        _, _, position, self.seed, self.token, resumed, decided, self.window, self.limits = message[:9]
         self.run, self.delay = position[:2], 0.02
         self.learn(message[9] or self.schema)
         self.connections, self.resumed = self.connections + 1, self.resumed + resumed
@@ -152,6 +152,9 @@ class Client:
             rest = [item for number, item in self.pending.items() if number > self.ever_sent]
             self.unknown += len(self.pending) - len(rest)
             self.pending, self.number, self.ever_sent = dict(enumerate(rest, 1)), len(rest), 0
+        elif min(self.pending, default=self.number + 1) > decided + 1:  # acknowledged, and lost
+            self.pending = dict(enumerate(self.pending.values(), decided + 1))
+            self.number, self.ever_sent = decided + len(self.pending), 0
         for mirror in self.mirrors:
             self.send([SUBSCRIBE, mirror.number, mirror.path, mirror.position])
         self.sent = 0
@@ -161,7 +164,7 @@ class Client:
         self.schema, self.fingerprint = schema, sip(cbor2.dumps(schema), 0)
     def leave(self, goodbye):
         code, text, retry_after = goodbye[1], goodbye[2], goodbye[6]
-        if code in (6, 8) or (code == 9 or code > 11) and retry_after is not None:
+        if code in (6, 8, 12) or (code == 9 or code > 12) and retry_after is not None:
             raise Lost(min((retry_after or 0) / 1000, 60))
         sys.exit(f"lockstep: the daemon says goodbye: {code} {text}")
     def step(self):
@@ -223,7 +226,12 @@ class Client:
             self.learn(fields[0])
         elif kind == GOODBYE:
             self.leave([kind, *fields])
-        elif not WELCOME < kind < GOODBYE:
+        elif kind == RESTARTED:
+            self.run = fields[0][:2]
+            for mirror in self.mirrors:
+                if mirror.position:
+                    mirror.position[:2] = self.run
+        elif not WELCOME < kind <= RESTARTING:
             self.give_up(5, f"unknown message {kind}")
     def come_to(self, revision, mirrors):
         for mirror in (mirror for mirror in mirrors if mirror.current):

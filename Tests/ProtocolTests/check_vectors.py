@@ -347,7 +347,7 @@ TYPES = {
     "hello": 1, "subscribe": 2, "unsubscribe": 3, "action": 4, "ping": 5, "digestRequest": 6,
     "query": 7, "clientGoodbye": 8, "welcome": 11, "subscribed": 12, "snapshot": 13, "patch": 14,
     "acknowledgement": 15, "pong": 16, "bookmark": 17, "digest": 18, "schema": 19, "report": 20,
-    "goodbye": 21,
+    "goodbye": 21, "restarting": 22, "restarted": 23,
 }  # fmt: skip
 
 

@@ -249,6 +249,8 @@ struct MessageVector: Decodable, CustomStringConvertible {
       value.adopt(seed: seed)
       return .report(number: fields["number"].number, value)
     case "goodbye": return .goodbye(goodbye)
+    case "restarting": return .restarting(retryAfter: fields["retryAfter"].number)
+    case "restarted": return .restarted(fields["position"].position)
     default: preconditionFailure("Daemons send no \(type).")
     }
   }
@@ -288,7 +290,8 @@ struct MessageVector: Decodable, CustomStringConvertible {
       }
     return Acknowledgement(
       first: fields["first"].number, last: fields["last"].number,
-      revision: fields["revision"].number, mark: Mark(rawValue: fields["mark"].number)!, outcome)
+      revision: fields["revision"].number, mark: Mark(rawValue: fields["mark"].number)!, outcome,
+      notDurable: fields.member("notDurable")?.string)
   }
 
   private var goodbye: Goodbye {
