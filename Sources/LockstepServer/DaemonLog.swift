@@ -1,6 +1,7 @@
 import Glibc
 public import Logging
 import Sessions
+import Systemd
 
 /// How log lines are written to standard error.
 public enum LogForm: String, CaseIterable, Sendable {
@@ -8,7 +9,8 @@ public enum LogForm: String, CaseIterable, Sendable {
   case text
   /// One JSON object a line.
   case json
-  /// Text behind `<6>` and its like, which systemd's journal takes as the priority.
+  /// Entries of systemd's journal, with their fields; text behind `<6>` and its like, which the
+  /// journal takes as the priority, where standard error does not lead there.
   case journal
 }
 
@@ -17,9 +19,13 @@ public struct LineLogHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   public var logLevel: Logger.Level
   public let form: LogForm
+  private let journal: JournalStream?
 
-  public init(form: LogForm, level: Logger.Level) {
-    self.form = form
+  /// A handler of a form; if none is named, entries of the journal where standard error leads there,
+  /// else text.
+  public init(form: LogForm?, level: Logger.Level) {
+    journal = form == nil || form == .journal ? JournalStream() : nil
+    self.form = form ?? (journal == nil ? .text : .journal)
     logLevel = level
   }
 
@@ -32,7 +38,25 @@ public struct LineLogHandler: LogHandler {
     var fields = metadata.map { ($0.key, "\($0.value)") }
     if let more = event.metadata { fields += more.map { ($0.key, "\($0.value)") } }
     fields.sort { $0.0 < $1.0 }
+    if let journal, send("\(event.message)", event.level, fields, to: journal) { return }
     write(line(event.level, "\(event.message)", fields) + "\n")
+  }
+
+  /// Returns whether the journal took it. Values are fields, and stand behind the message for people.
+  private func send(
+    _ message: String, _ level: Logger.Level, _ fields: [(String, String)],
+    to journal: JournalStream
+  ) -> Bool {
+    let text = ([message] + fields.map { "\($0)=\(Self.quoted($1))" }).joined(separator: " ")
+    let priority = JournalPriority(rawValue: Self.priority(level)) ?? .information
+    do throws(SystemError) {
+      try journal.send(
+        priority: priority, message: text,
+        fields: fields.map { (name: "lockstep_" + $0.0, value: $0.1) })
+      return true
+    } catch {
+      return false
+    }
   }
 
   private func line(

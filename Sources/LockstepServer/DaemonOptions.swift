@@ -24,8 +24,14 @@ public struct DaemonOptions: ParsableArguments {
   @Option(help: "The least level that is logged: trace to critical.")
   public var logLevel: Logger.Level = .info
 
-  @Option(help: "How log lines look: text, json, or journal (for systemd).")
-  public var logForm: LogForm = .text
+  @Option(
+    help: ArgumentHelp(
+      "How log lines look: text, json, or journal (for systemd).",
+      discussion: """
+        Default: journal where standard error leads to it, with fields LOCKSTEP_CONNECTION, \
+        LOCKSTEP_UID and so on; else text.
+        """))
+  public var logForm: LogForm?
 
   @Option(
     name: .customLong("limit"),
