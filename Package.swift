@@ -152,8 +152,8 @@ let package = Package(
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
-        "CBOR",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep",
+        "Values", "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -232,7 +232,7 @@ let package = Package(
     .testTarget(
       name: "CommandLineToolTests",
       dependencies: [
-        "CommandLineTool", "Documents", "Lockstep", "Values", "CBOR",
+        "CommandLineTool", "Documents", "Journal", "Sessions", "Wire", "Lockstep", "Values", "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -282,8 +282,8 @@ let package = Package(
     .testTarget(
       name: "ProcessTests",
       dependencies: [
-        "TestClient", "LockstepClient", "Documents", "Sessions", "Wire", "Lockstep", "Values",
-        "CBOR",
+        "TestClient", "LockstepClient", "Journal", "Documents", "Sessions", "Wire", "Lockstep",
+        "Values", "CBOR",
       ]
         + examples.flatMap { example -> [Target.Dependency] in
           let command = example.lowercased()

@@ -32,7 +32,10 @@ struct Failure: Error, Equatable {
     case .cannotConnect(let path, let cause):
       self.init(.unreachable, Self.cannotConnect(path, cause))
     case .closed(let goodbye): self.init(.goodbye, Self.sentence(goodbye))
-    case .rejected(let rejection): self.init(.refused, "rejected: \(rejection).")
+    case .rejected(let rejection):
+      // Some reasons are sentences already.
+      let text = "rejected: \(rejection)"
+      self.init(.refused, text.hasSuffix(".") ? text : text + ".")
     case .outcomeUnknown:
       self.init(
         .goodbye,

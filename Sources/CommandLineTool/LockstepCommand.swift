@@ -51,6 +51,7 @@ struct LockstepCommand: AsyncParsableCommand {
           Status.self, Clients.self, Effects.self, Log.self, Why.self, ShowSchema.self,
           ShowDigest.self, ShowLimits.self, Metrics.self, Ping.self, Bench.self,
         ]),
+      .init(name: "Journals", subcommands: [ShowJournal.self, CheckJournal.self]),
     ])
 
   static var _errorPrefix: String { "lockstep: " }

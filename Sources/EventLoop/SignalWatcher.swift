@@ -87,4 +87,12 @@ public enum Signals {
   public static func ignoreBrokenPipe() {
     signal(SIGPIPE, SIG_IGN)
   }
+
+  /// Whether a signal has no effect on the process, as whoever started it may have wanted.
+  public static func isIgnored(_ signal: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(signal, nil, &action) == 0 else { return false }
+    let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    return handler == unsafeBitCast(SIG_IGN, to: Int.self)
+  }
 }

@@ -153,6 +153,8 @@ public final class JournalFile: JournalReader {
   /// what is there. O(sessions), and after an error of the disk a copy of the write-ahead log.
   public func reopen() throws(JournalError) {
     guard !isClosed else { throw defect("it has been closed") }
+    // Somebody may have removed the log, which we still have.
+    if !needsNewLog { try? connection.checkpoint() }
     connection.close(keepingLog: true)
     if needsNewLog { try renewLog() }
     connection = try Self.open(path, mode, vfs)

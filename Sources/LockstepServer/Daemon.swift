@@ -15,6 +15,8 @@ public final class Daemon<R: Reducer> {
   private let logger: Logger
   private var listeners: [Listener] = []
   private var claim: SocketClaim?
+  /// Why no connection has been accepted since the last one.
+  private var lastAcceptError: LoopError?
   private var ticker: EventLoop.Timer?
   private var pipes: [ConnectionID: Pipe] = [:]
   /// Pipes that have been told goodbye, with the time at which they are closed all the same.
@@ -29,6 +31,8 @@ public final class Daemon<R: Reducer> {
   /// What began the daemon, as its feature is told.
   private let start: Start
   private let standing: StandingAction?
+  /// How many snapshots were begun to heal the journal.
+  private var healings: UInt64 = 0
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
   private var whenKept: (() -> Void)?
   private var service: ServiceManager?
@@ -137,6 +141,9 @@ public final class Daemon<R: Reducer> {
   private func serve(_ listeners: [Listener], at path: String) throws {
     for listener in listeners {
       listener.onAcceptError = { [unowned self] error in
+        // It is tried again and again.
+        if lastAcceptError == error { return }
+        lastAcceptError = error
         logger.error("cannot accept a connection", metadata: ["reason": "\(error)"])
       }
     }
@@ -183,6 +190,9 @@ public final class Daemon<R: Reducer> {
     for listener in listeners { listener.close(unlink: true) }
     listeners = []
   }
+
+  /// Whether it has been told to stop.
+  public var isStopping: Bool { stopDeadline != nil }
 
   /// Do something once nothing is on its way to the disk, or at the deadline.
   private func afterKeeping(_ body: @escaping () -> Void) {
@@ -238,6 +248,7 @@ public final class Daemon<R: Reducer> {
   }
 
   private func accept(_ pipe: Pipe) {
+    lastAcceptError = nil
     guard let identity = pipe.peer else {
       // Gone before we could ask who it was.
       return pipe.close()
@@ -373,12 +384,17 @@ public final class Daemon<R: Reducer> {
 
   private func keepSnapshot(heals: Bool) {
     guard let journal else { return }
-    if heals { journal.add(.holdForSnapshot) }
+    var number: UInt64?
+    if heals {
+      healings += 1
+      number = healings
+      journal.add(.holdForSnapshot(healings))
+    }
     let snapshot = server.keptSnapshot
     // The global pool, as for those of clients.
-    Task.detached {
+    Task.detached { [number] in
       let (head, parts) = snapshot.encode()
-      journal.add(.snapshot(head, parts: parts))
+      journal.add(.snapshot(head, parts: parts, heals: number))
     }
   }
 

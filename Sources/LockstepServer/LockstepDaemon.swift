@@ -105,7 +105,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   private static var standing: String {
     """
     Clients connect to the socket, see the state or parts of it, live, and change it by actions: \
-    see lockstep(1). SIGTERM and SIGINT say goodbye to every client and stop.
+    see lockstep(1). SIGTERM, SIGINT and SIGHUP say goodbye to every client and stop.
 
     ENVIRONMENT:
       LOCKSTEP_SOCKET  the socket
@@ -180,8 +180,18 @@ extension LockstepDaemon {
       reports: reports, keeping: keeping, service: service, progress: { service.extend(by: 30) },
       logger: logger, on: loop)
     // Before anybody can know that we serve: who does may stop us.
-    let signals = try SignalWatcher([SIGTERM, SIGINT], on: loop) { [options] signal in
-      if signal == SIGTERM && options.handOver { shell.handOver() } else { shell.stop() }
+    // One who was started to survive the end of its terminal (nohup) does.
+    let hangUp = Signals.isIgnored(SIGHUP) ? [] : [SIGHUP]
+    let signals = try SignalWatcher([SIGTERM, SIGINT] + hangUp, on: loop) { [options] signal in
+      switch signal {
+      case SIGHUP where service.isPresent:
+        service.reloading()
+        service.reloaded()
+      // Some send SIGHUP with SIGTERM: that is no second wish.
+      case SIGHUP where shell.isStopping: break
+      case SIGTERM where options.handOver: shell.handOver()
+      default: shell.stop()
+      }
     }
     if service.listeners.isEmpty {
       try shell.serve(at: path, mode: options.mode.bits)

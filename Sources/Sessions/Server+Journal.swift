@@ -144,7 +144,7 @@ extension Server {
   /// Begin a snapshot when it is time.
   mutating func keepSnapshot(_ commands: inout [Command]) {
     guard keeper.wantsSnapshot(limits, at: now) else { return }
-    keeper.beginSnapshot(at: now, heals: false)
+    keeper.beginSnapshot(at: now)
     commands.append(.keepSnapshot(heals: false))
   }
 
@@ -192,14 +192,14 @@ extension Server {
       }
     case .reopened:
       guard !keeper.records else { return }
-      keeper.beginSnapshot(at: now, heals: true)
+      keeper.beginSnapshot(at: now, heals: core.revision)
       for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
         sessions[place: place].isKept = true
       }
       commands.append(.keepSnapshot(heals: true))
     case .stillFailing(let reason): keeper.stillFailing(reason, at: now)
     case .snapshotKept(let bytes):
-      guard keeper.snapshotKept(bytes: bytes, heals: flushed) else { return }
+      guard keeper.snapshotKept(bytes: bytes) else { return }
       commands.append(
         .log(LogLine(.notice, "changes are durable again", [.init("revision", "\(core.revision)")]))
       )

@@ -7,6 +7,7 @@ import Wire
 /// A command that has one action done and says what came of it.
 protocol ActingCommand: AsyncParsableCommand {
   var options: GlobalOptions { get }
+  var safety: Safety { get }
 
   func action() throws -> DocumentAction
 }
@@ -15,15 +16,26 @@ extension ActingCommand {
   func run() async throws {
     let action = try action()
     try await Client.with(options, for: self) { client in
-      try Output(options).show(try await client.send(action))
+      try Output(options).show(try await client.send(action, safety.mark), safety)
     }
   }
 }
 
+/// How safe what is done must be.
+struct Safety: ParsableArguments {
+  @Flag(
+    help: ArgumentHelp(
+      "Answer when it survives a crash of the machine.",
+      discussion: "Where it was done and may not survive, that is said, with status 6."))
+  var durable = false
+
+  var mark: Mark { durable ? .durable : .applied }
+}
+
 extension Output {
   /// Show what became of an action: `{"outcome":"reduced","revision":12}`, or for a person
-  /// `revision 12`.
-  func show(_ acknowledgement: Acknowledgement) throws(Failure) {
+  /// `revision 12`; and whether it is durable, where that was asked for.
+  func show(_ acknowledgement: Acknowledgement, _ safety: Safety) throws(Failure) {
     let revision = acknowledgement.revision
     let outcome: (name: String, text: String) =
       switch acknowledgement.outcome {
@@ -34,8 +46,27 @@ extension Output {
       case .rejected: ("rejected", "rejected")
       case .outcomeUnknown: ("outcomeUnknown", "nobody knows what became of it")
       }
-    if isPretty { return try lines(faint(outcome.text)) }
-    try line(["outcome": .text(outcome.name), "revision": Value(revision)])
+    let danger = safety.durable ? acknowledgement.danger : nil
+    if isPretty {
+      try lines(faint(outcome.text + (safety.durable && danger == nil ? ", durable" : "")))
+    } else {
+      var members: TrieMap<String, Value> = [
+        "outcome": .text(outcome.name), "revision": Value(revision),
+      ]
+      if safety.durable { members.updateValue(.bool(danger == nil), forKey: "durable") }
+      if let danger { members.updateValue(.text(danger), forKey: "notDurable") }
+      try line(.object(members))
+    }
+    if let danger { throw Failure(.notDurable, "done, but not durable: \(danger)") }
+  }
+}
+
+extension Acknowledgement {
+  /// Why what was done may not survive a crash; nil if it does.
+  fileprivate var danger: String? {
+    if mark == .durable { return nil }
+    return notDurable
+      ?? "the daemon does not keep its state that safely: see 'lockstepd --durability'."
   }
 }
 

@@ -14,6 +14,7 @@ struct SetValue: ActingCommand {
       """)
 
   @OptionGroup var arguments: PathAndValue
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .set(arguments.path.path, try arguments.value()) }
@@ -26,6 +27,7 @@ struct Merge: ActingCommand {
     discussion: "Members that are null are removed; what is absent becomes an object.")
 
   @OptionGroup var arguments: PathAndValue
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .merge(arguments.path.path, try arguments.value()) }
@@ -38,6 +40,7 @@ struct Append: ActingCommand {
     discussion: "An absent array counts as an empty one.")
 
   @OptionGroup var arguments: PathAndValue
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .append(arguments.path.path, try arguments.value()) }
@@ -53,6 +56,7 @@ struct Insert: ActingCommand {
       """)
 
   @OptionGroup var arguments: PathAndValue
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .insert(arguments.path.path, try arguments.value()) }
@@ -68,6 +72,7 @@ struct Test: ActingCommand {
       """)
 
   @OptionGroup var arguments: PathAndValue
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .test(arguments.path.path, try arguments.value()) }
@@ -80,6 +85,7 @@ struct Remove: ActingCommand {
   @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
   var path: PathArgument
 
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction { .remove(path.path) }
@@ -99,6 +105,7 @@ struct Increment: ActingCommand {
   @Argument(help: "How much: a number, perhaps negative.")
   var by: String = "1"
 
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction {
@@ -114,6 +121,7 @@ struct Move: ActingCommand {
     commandName: "move", abstract: "Move a value to another place (as RFC 6902).")
 
   @OptionGroup var places: FromAndTo
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction {
@@ -126,6 +134,7 @@ struct Copy: ActingCommand {
     commandName: "copy", abstract: "Copy a value to another place (as RFC 6902).")
 
   @OptionGroup var places: FromAndTo
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction {

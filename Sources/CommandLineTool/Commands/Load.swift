@@ -23,6 +23,7 @@ struct Load: AsyncParsableCommand {
   @Flag(help: #"Read {"$bytes": …} and {"$double": …} in JSON as the values they stand for."#)
   var tagged = false
 
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
@@ -40,12 +41,12 @@ struct Load: AsyncParsableCommand {
       progress.begin("sending")
       let acknowledgement =
         if size + 1024 <= client.frameLimit {
-          try await client.send(.set(.root, document))
+          try await client.send(.set(.root, document), safety.mark)
         } else {
-          try await StagedLoad(client: client).run(document, showing: progress)
+          try await StagedLoad(client: client).run(document, safety.mark, showing: progress)
         }
       progress.end()
-      try Output(options).show(acknowledgement)
+      try Output(options).show(acknowledgement, safety)
     }
   }
 }

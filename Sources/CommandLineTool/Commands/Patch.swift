@@ -13,6 +13,7 @@ struct Patch: ActingCommand {
   @Argument(help: "A file; '-' is standard input.", completion: .file())
   var file: String
 
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func action() throws -> DocumentAction {

@@ -26,6 +26,7 @@ struct Send: AsyncParsableCommand {
   @Argument(help: "What the action carries: a value for each field, or name=value.")
   var values: [String] = []
 
+  @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
@@ -34,7 +35,7 @@ struct Send: AsyncParsableCommand {
         throw Failure(.refused, "the daemon does not say what its actions are.")
       }
       let payload = try Self.payload([action] + values, schema: schema)
-      try Output(options).show(try await client.send(payload: payload))
+      try Output(options).show(try await client.send(payload: payload, safety.mark), safety)
     }
   }
 

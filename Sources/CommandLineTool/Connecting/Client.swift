@@ -99,15 +99,17 @@ struct Client: Sendable {
   // MARK: Acting
 
   /// Have an action of the document feature done.
-  func send(_ action: DocumentAction) async throws -> Acknowledgement {
+  func send(
+    _ action: DocumentAction, _ mark: Mark = .applied
+  ) async throws -> Acknowledgement {
     try requireActions(of: action)
     var payload: [UInt8] = []
     action.encode(into: &payload)
-    return try await send(payload: payload)
+    return try await send(payload: payload, mark)
   }
 
   /// Have an action done that is encoded already.
-  func send(payload: [UInt8]) async throws -> Acknowledgement {
+  func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
     // The message around the payload takes a few bytes more.
     guard payload.count + 64 <= frameLimit else {
       throw Failure(
@@ -116,7 +118,7 @@ struct Client: Sendable {
           + "message. 'lockstep load' sends a document in parts; 'lockstepd --limit frameBytes=…' "
           + "allows more.")
     }
-    return try await store.send(payload: payload)
+    return try await store.send(payload: payload, mark)
   }
 
   /// The most bytes of one message to the daemon.

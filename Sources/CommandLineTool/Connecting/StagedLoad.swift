@@ -15,7 +15,10 @@ struct StagedLoad {
     staging = [.text("lockstep-load-\(getpid())-\(UInt32.random(in: 0 ... .max))")]
   }
 
-  func run(_ document: Value, showing progress: ProgressBar) async throws -> Acknowledgement {
+  /// What is acknowledged last is as safe as `mark` asks, and so is all before it.
+  func run(
+    _ document: Value, _ mark: Mark, showing progress: ProgressBar
+  ) async throws -> Acknowledgement {
     let parts = try Parts(of: document, at: staging, limit: min(1 << 20, client.frameLimit / 4))
     progress.begin("sending", of: UInt64(parts.batches.reduce(0) { $0 + $1.bytes }))
     Interruption.watch()
@@ -28,7 +31,7 @@ struct StagedLoad {
         progress.advance(to: UInt64(sent))
       }
       progress.begin("putting it in place")
-      return try await client.send(.move(from: staging, to: .root))
+      return try await client.send(.move(from: staging, to: .root), mark)
     } catch {
       _ = try? await client.send(.remove(staging))
       throw error

@@ -33,7 +33,8 @@ struct JournalStart<State: Synchronizable> {
       directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
       create: true)
     let standing = try StandingAction(directory: keeping.directory)
-    guard try file.identity() != nil, try file.contents().snapshot != nil else {
+    try file.checkStructure()
+    if try file.isUnused() {
       return JournalStart(
         file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)
     }
@@ -158,30 +159,5 @@ struct JournalStart<State: Synchronizable> {
     for part in parts { try file.addPart(id, part) }
     try file.finishSnapshot(id)
     while try file.cut(limit: 10_000) {}
-  }
-}
-
-extension Recovery {
-  fileprivate mutating func apply(_ entry: JournalEntry) throws(RecoveryError) {
-    if let range = entry.row.change?.patch {
-      let result: Result<Void, RecoveryError> = entry.bytes.withUnsafeBytes { bytes in
-        guard range.lowerBound >= 0, range.upperBound <= bytes.count else {
-          return .failure(
-            RecoveryError(lastGood: 0, "row \(entry.row.sequence) names bytes that are not there"))
-        }
-        do throws(RecoveryError) {
-          return .success(
-            try apply(entry.row, patch: UnsafeRawBufferPointer(rebasing: bytes[range])))
-        } catch {
-          return .failure(error)
-        }
-      }
-      try result.get()
-    } else {
-      try apply(entry.row, patch: nil)
-    }
-    if let digest = entry.digest, let revision = entry.turn {
-      try check(digest, at: revision)
-    }
   }
 }

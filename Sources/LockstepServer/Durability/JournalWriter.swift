@@ -15,9 +15,10 @@ import Sessions
 final class JournalWriter: Sendable {
   enum Task: Sendable {
     case batch(JournalBatch)
-    /// What follows must stay behind a snapshot that is being encoded.
-    case holdForSnapshot
-    case snapshot(JournalSnapshot, parts: [[UInt8]])
+    /// What follows must stay behind the snapshot that heals under this number.
+    case holdForSnapshot(UInt64)
+    /// A snapshot that was encoded. `heals` is its number, if it closes the gap that an error left.
+    case snapshot(JournalSnapshot, parts: [[UInt8]], heals: UInt64?)
     case reopen
     /// The daemon stops at this revision. The answer says whether all is kept.
     case end(revision: UInt64, @Sendable (Bool) -> Void)
@@ -79,16 +80,22 @@ private final class Worker: @unchecked Sendable {
   private let onNews: @Sendable (JournalNews) -> Void
   /// Why nothing is written until the file is opened anew.
   private var failure: String?
-  /// Batches that must stay behind a snapshot on its way.
-  private var held: [JournalBatch]?
+  /// Whether the file lacks something, since an error, until a snapshot has healed it. Until then
+  /// nothing may be added that seems to follow what is there.
+  private var hasGap = false
+  /// Batches that must stay behind the snapshot that heals under this number.
+  private var held: (number: UInt64, batches: [JournalBatch])?
   private var snapshot: (id: JournalSnapshotID, parts: [[UInt8]], next: Int, bytes: Int)?
   private var mayCut = false
   private let place: FilePlace
+  /// That of the write-ahead log, which is another after an error.
+  private var logPlace: FilePlace
 
   init(_ file: JournalFile, _ onNews: @escaping @Sendable (JournalNews) -> Void) {
     self.file = file
     self.onNews = onNews
     place = FilePlace(path: file.path)
+    logPlace = FilePlace(path: file.path + "-wal")
   }
 
   var hasLeisureWork: Bool {
@@ -109,8 +116,8 @@ private final class Worker: @unchecked Sendable {
       flush()
       switch task {
       case .batch: break
-      case .holdForSnapshot: if failure == nil { held = [] }
-      case .snapshot(let head, let parts): begin(head, parts)
+      case .holdForSnapshot(let number): if failure == nil { held = (number, []) }
+      case .snapshot(let head, let parts, let number): begin(head, parts, number)
       case .reopen: reopen()
       case .end(let revision, let done): end(revision, done)
       }
@@ -129,6 +136,7 @@ private final class Worker: @unchecked Sendable {
 
   private func fail(_ reason: String) {
     failure = reason
+    hasGap = true
     held = nil
     snapshot = nil
     onNews(.failed(reason))
@@ -136,17 +144,19 @@ private final class Worker: @unchecked Sendable {
 
   private func append(_ batches: [JournalBatch]) {
     if held != nil {
-      held?.append(contentsOf: batches)
+      held?.batches.append(contentsOf: batches)
       return
     }
     attempt { () throws(JournalError) in
-      if let what = place.isLost { throw JournalError(.unreachable, what) }
+      if let what = place.loss ?? logPlace.loss { throw JournalError(.unreachable, what) }
       try file.append(batches)
       if let last = batches.last { onNews(.committed(through: last.number)) }
     }
   }
 
-  private func begin(_ head: JournalSnapshot, _ parts: [[UInt8]]) {
+  private func begin(_ head: JournalSnapshot, _ parts: [[UInt8]], _ number: UInt64?) {
+    // One that was being encoded when an error came, or another error, is older than the gap.
+    guard number == held?.number, number != nil || !hasGap else { return }
     attempt { () throws(JournalError) in
       let bytes = parts.reduce(0) { $0 + $1.count }
       snapshot = (try file.beginSnapshot(head), parts, 0, bytes)
@@ -167,8 +177,9 @@ private final class Worker: @unchecked Sendable {
           try file.finishSnapshot(pending.id)
           snapshot = nil
           mayCut = true
+          hasGap = false
           onNews(.snapshotKept(bytes: pending.bytes))
-          if let batches = held {
+          if let batches = held?.batches {
             held = nil
             if !batches.isEmpty { append(batches) }
           }
@@ -187,7 +198,8 @@ private final class Worker: @unchecked Sendable {
     do throws(JournalError) {
       try file.reopen()
       try file.probe()
-      if let what = place.isLost { throw JournalError(.unreachable, what) }
+      if let what = place.loss { throw JournalError(.unreachable, what) }
+      logPlace = FilePlace(path: file.path + "-wal")
       failure = nil
       onNews(.reopened)
     } catch {
@@ -197,15 +209,15 @@ private final class Worker: @unchecked Sendable {
   }
 
   private func end(_ revision: UInt64, _ done: @Sendable (Bool) -> Void) {
-    attempt { () throws(JournalError) in try file.endRun(revision: revision) }
+    // A file that lacks something has not come to that revision: the run counts as crashed.
+    if !hasGap { attempt { () throws(JournalError) in try file.endRun(revision: revision) } }
     file.close()
-    done(failure == nil)
+    done(failure == nil && !hasGap)
     failure = failure ?? "the daemon has stopped"
   }
 }
 
-/// Whether a path still leads to the file that was opened: SQLite would go on writing to one that
-/// has been removed.
+/// Where a file was when it was opened: SQLite would go on writing to one that has been removed.
 private struct FilePlace {
   let path: String
   private let identity: (device: UInt64, inode: UInt64)?
@@ -221,10 +233,10 @@ private struct FilePlace {
     return (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 
-  /// What is wrong; nil if it does. One system call.
-  var isLost: String? {
+  /// Why the path does not lead there any more; nil if it does. One system call.
+  var loss: String? {
     guard let found = Self.identity(path) else {
-      return "\(path) has vanished. Put it back, or restart the daemon to begin anew."
+      return "\(path) has vanished. Put it back, or restart the daemon."
     }
     guard let identity, identity == found else {
       return "\(path) has been replaced by another file. Put it back, or restart the daemon."

@@ -25,10 +25,8 @@ final class StandingAction: @unchecked Sendable {
     guard descriptor >= 0 else { throw fail() }
     defer { close(descriptor) }
     // Room on the disk must be certain: a page that cannot be written would end the process.
-    guard
-      posix_fallocate(descriptor, 0, Self.byteCount) == 0
-        || ftruncate(descriptor, Self.byteCount) == 0
-    else { throw fail() }
+    errno = posix_fallocate(descriptor, 0, Self.byteCount)
+    guard errno == 0 else { throw fail() }
     let memory = mmap(
       nil, Self.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
     guard let memory, memory != MAP_FAILED else { throw fail() }

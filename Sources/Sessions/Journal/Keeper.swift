@@ -20,8 +20,8 @@ struct Keeper: Sendable {
     case healthy
     /// Nothing can be kept, for this reason; the file is tried again at this time.
     case failing(String, retryAt: Instant)
-    /// A fresh snapshot is on its way to the file.
-    case healing(String)
+    /// A fresh snapshot, of this revision, is on its way to the file.
+    case healing(String, UInt64)
   }
 
   struct InFlight: Sendable {
@@ -82,7 +82,7 @@ struct Keeper: Sendable {
   var failure: String? {
     switch health {
     case .healthy: nil
-    case .failing(let reason, _), .healing(let reason): reason
+    case .failing(let reason, _), .healing(let reason, _): reason
     }
   }
 
@@ -208,18 +208,21 @@ struct Keeper: Sendable {
       || now > lastSnapshot + limits.journalAge
   }
 
-  /// A snapshot begins, behind what is in flight; returns the state's base.
-  mutating func beginSnapshot(at now: Instant, heals: Bool) {
-    if heals, case .failing(let reason, _) = health { health = .healing(reason) }
+  /// A snapshot begins, behind what is in flight; one that heals, of this revision.
+  mutating func beginSnapshot(at now: Instant, heals revision: UInt64? = nil) {
+    if let revision, case .failing(let reason, _) = health {
+      health = .healing(reason, revision)
+    }
     snapshotIsRunning = true
     bytesSinceSnapshot = 0
     lastSnapshot = now
   }
 
-  mutating func snapshotKept(bytes: Int, heals revision: UInt64) -> Bool {
+  /// A snapshot is kept. Returns whether it healed what had failed.
+  mutating func snapshotKept(bytes: Int) -> Bool {
     snapshotIsRunning = false
     snapshotBytes = bytes
-    guard case .healing = health else { return false }
+    guard case .healing(_, let revision) = health else { return false }
     health = .healthy
     wait = .seconds(1)
     durable = max(durable, revision)

@@ -1,0 +1,111 @@
+import ArgumentParser
+import Documents
+import Journal
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+struct CheckJournal: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fsck",
+    abstract: "Check what a daemon has kept, without changing it.",
+    discussion: """
+      The structure of the file, the seal of every part and row, and that they follow each other. \
+      Of a document also the state: it is made anew, and compared with the digests that were \
+      kept; of other features their daemon does that when it starts. Status 1 if something is \
+      wrong: then all is right up to 'soundRevision', and 'lockstepd --recover-to' goes on from \
+      there. The daemon may run.
+      """)
+
+  @Argument(help: "A journal, or the directory that it is in.", completion: .file())
+  var path: String
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func run() throws {
+    do {
+      try JournalReader(reading: path).close()
+    } catch  where error.kind != .corrupt {
+      throw Failure(error)
+    } catch {
+      // What is wrong with the file is a finding.
+    }
+    var state: CheckedState?
+    let report = JournalReader.fsck(path) { reader, report throws(JournalError) in
+      state = try CheckedState(reader, &report)
+    }
+    try show(report, report.findings.isEmpty ? state : nil)
+    guard report.findings.isEmpty else { throw Failure(.refused, nil) }
+  }
+
+  private func show(_ report: JournalReport, _ state: CheckedState?) throws(Failure) {
+    let output = Output(options)
+    let sound = report.soundRevision
+    guard output.isPretty else {
+      return try output.line([
+        "actions": .integer(Int64(report.rowCount)),
+        "digest": state?.digest.map { .text($0.description) } ?? .null,
+        "findings": .array(
+          TreeArray(
+            report.findings.map { finding in
+              [
+                "revision": finding.revision.map { Value($0) } ?? .null,
+                "text": .text(finding.description),
+              ]
+            })),
+        "revision": state.map { Value($0.revision) } ?? .null,
+        "soundRevision": sound.map { Value($0) } ?? .null,
+      ])
+    }
+    if let state {
+      let digest = state.digest.map { ", digest \($0)" } ?? "; the digest is not known here"
+      return try output.lines(
+        "all is right: revision \(state.revision)\(digest)  "
+          + output.faint("\(report.rowCount) actions since the snapshot"))
+    }
+    for finding in report.findings { try output.lines(finding.description.escapingControls) }
+    try output.lines(
+      sound.map { "All is right up to revision \($0): 'lockstepd --recover-to \($0)'." }
+        ?? "Nothing of it can be used: restore the file from a backup.")
+  }
+}
+
+/// What the contents of a journal add up to.
+struct CheckedState {
+  let revision: UInt64
+  /// Nil where the types of the state are not known here.
+  let digest: Digest?
+
+  /// Make the state anew, if it is a document, and report where it is not what was kept.
+  init(_ reader: JournalReader, _ report: inout JournalReport) throws(JournalError) {
+    let contents = try reader.contents()
+    let schema = contents.runs.last.flatMap { Schema(kept: $0.schema) }
+    guard let schema, schema.state == .value, let snapshot = contents.snapshot else {
+      (revision, digest) = (contents.head.revision, nil)
+      return
+    }
+    let seed = contents.identity.seed
+    let bytes = try reader.snapshotBytes()
+    var recovery: Recovery<Document>?
+    var failure: RecoveryError?
+    func attempt(_ body: () throws(RecoveryError) -> Void) {
+      if failure != nil { return }
+      do throws(RecoveryError) { try body() } catch { failure = error }
+    }
+    attempt { () throws(RecoveryError) in
+      recovery = try Recovery<Document>(
+        from: snapshot, bytes, schema: schema, seed: seed, sessions: [])
+    }
+    try reader.forEachRow(after: snapshot.sequence) { entry in
+      attempt { () throws(RecoveryError) in try recovery?.apply(entry) }
+    }
+    if let failure {
+      // Behind the last digest that fitted, anything may be wrong.
+      report.add(failure.description, revision: failure.lastGood + 1)
+      report.soundRevision = recovery == nil ? nil : failure.lastGood
+    }
+    revision = max(recovery?.revision ?? 0, contents.head.revision)
+    digest = recovery.map { Digest($0.state.digest(seed: seed)) }
+  }
+}

@@ -1,0 +1,65 @@
+import ArgumentParser
+import Journal
+import Sessions
+
+struct ShowJournal: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "journal",
+    abstract: "What a daemon has kept: the actions since its last snapshot.",
+    discussion: """
+      One object a line for each action that changed the state or that a client may ask after, \
+      oldest first. 'patch' is what it changed, as a JSON Patch; 'payload' the action, if it is \
+      small enough to be kept; what cannot be read by the schema that the journal holds is \
+      {"$bytes": base64} of its CBOR. The daemon may run. Actions that a snapshot covers are \
+      removed some time later.
+      """)
+
+  @Argument(help: "A journal, or the directory that it is in.", completion: .file())
+  var path: String
+
+  @Option(help: ArgumentHelp("Begin with this revision.", valueName: "revision"))
+  var from: UInt64 = 0
+
+  @Option(help: ArgumentHelp("Only so many of the latest actions.", valueName: "number"))
+  var last: Int?
+
+  @OptionGroup(title: "Global Options") var options: GlobalOptions
+
+  func validate() throws {
+    if let last, last < 0 { throw ValidationError("--last is 0 or more.") }
+  }
+
+  func run() throws {
+    do {
+      try show(JournalReader(reading: path))
+    } catch let error as JournalError {
+      throw Failure(error)
+    }
+  }
+
+  private func show(_ reader: JournalReader) throws {
+    let output = Output(options)
+    // Rows can be read where the rest is damaged: what they mean is then not known.
+    let form = RowForm((try? reader.contents())?.runs ?? [])
+    var sequence = try last.map { try reader.sequence(before: $0) } ?? 0
+    while true {
+      // In slices, so that a reader who takes his time does not make the daemon's log grow.
+      let entries = try reader.rows(after: sequence, limit: 1000)
+      guard let newest = entries.last else { return }
+      sequence = newest.row.sequence
+      for entry in entries where entry.row.revision >= from {
+        try output.line(form.value(of: entry))
+      }
+    }
+  }
+}
+
+extension Failure {
+  /// Why a journal cannot be read.
+  init(_ error: JournalError) {
+    switch error.kind {
+    case .locked, .unreachable, .foreign, .newer: self.init(.usage, error.description)
+    case .corrupt, .full, .failed: self.init(.refused, error.description)
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import Sessions
+
+extension JournalReader {
+  /// At most so many rows behind a sequence number, in order. Every row's seal is checked, and that
+  /// none is missing. O(their bytes).
+  public func rows(
+    after sequence: UInt64, limit: Int
+  ) throws(JournalError) -> [JournalEntry] {
+    try reading { () throws(JournalError) in
+      var entries: [JournalEntry] = []
+      guard let origin = try origin() else { return entries }
+      var rows = try RowReader(self, origin, after: sequence)
+      defer { rows.finish() }
+      while entries.count < limit, try rows.next() { entries.append(rows.entry) }
+      return entries
+    }
+  }
+
+  /// The sequence number behind which so many rows follow, or all there are.
+  public func sequence(before count: Int) throws(JournalError) -> UInt64 {
+    let number = try connection.number(
+      "SELECT sequence FROM log ORDER BY sequence DESC LIMIT 1 OFFSET ?", Int64(count))
+    return number.map { UInt64(bitPattern: $0) } ?? 0
+  }
+}

@@ -1,0 +1,297 @@
+import Documents
+import Foundation
+import Lockstep
+import LockstepClient
+import TestClient
+import Testing
+import Values
+import Wire
+
+/// A daemon whose disk, descriptors or peace run out: it keeps serving, says what is not durable any
+/// more, and recovers by itself.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
+struct DiskTroubleTests {
+  /// A client that sets members of the document, and remembers which are durable.
+  private final class Setter {
+    let replica: Replica<Value>
+    private(set) var durable: [String: Int64] = [:]
+    private var count: Int64 = 0
+
+    init(_ home: Home) async throws { replica = try await home.mirror(label: "setter") }
+
+    /// Set one more member. Returns why it is not durable; nil when it is.
+    func set(_ prefix: String = "k") async throws -> String? {
+      count += 1
+      let padding = Value.text(String(repeating: "·", count: 1000))
+      let action = DocumentAction.set(
+        [.text("\(prefix)\(count)")], ["n": .integer(count), "p": padding])
+      do {
+        let acknowledgement = try await replica.send(action, .durable)
+        guard acknowledgement.mark == .durable else {
+          return acknowledgement.notDurable ?? "no reason"
+        }
+        durable["\(prefix)\(count)"] = count
+        return nil
+      } catch ClientError.rejected(let rejection) {
+        #expect(rejection.code == Rejection.Code.notDurable.rawValue, "\(rejection)")
+        return "rejected: \(rejection)"
+      }
+    }
+
+    /// Set members until one is not durable, and return why.
+    func setUntilTrouble() async throws -> String {
+      for _ in 0..<20_000 {
+        if let trouble = try await set() { return trouble }
+      }
+      throw ChildProcess.Failure(description: "everything was durable")
+    }
+
+    /// Set members until one is durable again.
+    func setUntilDurable() async throws {
+      try await eventually("something is durable again", within: .seconds(120)) {
+        try await set("again") == nil
+      }
+    }
+
+    func check(_ root: Value?) {
+      let lost = durable.filter { root?[$0.key]?["n"]?.number != $0.value }
+      #expect(lost.isEmpty, "durable, and lost: \(lost)")
+    }
+  }
+
+  // MARK: A full disk
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `with a full disk everything goes on but durability, which comes back with room`()
+    async throws
+  {
+    try await withHome { home in
+      let disk = try SmallDisk(home.folder + "/disk", bytes: 3 << 20)
+      defer { disk.remove() }
+      var home = home
+      home.state = disk.path + "/state"
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      for _ in 0..<20 { #expect(try await setter.set() == nil) }
+
+      try disk.fill()
+      let trouble = try await setter.setUntilTrouble()
+      #expect(trouble.contains("database or disk is full"), "\(trouble)")
+      #expect(trouble.contains("Make room"), "\(trouble)")
+      // From now on: applied as ever, and durable not at all.
+      let refusal = try await setter.set()
+      #expect(refusal?.hasPrefix("rejected: nothing can be made durable at present") == true)
+      let applied = try await setter.replica.send(DocumentAction.set(["applied"], 1))
+      #expect(applied.outcome == .reduced)
+      let refused = try await home.lockstep("set", "/x", "1", "--durable")
+      #expect(refused.status == .exit(1))
+      #expect(refused.lines.joined().contains("disk is full"), "\(refused.lines)")
+      let status = try await setter.replica.report("status")
+      #expect(status["journal"]?.cell.contains("disk is full") == true, "\(status)")
+
+      disk.makeRoom()
+      try await setter.setUntilDurable()
+      #expect(try await setter.replica.report("status")["journal"] == "healthy")
+      // What was only applied is kept by now, too.
+      try await first.process.kill()
+      let kept = try KeptDocument(home.state)
+      setter.check(kept.root)
+      #expect(kept.root["applied"] == 1)
+      let second = try await home.start()
+      #expect(second.digest == kept.digest)
+      #expect(try await setter.set() == nil)
+      try await second.stop()
+      setter.replica.close()
+    }
+  }
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `a daemon killed on a full disk has lost nothing durable`() async throws {
+    try await withHome { home in
+      let disk = try SmallDisk(home.folder + "/disk", bytes: 2 << 20)
+      defer { disk.remove() }
+      var home = home
+      home.state = disk.path + "/state"
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      for _ in 0..<20 { #expect(try await setter.set() == nil) }
+      try disk.fill()
+      _ = try await setter.setUntilTrouble()
+      try await first.process.kill()
+      // It may take room to begin, and then there is none: the reason is said.
+      let attempt = try home.spawn()
+      if (try? await attempt.line(with: " serving ")) == nil {
+        let said = attempt.output.joined()
+        #expect(said.contains("disk is full") || said.contains("No space left"), "\(said)")
+      }
+      try await attempt.kill()
+      disk.makeRoom()
+      let second = try await home.start()
+      let mirror = try await home.mirror()
+      setter.check(mirror.state)
+      #expect(try await setter.set() == nil)
+      try await second.stop()
+      setter.replica.close()
+    }
+  }
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `what a daemon stops with while its disk is full is not taken for more than it is`()
+    async throws
+  {
+    try await withHome { home in
+      let disk = try SmallDisk(home.folder + "/disk", bytes: 2 << 20)
+      defer { disk.remove() }
+      var home = home
+      home.state = disk.path + "/state"
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      try disk.fill()
+      _ = try await setter.setUntilTrouble()
+      for _ in 0..<10 { try await setter.replica.send(DocumentAction.increment(["n"], by: 1)) }
+      // Stopped just when there is room: the file is behind the clients, and must not seem to be
+      // where they are.
+      disk.makeRoom()
+      first.process.signal(SIGTERM)
+      _ = try await first.process.end()
+      let kept = try KeptDocument(home.state)
+      setter.check(kept.root)
+      let second = try await home.start()
+      #expect(second.digest == kept.digest)
+      let acknowledgement = try await setter.replica.send(DocumentAction.set(["after"], 1))
+      try await setter.replica.reached(revision: acknowledgement.revision)
+      let (ours, theirs) = try await setter.replica.bothDigests()
+      #expect(ours == theirs)
+      #expect(setter.replica.divergences == 0, "\(setter.replica.lastDivergence ?? "")")
+      try await second.stop()
+      setter.replica.close()
+    }
+  }
+
+  // MARK: A directory that goes
+
+  @Test func `a directory that vanishes takes durability with it, and brings it back`()
+    async throws
+  {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      #expect(try await setter.set() == nil)
+      rename(home.state, home.state + ".away")
+      let trouble = try await setter.setUntilTrouble()
+      #expect(trouble.contains("journal.sqlite has vanished. Put it back"), "\(trouble)")
+      #expect(try await setter.set()?.hasPrefix("rejected: ") == true)
+      let applied = try await setter.replica.send(DocumentAction.set(["applied"], 1))
+      #expect(applied.outcome == .reduced)
+      rename(home.state + ".away", home.state)
+      try await setter.setUntilDurable()
+      try await first.process.kill()
+      let second = try await home.start()
+      let mirror = try await home.mirror()
+      setter.check(mirror.state)
+      #expect(mirror.value("/applied") == 1)
+      try await second.stop()
+      setter.replica.close()
+    }
+  }
+
+  @Test func `a write-ahead log that is removed is missed, and replaced`() async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      for _ in 0..<5 { #expect(try await setter.set() == nil) }
+      unlink(home.journal + "-wal")
+      let trouble = try await setter.setUntilTrouble()
+      #expect(trouble.contains("journal.sqlite-wal has vanished"), "\(trouble)")
+      try await setter.setUntilDurable()
+      try await first.process.kill()
+      setter.check(try KeptDocument(home.state).root)
+      setter.replica.close()
+    }
+  }
+
+  @Test func `a directory that was removed ends nothing, and the next daemon begins anew`()
+    async throws
+  {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let setter = try await Setter(home)
+      #expect(try await setter.set() == nil)
+      try FileManager.default.removeItem(atPath: home.state)
+      _ = try await setter.setUntilTrouble()
+      // A new directory in its place is not the old one.
+      try Files.makeFolder(home.state)
+      #expect(try await setter.set() != nil)
+      try await setter.replica.send(DocumentAction.set(["applied"], 1))
+      first.process.signal(SIGTERM)
+      #expect(try await first.process.end() == .exit(0))
+      #expect(Files.read(home.journal) == [])
+      let second = try await home.start()
+      #expect(second.epoch != first.epoch)
+      #expect(second.revision == 0)
+      try await second.stop()
+      setter.replica.close()
+    }
+  }
+
+  // MARK: Signals and descriptors
+
+  @Test func `a storm of signals ends a daemon in order, and loses nothing`() async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let writers = (1...2).map { RawWriter("w\($0)", home, seed: UInt64($0)) }
+      try await eventually("they write") { writers.allSatisfy { $0.book.durableCount > 50 } }
+      for number in 0..<1000 { first.process.signal(number % 10 == 9 ? SIGTERM : SIGHUP) }
+      #expect(try await first.process.end() == .exit(0), "\(first.process.output.suffix(5))")
+      let books = writers.map { ($0.book, $0.book.now) }
+      let kept = try KeptDocument(home.state)
+      #expect(books.flatMap { $0.0.complaints(kept.root, asOf: $0.1) } == [])
+      let second = try await home.start()
+      #expect(second.digest == kept.digest)
+      for writer in writers { try await writer.end() }
+      let mirror = try await home.mirror()
+      #expect(writers.flatMap { $0.book.complaints(mirror.state, isWhole: true) } == [])
+      try await second.stop()
+    }
+  }
+
+  @Test func `a daemon without descriptors lets clients wait, and stays durable`() async throws {
+    try await withHome { home in
+      let daemon = try ChildProcess(
+        "/bin/sh",
+        [
+          "-c", "ulimit -n 40; exec \"$0\" \"$@\"", Binaries.daemon, "--socket", home.socket,
+          "--state-dir", home.state,
+        ])
+      defer { daemon.signal(SIGKILL) }
+      try await daemon.line(with: " serving ")
+      let setter = try await Setter(home)
+      let served = Served(folder: home.folder, socket: home.socket, daemon: daemon)
+      var crowd = try (0..<60).map { _ in try served.raw() }
+      try await daemon.line(with: "too many open files")
+      #expect(try await setter.set() == nil)
+      async let late = blocking { try served.raw().greet().isResumed }
+      // As the others go, those who wait are served, in their order.
+      for client in crowd { client.close() }
+      crowd = []
+      #expect(try await !late)
+      #expect(try await setter.set() == nil)
+      // Said when it begins, and not at every attempt.
+      #expect(daemon.output.count { $0.contains("too many open files") } < 70)
+      try await daemon.kill()
+      setter.check(try KeptDocument(home.state).root)
+      setter.replica.close()
+    }
+  }
+}
+
+extension Value {
+  fileprivate var cell: String { if case .text(let text) = self { text } else { "\(self)" } }
+}

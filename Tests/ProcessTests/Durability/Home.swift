@@ -1,0 +1,152 @@
+import CBOR
+import Documents
+import Foundation
+import Journal
+import LockstepClient
+import Sessions
+import Testing
+import Values
+import Wire
+
+/// A socket and a state directory, and the daemons that serve there, one after the other.
+struct Home: Sendable {
+  let folder: String
+  var socket: String
+  var state: String
+  var journal: String { state + "/journal.sqlite" }
+
+  init(_ folder: String) {
+    self.folder = folder
+    socket = folder + "/s"
+    state = folder + "/state"
+  }
+
+  /// Start a daemon and wait until it serves.
+  func start(_ arguments: [String] = []) async throws -> RunningDaemon {
+    let process = try spawn(arguments)
+    do {
+      let line = try await process.line(with: " serving ")
+      return try #require(RunningDaemon(process, line), "\(line)")
+    } catch {
+      process.signal(SIGKILL)
+      throw error
+    }
+  }
+
+  /// Start a daemon that need not come to serve.
+  func spawn(_ arguments: [String] = []) throws -> ChildProcess {
+    try ChildProcess(
+      Binaries.daemon, ["--socket", socket, "--state-dir", state] + arguments)
+  }
+
+  /// Start a daemon that must not come to serve. Returns what it said last.
+  func refusal(_ arguments: [String] = []) async throws -> String {
+    let process = try spawn(arguments)
+    defer { process.signal(SIGKILL) }
+    let ending = try await process.end()
+    #expect(ending == .exit(1), "\(process.output.suffix(5))")
+    return process.output.last ?? ""
+  }
+
+  /// A mirror in this process, which waits for a daemon that is not there.
+  func mirror(
+    of path: Path = .root, label: String = "test", subscribes: Bool = true
+  ) async throws -> Replica<Value> {
+    var options = Replica<Value>.Options(socket: socket, label: label)
+    options.digestInterval = nil
+    options.waitsForDaemon = true
+    options.subscribes = subscribes
+    return try await Replica<Value>.connect(path: path, options)
+  }
+
+  /// Run the command line to its end.
+  func lockstep(_ arguments: String...) async throws -> CommandResult {
+    try await lockstep(arguments)
+  }
+
+  func lockstep(_ arguments: [String]) async throws -> CommandResult {
+    let command = try ChildProcess(
+      (Binaries.folder ?? ".") + "/lockstep", arguments, environment: ["LOCKSTEP_SOCKET": socket])
+    let status = try await command.end()
+    return CommandResult(status: status, lines: command.output)
+  }
+}
+
+/// A command that has ended: its status, and its lines from both streams.
+struct CommandResult {
+  let status: ChildProcess.Ending
+  let lines: [String]
+
+  /// The lines that are JSON.
+  var values: [Value] { lines.compactMap { try? JSON.parse($0) } }
+}
+
+func withHome<R>(_ body: (Home) async throws -> R) async throws -> R {
+  try await withFolder { try await body(Home($0)) }
+}
+
+/// A daemon that serves, and the state with which it began.
+struct RunningDaemon: Sendable {
+  let process: ChildProcess
+  let epoch: String
+  let run: UInt64
+  let revision: UInt64
+  let digest: String
+
+  /// Read what a daemon says when it begins to serve: `digest=… position=epoch:run:revision`.
+  init?(_ process: ChildProcess, _ line: String) {
+    let fields = line.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1) }
+    func field(_ name: String) -> Substring? { fields.first { $0.first ?? "" == name }?.last }
+    let position = field("position")?.split(separator: ":") ?? []
+    guard let digest = field("digest"), position.count == 3, let run = UInt64(position[1]),
+      let revision = UInt64(position[2])
+    else { return nil }
+    self.process = process
+    epoch = String(position[0])
+    self.run = run
+    self.revision = revision
+    self.digest = String(digest)
+  }
+
+  /// Stop it in order, and see that it ends so.
+  func stop(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    process.signal(SIGTERM)
+    let ending = try await process.end()
+    #expect(
+      ending == .exit(0), "the daemon said: \(process.output.suffix(10))",
+      sourceLocation: sourceLocation)
+  }
+}
+
+/// The document that a state directory holds while no daemon has it: made anew from the file alone.
+struct KeptDocument {
+  let revision: UInt64
+  let digest: String
+  let root: Value
+  /// The revision of the snapshot that it goes on from.
+  let snapshot: UInt64
+
+  init(_ directory: String) throws {
+    let reader = try JournalReader(reading: directory)
+    defer { reader.close() }
+    let contents = try reader.contents()
+    let schema = try CBORDecoder.read(try #require(contents.runs.last).schema) {
+      (decoder) throws(CBORError) in try Schema(from: &decoder)
+    }
+    let head = try #require(contents.snapshot)
+    var recovery = try Recovery<Document>(
+      from: head, reader.snapshotBytes(), schema: schema, seed: contents.identity.seed,
+      sessions: [])
+    var last = head.sequence
+    while true {
+      let entries = try reader.rows(after: last, limit: 1000)
+      guard let newest = entries.last else { break }
+      last = newest.row.sequence
+      for entry in entries { try recovery.apply(entry) }
+    }
+    revision = max(recovery.revision, contents.runs.last?.ended ?? 0)
+    digest = Digest(recovery.state.digest(seed: contents.identity.seed)).description
+    root = recovery.state.root
+    snapshot = head.revision
+  }
+}

@@ -1,0 +1,143 @@
+import Documents
+import Foundation
+import LockstepClient
+import Sessions
+import Testing
+import Values
+import Wire
+
+/// A restart costs a mirror nothing, as long as what it has is kept.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
+struct ResumeTests {
+  /// Mirrors in processes of their own, and in this one.
+  private struct Crowd {
+    let processes: [ChildProcess]
+    let mirrors: [Replica<Value>]
+
+    init(_ home: Home, processes: Int, mirrors: Int) async throws {
+      var clients: [ChildProcess] = []
+      for number in 1...processes {
+        clients.append(try ChildProcess(Binaries.client, [home.socket, "mirror-\(number)"]))
+      }
+      for client in clients { try await client.line("live") }
+      var own: [Replica<Value>] = []
+      for number in 1...mirrors { own.append(try await home.mirror(label: "own-\(number)")) }
+      (self.processes, self.mirrors) = (clients, own)
+    }
+
+    /// Wait until all have come to a revision, and see that each has the daemon's digest there and
+    /// has got just so many snapshots.
+    func check(_ revision: UInt64, _ digest: Digest, snapshots: UInt64) async throws {
+      for mirror in mirrors {
+        try await mirror.reached(revision: revision)
+        #expect(mirror.digest == digest)
+        #expect(mirror.counters.snapshots == snapshots)
+        #expect(mirror.divergences == 0)
+      }
+      for client in processes {
+        client.write("reached \(revision)")
+        #expect(try await client.line("at") == "at \(revision) \(digest)")
+        client.write("counters")
+        let counters = try await client.line("counters").split(separator: " ")
+        #expect(counters[1] == "\(snapshots)")
+      }
+    }
+  }
+
+  /// Write for a while, and let the mirrors follow.
+  private func write(_ count: Int, _ home: Home, _ crowd: Crowd) async throws {
+    let writer = crowd.mirrors[0]
+    for number in 1...count {
+      writer.post(DocumentAction.append(["log"], .integer(Int64(number))))
+    }
+    let last = try await writer.send(DocumentAction.increment(["writes"], by: 1), .durable)
+    #expect(last.mark == .durable)
+    let (revision, digest) = try await writer.daemonDigest()
+    try await crowd.check(revision, digest, snapshots: 1)
+  }
+
+  @Test(arguments: [SIGTERM, SIGKILL])
+  func `fifty mirrors go on behind a restart without a snapshot`(signal: Int32) async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let crowd = try await Crowd(home, processes: 15, mirrors: 35)
+      try await write(300, home, crowd)
+      first.process.signal(signal)
+      let ending = try await first.process.end()
+      #expect(ending == (signal == SIGTERM ? .exit(0) : .signal(SIGKILL)))
+
+      let second = try await home.start()
+      defer { second.process.signal(SIGKILL) }
+      #expect(second.epoch == first.epoch)
+      #expect(second.run == first.run + 1)
+      // What comes behind the restart arrives as patches.
+      try await write(300, home, crowd)
+      let status = try await crowd.mirrors[0].report("status")
+      #expect(status["clients"] == 50)
+      #expect(status["snapshots"] == 0, "the daemon sent snapshots")
+      let clients = try await home.lockstep("clients").values
+      #expect(clients.count { $0["label"] != "lockstep clients" } == 50)
+      try await second.stop()
+      for client in crowd.processes { client.signal(SIGKILL) }
+      for mirror in crowd.mirrors { mirror.close() }
+    }
+  }
+
+  @Test func `a mirror that slept through two daemons goes on where it was`() async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      let crowd = try await Crowd(home, processes: 3, mirrors: 1)
+      try await write(100, home, crowd)
+      for client in crowd.processes { client.signal(SIGSTOP) }
+      let writer = crowd.mirrors[0]
+      // What the sleepers lack is made by three daemons.
+      try await writer.send(DocumentAction.set(["first"], true), .durable)
+      try await first.process.kill()
+      let second = try await home.start()
+      defer { second.process.signal(SIGKILL) }
+      try await writer.send(DocumentAction.set(["second"], true), .durable)
+      try await second.process.kill()
+      let third = try await home.start()
+      for client in crowd.processes { client.signal(SIGCONT) }
+      try await write(100, home, crowd)
+      #expect(try await writer.report("status")["snapshots"] == 0)
+      #expect(third.run == first.run + 2)
+      try await third.stop()
+      for client in crowd.processes { client.signal(SIGKILL) }
+      writer.close()
+    }
+  }
+
+  @Test func `a mirror ahead of what was kept gets a snapshot, and shows what is true`()
+    async throws
+  {
+    try await withHome { home in
+      // Async, and a disk that is never asked to hurry: applied is far from kept.
+      let first = try await home.start(["--durability", "async"])
+      defer { first.process.signal(SIGKILL) }
+      let writer = try await home.mirror()
+      let watcher = try await home.mirror()
+      for number in 1...20_000 {
+        writer.post(DocumentAction.set(["n"], .integer(Int64(number))))
+      }
+      try await eventually("it shows some") { watcher.value("/n") != nil }
+      try await first.process.kill()
+      let ahead = watcher.position?.revision ?? 0
+      let kept = try KeptDocument(home.state)
+      let second = try await home.start(["--durability", "async"])
+      defer { second.process.signal(SIGKILL) }
+      #expect(second.digest == kept.digest)
+      let acknowledgement = try await writer.send(DocumentAction.set(["end"], true))
+      try await watcher.reached(revision: acknowledgement.revision)
+      let (ours, theirs) = try await watcher.bothDigests()
+      #expect(ours == theirs)
+      #expect(watcher.divergences == 0)
+      #expect(watcher.counters.snapshots == (ahead > kept.revision ? 2 : 1))
+      try await second.stop()
+      writer.close()
+      watcher.close()
+    }
+  }
+}

@@ -1,0 +1,226 @@
+import Documents
+import Foundation
+import LockstepClient
+import Testing
+import Values
+
+/// What a daemon says of a state directory that it cannot use: what is wrong, and what to do. It
+/// never begins with other data than what was kept.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
+struct StateDirectoryTests {
+  /// Something that a directory may be.
+  struct Trouble: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// What the refusal says.
+    let says: [String]
+    /// Makes it so; given a home whose state directory is not there yet.
+    let prepare: @Sendable (inout Home) throws -> Void
+
+    init(
+      _ name: String, says: String..., prepare: @escaping @Sendable (inout Home) throws -> Void
+    ) {
+      (testDescription, self.says, self.prepare) = (name, says, prepare)
+    }
+  }
+
+  static let troubles = [
+    Trouble("its parent is missing", says: "/none/state: the directory cannot be made", "No such") {
+      $0.state = $0.folder + "/none/state"
+    },
+    Trouble("it is a file", says: "/state: not a directory. Name the directory") {
+      Files.write([1, 2, 3], to: $0.state)
+    },
+    Trouble("it is a socket's folder that everybody may write to", says: "everybody may write") {
+      mkdir($0.state, 0o777)
+      chmod($0.state, 0o777)
+    },
+    Trouble("its journal is a folder", says: "not an ordinary file") {
+      try Files.makeFolder($0.journal)
+    },
+    Trouble("its journal is a link", says: "a symbolic link, which a journal must not be") {
+      try Files.makeFolder($0.state)
+      symlink("/dev/null", $0.journal)
+    },
+    Trouble("its journal is a text", says: "file is not a database", "Move the file away") {
+      try Files.makeFolder($0.state)
+      Files.write(Array("To do: eat, sleep, repeat. Every day.\n".utf8), to: $0.journal)
+    },
+    Trouble("its journal is empty", says: "not a journal. Move it away") {
+      try Files.makeFolder($0.state)
+      Files.write([], to: $0.journal)
+    },
+  ]
+
+  @Test(arguments: troubles)
+  func `a directory that cannot be used is refused`(trouble: Trouble) async throws {
+    try await withHome { home in
+      var home = home
+      try trouble.prepare(&home)
+      let before = Files.read(home.journal)
+      let refusal = try await home.refusal()
+      for words in trouble.says { #expect(refusal.contains(words), "\(refusal)") }
+      #expect(Files.read(home.journal) == before, "nothing is written")
+      #expect(!FileManager.default.fileExists(atPath: home.socket), "nobody is served")
+    }
+  }
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `a file system that cannot be written to is refused`() async throws {
+    try await withHome { home in
+      let disk = try SmallDisk(home.folder + "/disk", bytes: 4 << 20)
+      defer { disk.remove() }
+      var home = home
+      home.state = disk.path + "/state"
+      try await home.start().stop()
+      try disk.remount(isReadOnly: true)
+      let refusal = try await home.refusal()
+      #expect(refusal.contains("/state/lock: the lock cannot be opened"), "\(refusal)")
+      #expect(refusal.contains("Read-only file system"), "\(refusal)")
+      home.state = disk.path + "/other"
+      let other = try await home.refusal()
+      #expect(other.contains("/other: the directory cannot be made"), "\(other)")
+    }
+  }
+
+  @Test func `a directory that another daemon has is refused, with its process`() async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      defer { first.process.signal(SIGKILL) }
+      var second = home
+      second.socket = home.folder + "/other"
+      let refusal = try await second.refusal()
+      #expect(
+        refusal.contains("/state/lock: process \(first.process.pid) has the journal. Stop it"),
+        "\(refusal)")
+      try await first.stop()
+    }
+  }
+
+  // MARK: Journals
+
+  /// A journal with sixty changes and three sessions, that nobody has.
+  private func withJournal(_ body: (Home, Begun) async throws -> Void) async throws {
+    try await withHome { home in
+      let daemon = try await home.start()
+      for name in ["a", "b", "c"] {
+        let mirror = try await home.mirror(label: name)
+        for number in 1...20 {
+          let value: Value = ["text": .text(String(repeating: "x", count: 8 * number))]
+          try await mirror.send(DocumentAction.set([.text("\(name)\(number)")], value))
+        }
+        mirror.close()
+      }
+      try await daemon.stop()
+      let kept = try KeptDocument(home.state)
+      try await body(
+        home, Begun(epoch: daemon.epoch, kept: kept, bytes: Files.read(home.journal)))
+    }
+  }
+
+  private struct Begun {
+    let epoch: String
+    let kept: KeptDocument
+    let bytes: [UInt8]
+  }
+
+  static let foreign: [(name: String, offset: Int, bytes: [UInt8], says: String)] = [
+    ("a database of another program", 68, [0, 0, 0, 1], "a database of SQLite, and not a journal"),
+    ("a journal of a newer version", 60, [0, 0, 0, 9], "written by a newer version (format 9"),
+    ("a journal of a version that never was", 60, [0, 0, 0, 0], "not as a journal is laid out"),
+  ]
+
+  @Test func `what is no journal of this version is refused, and not touched`() async throws {
+    try await withJournal { home, begun in
+      for (name, offset, bytes, says) in Self.foreign {
+        var changed = begun.bytes
+        changed.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
+        Files.write(changed, to: home.journal)
+        let refusal = try await home.refusal()
+        #expect(refusal.contains(says), "\(name): \(refusal)")
+        #expect(Files.read(home.journal) == changed, "\(name)")
+        let checked = try await home.lockstep("fsck", home.state)
+        #expect(checked.status != .exit(0), "\(name)")
+        #expect(checked.lines.joined().contains(says), "\(name): \(checked.lines)")
+      }
+    }
+  }
+
+  @Test func `a journal that was cut off is refused`() async throws {
+    try await withJournal { home, begun in
+      let size = begun.bytes.count
+      for length in [100, 4096, size / 2, size - 4096, size - 1] {
+        Files.write(Array(begun.bytes[..<length]), to: home.journal)
+        let refusal = try await home.refusal()
+        #expect(refusal.contains(home.journal), "\(length) of \(size): \(refusal)")
+        #expect(refusal.contains("lockstep fsck"), "\(length) of \(size): \(refusal)")
+        let checked = try await home.lockstep("fsck", home.state)
+        #expect(checked.status == .exit(1), "\(length) of \(size): \(checked.lines)")
+      }
+    }
+  }
+
+  /// Bits at the head of every page, where SQLite says how many rows are on it, and all over it.
+  private static func bits(of count: Int) -> [(offset: Int, bit: UInt8)] {
+    var random = SplitMix64(7)
+    let pages = 0..<(count / 4096)
+    let heads = pages.flatMap { page -> [(offset: Int, bit: UInt8)] in
+      let head = page * 4096 + (page == 0 ? 100 : 0)
+      return [(head + 3, 1), (head + 4, 1), (head + 4, 2), (head + 5, 16)]
+    }
+    let others = (0..<40).map { _ -> (offset: Int, bit: UInt8) in
+      (Int.random(in: 0..<count, using: &random), 1 << UInt8.random(in: 0..<8, using: &random))
+    }
+    return heads + others
+  }
+
+  @Test func `a bit that flips is found, or harms nothing`() async throws {
+    try await withJournal { home, begun in
+      var refused = 0
+      for (offset, bit) in Self.bits(of: begun.bytes.count) {
+        var changed = begun.bytes
+        changed[offset] ^= bit
+        try FileManager.default.removeItem(atPath: home.state)
+        try Files.makeFolder(home.state)
+        Files.write(changed, to: home.journal)
+        let process = try home.spawn()
+        defer { process.signal(SIGKILL) }
+        let line = try? await process.line(with: " serving ")
+        guard let line else {
+          refused += 1
+          #expect(try await process.end() == .exit(1), "\(offset) \(bit): \(process.output)")
+          let said = process.output.joined(separator: " ")
+          #expect(said.contains(home.journal), "\(offset) \(bit): \(said)")
+          continue
+        }
+        let daemon = try #require(RunningDaemon(process, line))
+        #expect(daemon.digest == begun.kept.digest, "bit \(bit) of byte \(offset)")
+        #expect(daemon.revision == begun.kept.revision, "bit \(bit) of byte \(offset)")
+        #expect(daemon.epoch == begun.epoch, "bit \(bit) of byte \(offset)")
+        #expect(daemon.run == 2, "bit \(bit) of byte \(offset)")
+        try await process.kill()
+      }
+      #expect(refused > 40)
+    }
+  }
+
+  @Test func `a damaged journal says up to which revision it is right`() async throws {
+    try await withJournal { home, begun in
+      // In the text of the change of revision 50: by now on a page of its own.
+      let text = Array(String(repeating: "x", count: 8 * 10).utf8)
+      let place = try #require(Files.find(Array("c10".utf8), in: begun.bytes))
+      let start = try #require(Files.find(text, in: Array(begun.bytes[place...]))) + place
+      var changed = begun.bytes
+      changed[start + 5] ^= 1
+      Files.write(changed, to: home.journal)
+      let refusal = try await home.refusal()
+      #expect(refusal.contains("damaged: action 50, of revision 50"), "\(refusal)")
+      let checked = try await home.lockstep("fsck", home.state)
+      #expect(checked.status == .exit(1))
+      #expect(checked.values.first?["soundRevision"] == 49, "\(checked.lines)")
+      // What is right can still be read.
+      let journal = try await home.lockstep("journal", home.state)
+      #expect(journal.status == .exit(1))
+      #expect(journal.values.compactMap { $0["revision"]?.number }.last ?? 0 <= 49)
+    }
+  }
+}
