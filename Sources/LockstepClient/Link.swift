@@ -172,6 +172,8 @@ final class Link: Sendable {
       switch connection {
       case .live:
         state.hasBeenLive = true
+        // Every subscription is asked for anew.
+        state.refusals = [:]
         for waiter in state.connecting { waiter.continuation.resume() }
         state.connecting = []
       case .closed(let goodbye): end(goodbye, &state)

@@ -47,18 +47,19 @@ public final class Daemon<R: Reducer> {
   /// How long a peer that was told goodbye may take to read it.
   private static var partingTime: Duration { .seconds(3) }
 
-  /// A daemon for a feature, with a new epoch. Nothing is served until `serve`.
+  /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
+  /// only the process's own user and root may connect.
   public convenience init(
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
-    logger: Logger, on loop: Loop
+    policy: Policy? = nil, logger: Logger, on loop: Loop
   ) {
     var random = SystemRandomNumberGenerator()
     let server = Server(
       state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
       limits: limits, about: about, middleware: middleware, dependencies: dependencies,
-      shellReports: reports, at: Self.now())
+      shellReports: reports, policy: policy ?? Self.standardPolicy, at: Self.now())
     self.init(server, .first, journal: nil, standing: nil, logger: logger, on: loop)
   }
 
@@ -72,8 +73,8 @@ public final class Daemon<R: Reducer> {
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
-    keeping: Keeping?, service: ServiceManager? = nil, progress: () -> Void = {}, logger: Logger,
-    on loop: Loop
+    policy: Policy? = nil, keeping: Keeping?, service: ServiceManager? = nil,
+    progress: () -> Void = {}, logger: Logger, on loop: Loop
   ) throws {
     let beginning = try Beginnings<R.State>(
       state, keeping: keeping, service: service, schema: R.schema, limits: limits, logger: logger,
@@ -84,7 +85,8 @@ public final class Daemon<R: Reducer> {
     let server = Server<R>(
       restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
       middleware: middleware, dependencies: dependencies, shellReports: reports,
-      durability: keeping?.durability ?? .none, stands: stands, at: Self.now())
+      durability: keeping?.durability ?? .none, stands: stands,
+      policy: policy ?? Self.standardPolicy, isPolicyNew: policy != nil, at: Self.now())
     if beginning.isNew, let file = beginning.journal?.file {
       try JournalStart.keepSnapshot(server.keptSnapshot, file)
     }
@@ -112,6 +114,8 @@ public final class Daemon<R: Reducer> {
     self.standing = standing
     self.server.setWallClock(.now, at: Self.now())
   }
+
+  private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }
 
   private static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
 
@@ -186,6 +190,12 @@ public final class Daemon<R: Reducer> {
     }
   }
 
+  /// Have another policy hold from here on, for those too who are connected.
+  public func rule(by policy: Policy) {
+    tell(.policy(policy))
+    endTurn()
+  }
+
   private func closeListeners() {
     for listener in listeners { listener.close(unlink: true) }
     listeners = []
@@ -258,7 +268,7 @@ public final class Daemon<R: Reducer> {
     pipes[id] = pipe
     let peer = Peer(
       pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
-      gid: UInt64(identity.gid))
+      gid: UInt64(identity.gid), groups: identity.groups.map { UInt64($0) })
     tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
     if server.watchesSessions { watchProcess(of: pipe, id) }
     listen(to: pipe, id)
@@ -404,8 +414,8 @@ public final class Daemon<R: Reducer> {
     let daemon = Unchecked(self)
     // The global pool: encoding computes, and the loop must go on.
     Task.detached {
-      let frames = job.encode()
-      loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames)) }
+      let (frames, wholeBytes) = job.measured()
+      loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames, wholeBytes: wholeBytes)) }
     }
   }
 }
@@ -464,6 +474,7 @@ extension Daemon {
     guard let inheritance else { return }
     self.inheritance = nil
     var taken = 0
+    server.reserveScopes(of: inheritance.image.connections)
     for connection in inheritance.image.connections {
       guard let descriptor = inheritance.descriptors[connection.id] else { continue }
       do throws(LoopError) {

@@ -18,8 +18,19 @@ public struct DaemonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The permissions of the socket's file, in octal.", valueName: "mode"))
-  public var mode: FileMode = FileMode(bits: 0o600)
+      "The permissions of the socket's file, in octal.",
+      discussion: "Default: 0600, or with --policy 0666, for then that says who may connect.",
+      valueName: "mode"))
+  public var mode: FileMode?
+
+  @Option(
+    help: ArgumentHelp(
+      "Who may connect, see and do what: a file in YAML.",
+      discussion: """
+        SIGHUP has it read again; with a mistake in it, the former policy stays. Without this \
+        option, the daemon's own user and root may do everything, and others nothing.
+        """, valueName: "file"))
+  public var policy: String?
 
   @Option(help: "The least level that is logged: trace to critical.")
   public var logLevel: Logger.Level = .info
@@ -134,6 +145,9 @@ public struct DaemonOptions: ParsableArguments {
 
   /// The socket's path, or the standard one.
   public var socketPath: String { socket ?? SocketPath.standard }
+
+  /// The permissions of the socket's file.
+  var socketMode: mode_t { mode?.bits ?? (policy == nil ? 0o600 : 0o666) }
 
   /// The limits, with the changes that were asked for.
   public var limits: Limits {

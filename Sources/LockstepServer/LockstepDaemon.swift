@@ -105,7 +105,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   private static var standing: String {
     """
     Clients connect to the socket, see the state or parts of it, live, and change it by actions: \
-    see lockstep(1). SIGTERM, SIGINT and SIGHUP say goodbye to every client and stop.
+    see lockstep(1). SIGTERM, SIGINT and SIGHUP say goodbye to every client and stop; but with \
+    --policy, or under a service manager, SIGHUP reads the policy again.
 
     ENVIRONMENT:
       LOCKSTEP_SOCKET  the socket
@@ -162,6 +163,7 @@ extension LockstepDaemon {
     _ logger: Logger
   ) throws {
     let path = options.socketPath
+    let policy = try options.policy.map { try PolicyFile.read($0, for: R.self) }
     let service = try ServiceManager()
     let loop = try Loop()
     let metrics = MetricsRegistry.shared
@@ -177,13 +179,14 @@ extension LockstepDaemon {
       state, reducer: reducer, middleware: middleware, dependencies: dependencies,
       limits: options.limits,
       about: about + (keeping.map { [("stateDirectory", .text($0.directory))] } ?? []),
-      reports: reports, keeping: keeping, service: service, progress: { service.extend(by: 30) },
-      logger: logger, on: loop)
+      reports: reports, policy: policy, keeping: keeping, service: service,
+      progress: { service.extend(by: 30) }, logger: logger, on: loop)
     // Before anybody can know that we serve: who does may stop us.
     // One who was started to survive the end of its terminal (nohup) does.
     let hangUp = Signals.isIgnored(SIGHUP) ? [] : [SIGHUP]
     let signals = try SignalWatcher([SIGTERM, SIGINT] + hangUp, on: loop) { [options] signal in
       switch signal {
+      case SIGHUP where options.policy != nil: reload(options, shell, service, logger)
       case SIGHUP where service.isPresent:
         service.reloading()
         service.reloaded()
@@ -194,12 +197,27 @@ extension LockstepDaemon {
       }
     }
     if service.listeners.isEmpty {
-      try shell.serve(at: path, mode: options.mode.bits)
+      try shell.serve(at: path, mode: options.socketMode)
     } else {
       try shell.serve(on: service.listeners)
     }
     loop.run()
     withExtendedLifetime((shell, signals)) {}
+  }
+
+  /// Read the policy again. All of it holds from here on, or, with a mistake in it, nothing.
+  private func reload<R: Reducer>(
+    _ options: DaemonOptions, _ shell: Daemon<R>, _ service: ServiceManager, _ logger: Logger
+  ) {
+    guard let file = options.policy else { return }
+    service.reloading()
+    do throws(PolicyError) {
+      shell.rule(by: try PolicyFile.read(file, for: R.self))
+      logger.notice("policy read again", metadata: ["file": "\(file)"])
+    } catch {
+      logger.error("the former policy stays: \(error)")
+    }
+    service.reloaded()
   }
 
   /// What the options ask for, in front of the daemon's own.

@@ -126,7 +126,8 @@ extension Simulation {
     while !jobs.isEmpty, isKind || chance(300) {
       served = nil
       let job = jobs.remove(at: below(jobs.count))
-      try deliver(.snapshotEncoded(job.id, job.encode()))
+      let (frames, wholeBytes) = job.measured()
+      try deliver(.snapshotEncoded(job.id, frames, wholeBytes: wholeBytes))
     }
     if !(now < lastTick + .seconds(1)) {
       lastTick = now

@@ -153,8 +153,10 @@ extension ClientSession {
       return
     }
     if subscribed.continuation == .refused {
-      mirrors[index].isHealing = false
+      let shown = mirrors[index].value != nil
+      mirrors[index].end()
       commands.append(.notify(.refused(subscribed.subscription, subscribed.reason)))
+      if shown { changed.insert(subscribed.subscription) }
       return
     }
     if mirrors[index].subscribed(subscribed, welcome) { noteChange(index, &commands) }

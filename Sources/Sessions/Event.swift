@@ -28,8 +28,9 @@ public enum Event: Equatable, Sendable {
   case blocked(ConnectionID, unsent: Int)
   /// Everything sent has been written.
   case drained(ConnectionID)
-  /// A snapshot is encoded: its frames.
-  case snapshotEncoded(SnapshotJobID, [[UInt8]])
+  /// A snapshot is encoded: its frames, and, if it is known, how many bytes all that stands at its
+  /// path takes, seen or not.
+  case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
   /// What became of batches and snapshots that were to be kept.
@@ -39,6 +40,8 @@ public enum Event: Equatable, Sendable {
   /// The process that made a connection has ended. The connection may live on, or be gone long
   /// since. Until the server says `unwatch`.
   case exited(ConnectionID)
+  /// Another policy holds from here on, for those too who are connected.
+  case policy(Policy)
   /// A second has passed.
   case tick
   /// Say goodbye to everyone; accept no one.

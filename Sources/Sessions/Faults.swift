@@ -46,6 +46,11 @@ package struct Faults: Sendable, Equatable {
   /// Take mirrors of any run for those of this one.
   package var trustsFormerRuns = false
 
+  /// Send snapshots as they are to those who may see a part.
+  package var sendsWholeSnapshots = false
+  /// Send the difference as it is to those who lagged and may see a part.
+  package var sendsWholeDifferences = false
+
   package init() {}
 
   func dropsPatch(of revision: UInt64) -> Bool { droppedRevision == revision }

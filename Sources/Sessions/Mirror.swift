@@ -82,6 +82,13 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     draft = nil
   }
 
+  /// The daemon refuses the subscription, or ends it: nothing shows.
+  mutating func end() {
+    disconnect()
+    value = nil
+    position = nil
+  }
+
   /// The daemon says how the subscription goes on. Returns whether another value shows.
   mutating func subscribed(
     _ message: ServerMessage.Subscribed, _ welcome: ServerMessage.Welcome

@@ -6,6 +6,8 @@ import Wire
 struct Scope: Sendable {
   let id: UInt64
   let path: Path
+  /// Lets through what its subscribers may see there; nil for all of it.
+  let filter: ViewFilter?
   /// The connections that see it, in the order in which they came.
   var subscribers: [ConnectionID] = []
   /// The revision of the newest change: what the next patch is based on.
@@ -22,28 +24,32 @@ struct Scope: Sendable {
   private(set) var frames: [[UInt8]] = []
   /// How many patches the frames of this turn hold.
   private(set) var turnPatches: UInt64 = 0
-  /// A patch of this turn was larger than a frame may be.
-  private(set) var isTooLarge = false
+  /// Why no patches say what this turn changed, if none do.
+  private(set) var loss: ServerMessage.Reason?
 
   /// Bytes of the newest snapshot and all patches since: about what a snapshot would take.
   var snapshotBytes: Int?
+  /// The same of what stands at the path, seen or not.
+  var wholeBytes: Int?
   var snapshot: EncodedSnapshot?
   var job: SnapshotJobID?
 
-  init(id: UInt64, path: Path, lastChange: UInt64, isPresent: Bool) {
+  init(id: UInt64, path: Path, filter: ViewFilter?, lastChange: UInt64, isPresent: Bool) {
     self.id = id
     self.path = path
+    self.filter = filter
     self.lastChange = lastChange
     self.isPresent = isPresent
   }
 
-  var changedThisTurn: Bool { pendingCount > 0 || !frames.isEmpty || isTooLarge }
+  var changedThisTurn: Bool { pendingCount > 0 || !frames.isEmpty || loss != nil }
 
   /// Note what a patch of the whole state did here. Returns whether it did anything.
   mutating func note(
     _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
   ) -> Bool {
     let projection = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
+    if let filter { return note(projection, of: patch, by: filter, revision, limits) }
     let body: UnsafeRawBufferPointer
     var wraps = false
     switch projection {
@@ -60,14 +66,48 @@ struct Scope: Sendable {
       isPresent = true
       if let first = body.first { wraps = first >> 5 == 4 || first >> 5 == 5 }
     }
+    note(body, isAbsent: projection == .absent, wraps: wraps, revision, limits)
+    if let bytes = wholeBytes { wholeBytes = bytes + body.count }
+    return true
+  }
+
+  /// Note what may be seen of what a patch did here.
+  private mutating func note(
+    _ projection: Projection, of patch: UnsafeRawBufferPointer, by filter: ViewFilter,
+    _ revision: UInt64, _ limits: Limits
+  ) -> Bool {
+    if let bytes = wholeBytes { wholeBytes = bytes + patch.count }
+    var encoder = CBOREncoder()
+    switch filter.filter(projection, of: patch, into: &encoder) {
+    case .untouched: return false
+    case .absent:
+      guard isPresent else { return false }
+      isPresent = false
+      note(UnsafeRawBufferPointer(start: nil, count: 0), isAbsent: true, revision, limits)
+    case .patch:
+      isPresent = true
+      encoder.bytes.withUnsafeBytes { note($0, revision, limits) }
+    case .resync:
+      isPresent = true
+      loss = loss ?? .view
+      lastChange = revision
+    }
+    return true
+  }
+
+  /// Put a patch of what is seen here behind those that are pending.
+  private mutating func note(
+    _ body: UnsafeRawBufferPointer, isAbsent: Bool = false, wraps: Bool = false,
+    _ revision: UInt64, _ limits: Limits
+  ) {
     // What is pending and this one must fit a frame together.
     if pending.bytes.count + body.count + 64 > limits.frameBytes { cut() }
     if pendingCount == 0 { pendingFrom = lastChange }
     if body.count + 64 > limits.frameBytes {
-      isTooLarge = true
-    } else if !isTooLarge {
+      loss = .tooLarge
+    } else if loss == nil {
       pending.encode(revision - lastChange)
-      if projection == .absent { pending.encodeUndefined() }
+      if isAbsent { pending.encodeUndefined() }
       if wraps { pending.array(1) }
       pending.bytes.append(contentsOf: body)
       pendingCount += 1
@@ -76,7 +116,6 @@ struct Scope: Sendable {
     }
     if let bytes = snapshotBytes { snapshotBytes = bytes + body.count }
     lastChange = revision
-    return true
   }
 
   /// Make a frame of what is pending.
@@ -94,7 +133,7 @@ struct Scope: Sendable {
     pending.bytes.removeAll(keepingCapacity: true)
     pendingCount = 0
     turnPatches = 0
-    isTooLarge = false
+    loss = nil
   }
 }
 
@@ -111,7 +150,7 @@ struct EncodedSnapshot: Sendable {
 struct ScopeTable: Sendable {
   private(set) var scopes: [Scope] = []
   private var indices: [UInt64: Int] = [:]
-  private var byPath: [Path: UInt64] = [:]
+  private var byView: [SeenPath: UInt64] = [:]
   private var tree = ScopeTree()
   private var nextID: UInt64 = 0
   /// The scopes that this turn changed, by id.
@@ -126,29 +165,43 @@ struct ScopeTable: Sendable {
 
   func index(of id: UInt64) -> Int? { indices[id] }
 
-  /// The place of a path's scope, if somebody sees it.
-  func index(of path: Path) -> Int? { byPath[path].flatMap { indices[$0] } }
+  /// A path, and what is seen there: nil for all of it.
+  private struct SeenPath: Hashable {
+    let path: Path
+    let filter: ViewFilter?
+  }
 
-  /// Make the scope of a path, with the number that it had in a former process if it had one.
+  /// The place of the scope of a path and a view of it, if somebody sees it.
+  func index(of path: Path, by filter: ViewFilter?) -> Int? {
+    byView[SeenPath(path: path, filter: filter)].flatMap { indices[$0] }
+  }
+
+  /// Make the scope of a path and a view of it, with the number that it had in a former process if
+  /// it had one that is free.
   mutating func add(
-    _ path: Path, id known: UInt64? = nil, lastChange: UInt64, isPresent: Bool
+    _ path: Path, by filter: ViewFilter?, id known: UInt64? = nil, lastChange: UInt64,
+    isPresent: Bool
   ) -> Int {
-    let id = known ?? nextID
-    nextID = max(nextID, id + 1)
-    byPath[path] = id
+    let id = known.flatMap { indices[$0] == nil ? $0 : nil } ?? nextID
+    reserve(id)
+    byView[SeenPath(path: path, filter: filter)] = id
     tree.insert(id, at: path.keys[...])
     indices[id] = scopes.count
-    scopes.append(Scope(id: id, path: path, lastChange: lastChange, isPresent: isPresent))
+    scopes.append(
+      Scope(id: id, path: path, filter: filter, lastChange: lastChange, isPresent: isPresent))
     return scopes.count - 1
   }
+
+  /// Give the number to no new scope.
+  mutating func reserve(_ id: UInt64) { nextID = max(nextID, id + 1) }
 
   /// Forget a connection's subscription to a scope, and the scope with its last one.
   mutating func remove(_ connection: ConnectionID, from id: UInt64) {
     guard let index = indices[id] else { return }
     scopes[index].subscribers.removeAll { $0 == connection }
     guard scopes[index].subscribers.isEmpty else { return }
-    byPath[scopes[index].path] = nil
-    tree.remove(at: scopes[index].path.keys[...])
+    byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
+    tree.remove(id, at: scopes[index].path.keys[...])
     indices[id] = nil
     // The last scope takes the place, so that the others keep theirs.
     let last = scopes.removeLast()

@@ -4,25 +4,26 @@ import Values
 /// The scopes by their paths, as a tree of keys: finds those that a patch can have touched without
 /// looking at the others.
 struct ScopeTree: Sendable {
-  private var scope: UInt64?
+  /// Those of one path: one for each view of it.
+  private var scopes: [UInt64] = []
   private var children: [PathKey: ScopeTree] = [:]
 
-  private var isEmpty: Bool { scope == nil && children.isEmpty }
+  private var isEmpty: Bool { scopes.isEmpty && children.isEmpty }
 
   mutating func insert(_ id: UInt64, at keys: ArraySlice<PathKey>) {
     guard let key = keys.first else {
-      scope = id
+      scopes.append(id)
       return
     }
     children[key, default: ScopeTree()].insert(id, at: keys.dropFirst())
   }
 
-  mutating func remove(at keys: ArraySlice<PathKey>) {
+  mutating func remove(_ id: UInt64, at keys: ArraySlice<PathKey>) {
     guard let key = keys.first else {
-      scope = nil
+      scopes.removeAll { $0 == id }
       return
     }
-    children[key]?.remove(at: keys.dropFirst())
+    children[key]?.remove(id, at: keys.dropFirst())
     if children[key]?.isEmpty == true { children[key] = nil }
   }
 
@@ -42,7 +43,7 @@ struct ScopeTree: Sendable {
       visitAll(body)
       return try decoder.skip()
     }
-    if let scope { body(scope) }
+    scopes.forEach(body)
     for _ in 0..<(try decoder.map()) {
       if let child = children[try PathKey(from: &decoder)] {
         try child.visit(&decoder, body)
@@ -54,7 +55,7 @@ struct ScopeTree: Sendable {
   }
 
   private func visitAll(_ body: (UInt64) -> Void) {
-    if let scope { body(scope) }
+    scopes.forEach(body)
     for child in children.values { child.visitAll(body) }
   }
 }

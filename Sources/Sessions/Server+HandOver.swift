@@ -61,10 +61,17 @@ extension Server {
     guard let place = scopes.index(of: subscription.scope) else { return nil }
     return HandedConnection.Subscribed(
       number: subscription.number, scope: subscription.scope, path: scopes[index: place].path,
+      view: scopes[index: place].filter?.signature,
       lastChange: scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
   }
 
   // MARK: The next process
+
+  /// Keep the numbers of scopes that connections of the former process have: before any of these is
+  /// taken over.
+  public mutating func reserveScopes(of handed: [HandedConnection]) {
+    for subscription in handed.lazy.flatMap(\.subscriptions) { scopes.reserve(subscription.scope) }
+  }
 
   /// Go on with a connection of the former process, whose socket has come along. What it had not
   /// written (`unsent`) must be written before what this commands.
@@ -79,7 +86,10 @@ extension Server {
     connection.ordinal = handed.ordinal
     connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
     _ = admit(connection.peer)
+    let (rights, denial) = admission(of: handed.peer)
+    connection.rights = rights
     connections[connection.id] = connection
+    if let denial { return leave(connection.id, denial) }
     guard let token = handed.token else { return }
     guard sessions[token]?.connection == nil, sessions[token] != nil else {
       return leave(
@@ -101,6 +111,7 @@ extension Server {
     if let query = handed.follows {
       connections[place: place].following = (query, core.sequence)
       followers.append(connection.id)
+      ceaseFollowing(place)
     }
     if isTranslated { connections[place: place].output.append(Self.frame(.schema(schema))) }
     connections[place: place].output.append(Self.frame(.restarted(position)))
@@ -111,17 +122,23 @@ extension Server {
   private mutating func takeOver(
     _ handed: HandedConnection.Subscribed, _ place: Int, _ isTranslated: Bool
   ) {
+    let path = handed.path
+    guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
+      return connections[place: place].hidden.append(handed.number)
+    }
+    let isSame = filter?.signature == handed.view
     let index =
-      scopes.index(of: handed.path)
+      scopes.index(of: path, by: filter)
       ?? scopes.add(
-        handed.path, id: handed.scope, lastChange: handed.lastChange,
-        isPresent: core.state.isPresent(at: handed.path))
+        path, by: filter, id: isSame ? handed.scope : nil, lastChange: handed.lastChange,
+        isPresent: core.state.isPresent(at: path))
     scopes[index: index].subscribers.append(connections[place: place].id)
-    let isCurrent = handed.isCurrent && !isTranslated
+    let isCurrent =
+      handed.isCurrent && !isTranslated && isSame && scopes[index: index].id == handed.scope
     connections[place: place].subscriptions.append(
       Subscription(
         number: handed.number, scope: scopes[index: index].id,
-        progress: isCurrent ? .live : .lost(.history)))
+        progress: isCurrent ? .live : .lost(isSame ? .history : .view)))
     accounts[connections[place: place].peer.uid]?.subscriptions += 1
   }
 

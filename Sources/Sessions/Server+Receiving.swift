@@ -187,8 +187,12 @@ extension Server {
       counters.actions += 1
       counters.rejected += 1
       noteRefusal(number, place, outcome)
+    } else if connections[place: place].rights != nil,
+      let denial = denial(of: decoded, at: place)
+    {
+      outcome = deny(denial, number, at: place)
     } else if keeper.durability == .none {
-      outcome = perform(decoded, connections[place: place].cause, isLogged: isLogged)
+      outcome = perform(decoded, place, isLogged: isLogged)
     } else {
       outcome = performKept(decoded, number, mark, place, isLogged: isLogged)
     }
@@ -223,8 +227,7 @@ extension Server {
       return outcome
     }
     stands?(action)
-    let outcome = perform(
-      decoded, connections[place: place].cause, isLogged: isLogged, for: action)
+    let outcome = perform(decoded, place, isLogged: isLogged, for: action)
     if case .failure = decoded {
       recordRefusal(action, connections[place: place].cause, outcome)
     }
@@ -250,12 +253,15 @@ extension Server {
 
   @inline(__always)
   private mutating func perform(
-    _ decoded: Result<R.Action, CBORError>, _ cause: Cause, isLogged: Bool,
+    _ decoded: Result<R.Action, CBORError>, _ place: Int, isLogged: Bool,
     for answer: SessionAction? = nil
   ) -> Acknowledgement.Outcome {
     switch decoded {
     case .success(let action):
-      return Acknowledgement.Outcome(reduce(action, from: cause, isLogged: isLogged, for: answer))
+      return Acknowledgement.Outcome(
+        reduce(
+          action, from: connections[place: place].cause, isLogged: isLogged, for: answer, at: place)
+      )
     case .failure(let error):
       counters.actions += 1
       counters.rejected += 1
@@ -273,7 +279,7 @@ extension Server {
         .outOfOrder, "action \(number) came where number \(expected) was expected")
     }
     if faults.appliesTwice {
-      _ = perform(decoded, connections[place: place].cause, isLogged: false)
+      _ = perform(decoded, place, isLogged: false)
     }
     if faults.losesRepeatedAcknowledgements { return }
     let repeated = connections[place: place].repeated

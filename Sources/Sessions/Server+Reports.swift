@@ -6,7 +6,7 @@ extension Server {
   /// What a query is answered with: an object, or an error object that names the queries there are.
   func report(_ name: String, asking connection: ServerSession) -> Value {
     switch name {
-    case "status": return status
+    case "status": return status(for: connection.rights)
     case "clients": return clients
     case "clients.closed": return closedReport
     case "limits":
@@ -27,13 +27,15 @@ extension Server {
     return .object(entries)
   }
 
-  private var status: Value {
-    object(
+  private func status(for rights: Rights?) -> Value {
+    // A digest would tell who may see a part whether what is hidden is what they guess.
+    let seesAll = rights.map { $0.view == .everything } ?? true
+    return object(
       about + [
         ("epoch", .text(String(epoch, radix: 16))),
         ("run", Value(run)),
         ("revision", Value(core.revision)),
-        ("digest", .text(digest().description)),
+      ] + (seesAll ? [("digest", .text(digest().description))] : []) + [
         ("uptimeMs", Value(now.milliseconds(since: started))),
         ("clients", .integer(Int64(connections.count))),
         ("sessions", .integer(Int64(sessions.count))),

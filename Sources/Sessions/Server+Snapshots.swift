@@ -26,10 +26,12 @@ extension Server {
         &connection)
       return
     }
-    let place =
-      scopes.index(of: path)
-      ?? scopes.add(
-        path, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
+    guard case .shown(let filter) = sight(of: path, with: connection.rights) else {
+      return say(
+        .init(subscription: number, scope: 0, .refused, .denied, revision: core.revision),
+        &connection)
+    }
+    let place = scope(of: path, by: filter)
     scopes[index: place].subscribers.append(connection.id)
     var subscription = Subscription(
       number: number, scope: scopes[index: place].id, progress: .live)
@@ -54,7 +56,7 @@ extension Server {
     accounts[uid]?.subscriptions += 1
   }
 
-  private func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
+  func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
     connection.output.append(Self.frame(.subscribed(subscribed)))
   }
 
@@ -92,31 +94,32 @@ extension Server {
     guard position.revision <= core.revision || faults.forgetsRun else {
       return .snapshot(.ahead)
     }
+    guard authority.covers(position, run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
     guard history.covers(position.revision) else { return .snapshot(.history) }
     if let size = scope.snapshotBytes, history.byteCount(after: position.revision) > size {
       return .snapshot(.history)
     }
-    guard let replay = replay(scope.path, scope.id, after: position.revision) else {
-      return .snapshot(.tooLarge)
-    }
+    let replay = replay(scope, after: position.revision)
+    if let loss = replay.loss { return .snapshot(loss) }
     if replay.count == 0 { return .current }
     return .patches(replay.frames, count: replay.count, reached: replay.reached)
   }
 
-  /// The patches of a scope after a revision, framed. Nil when one is larger than a frame.
+  /// The patches of a scope after a revision, framed; `loss` says why they cannot be, if so.
   private func replay(
-    _ path: Path, _ id: UInt64, after revision: UInt64
-  ) -> (frames: [[UInt8]], count: Int, reached: UInt64)? {
+    _ scope: Scope, after revision: UInt64
+  ) -> (frames: [[UInt8]], count: Int, reached: UInt64, loss: ServerMessage.Reason?) {
     // A scope of its own collects them, as a turn's would be. It cannot know whether anything
     // stood at the path then; saying once more that nothing does is harmless.
-    var scope = Scope(id: id, path: path, lastChange: revision, isPresent: true)
+    var scope = Scope(
+      id: scope.id, path: scope.path, filter: scope.filter, lastChange: revision, isPresent: true)
     var count = 0
     history.forEach(after: revision) { made, patch in
       if scope.note(patch, revision: made, limits: limits) { count += 1 }
     }
     scope.cut()
-    return scope.isTooLarge ? nil : (scope.frames, count, scope.lastChange)
+    return (scope.frames, count, scope.lastChange, scope.loss)
   }
 
   // MARK: Snapshots
@@ -134,7 +137,7 @@ extension Server {
     // not read it makes us keep all of that.
     if let cached = scope.snapshot, history.covers(cached.revision),
       history.byteCount(after: cached.revision) <= cached.byteCount,
-      let replay = replay(scope.path, scope.id, after: cached.revision)
+      case let replay = replay(scope, after: cached.revision), replay.loss == nil
     {
       scopes[index: place].snapshot?.lastUsed = now
       connection.output.append(contentsOf: cached.frames)
@@ -145,9 +148,9 @@ extension Server {
       counters.snapshots += 1
       return .live
     }
-    if let size = scope.snapshotBytes, size <= limits.inlineSnapshotBytes {
-      let frames = job(SnapshotJobID(0), scope).encode()
-      keep(frames, at: core.revision, of: place)
+    if let size = scope.wholeBytes, size <= limits.inlineSnapshotBytes {
+      let (frames, wholeBytes) = job(SnapshotJobID(0), scope).measured()
+      keep(frames, wholeBytes, at: core.revision, of: place)
       connection.output.append(contentsOf: frames)
       connection.counters.snapshots += 1
       counters.snapshots += 1
@@ -169,27 +172,35 @@ extension Server {
   private func job(_ id: SnapshotJobID, _ scope: Scope) -> SnapshotJob<R.State> {
     let revision = core.revision + (faults.mislabelsSnapshots ? 1 : 0)
     return SnapshotJob(
-      id: id, state: core.state, path: scope.path, scope: scope.id, revision: revision,
-      partBytes: limits.snapshotPartBytes)
+      id: id, state: core.state, path: scope.path,
+      filter: faults.sendsWholeSnapshots ? nil : scope.filter, scope: scope.id,
+      revision: revision, partBytes: limits.snapshotPartBytes)
   }
 
   /// The job to encode; nil when nobody waits for it any more.
   public func snapshot(for id: SnapshotJobID) -> SnapshotJob<R.State>? { jobs[id] }
 
-  private mutating func keep(_ frames: [[UInt8]], at revision: UInt64, of place: Int) {
+  private mutating func keep(
+    _ frames: [[UInt8]], _ wholeBytes: Int?, at revision: UInt64, of place: Int
+  ) {
     scopes[index: place].snapshot = EncodedSnapshot(
       revision: revision, frames: frames, lastUsed: now)
-    scopes[index: place].snapshotBytes = frames.reduce(0) { $0 + $1.count }
+    let bytes = frames.reduce(0) { $0 + $1.count }
+    scopes[index: place].snapshotBytes = bytes
+    scopes[index: place].wholeBytes =
+      scopes[index: place].filter == nil ? bytes : wholeBytes
   }
 
-  mutating func snapshotEncoded(_ id: SnapshotJobID, _ frames: [[UInt8]]) {
+  mutating func snapshotEncoded(
+    _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?
+  ) {
     guard let job = jobs.removeValue(forKey: id) else { return }
     guard let place = scopes.index(of: job.scope) else { return }
     if scopes[index: place].job == id { scopes[index: place].job = nil }
     // Jobs may finish in another order than they began. Who waits for one whose frames are not
     // kept takes those that are.
     if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
-      keep(frames, at: job.revision, of: place)
+      keep(frames, wholeBytes, at: job.revision, of: place)
     }
     for subscriber in scopes[index: place].subscribers { touch(subscriber) }
   }

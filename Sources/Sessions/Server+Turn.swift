@@ -53,8 +53,8 @@ extension Server {
       let index = connections[place: place].subscriptions.firstIndex(where: { $0.scope == id }),
       connections[place: place].subscriptions[index].progress == .live
     else { return }
-    if scope.isTooLarge {
-      connections[place: place].subscriptions[index].progress = .lost(.tooLarge)
+    if let loss = scope.loss {
+      connections[place: place].subscriptions[index].progress = .lost(loss)
       return
     }
     if connections[place: place].output.isEmpty {
@@ -95,6 +95,7 @@ extension Server {
         acknowledge(&connection, token)
         connection.output += patches
       }
+      sayHidden(&connection)
       catchUp(&connection, &commands)
       // Before the answers, which say of all subscriptions that are not announced anew that they
       // stand at the newest revision; and after them, for those that the answers began.
@@ -191,11 +192,14 @@ extension Server {
     guard let before = held[revision] else { return .lost(.lagged) }
     var pair = CBOREncoder()
     pair.encode(core.revision - base)
-    guard core.state.encodeDifference(from: before, at: scope.path, into: &pair) else {
+    switch encodeDifference(from: before, of: scope, into: &pair) {
+    case .patch, .absent: break
+    case .untouched:
       // Changed and changed back. The next patch is based on a revision that the mirror would not
       // have without this.
       sayCurrent(subscription, &connection)
       return .live
+    case .resync: return .lost(.view)
     }
     guard pair.bytes.count + 64 <= limits.frameBytes else { return .lost(.tooLarge) }
     let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope.id, from: base)
@@ -276,7 +280,8 @@ extension Server {
         // Reports look at all connections.
         connections[connection.id] = connection
         let answer =
-          actionReport(name, arguments, number, &connection) ?? report(name, asking: connection)
+          refusal(ofReport: name, to: connection.rights)
+          ?? actionReport(name, arguments, number, &connection) ?? report(name, asking: connection)
         var frame = Self.frame(.report(number: number, answer))
         if frame.count > limits.frameBytes {
           frame = Self.frame(
@@ -292,11 +297,10 @@ extension Server {
   /// stand where the digest is true.
   private mutating func answerDigest(_ number: UInt64, _ connection: inout ServerSession) {
     guard let subscription = connection.subscriptions.first(where: { $0.number == number }),
-      subscription.progress == .live, let index = scopes.index(of: subscription.scope)
+      subscription.progress == .live, let index = scopes.index(of: subscription.scope),
+      let digest = digest(of: scopes[index: index])
     else { return }
-    let digest = core.state.digest(at: scopes[index: index].path, seed: core.seed)
     connection.output.append(
-      Self.frame(
-        .digest(subscription: number, revision: core.revision, Digest(digest))))
+      Self.frame(.digest(subscription: number, revision: core.revision, digest)))
   }
 }

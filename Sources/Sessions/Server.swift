@@ -32,6 +32,7 @@ public struct Server<R: Reducer>: Sendable {
   /// The newest protocol version is also the only one so far.
   public static var versions: ClosedRange<UInt64> { 1...1 }
 
+  var authority: Authority
   var core: StoreCore<R>
   var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
   var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
@@ -112,14 +113,15 @@ public struct Server<R: Reducer>: Sendable {
     let base: UInt64
   }
 
-  /// A server whose history begins with `state`. The epoch must be new and random.
+  /// A server whose history begins with `state`. The epoch must be new and random. Without a policy,
+  /// everyone who connects may do everything.
   public init(
     _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    stands: (@Sendable (SessionAction) -> Void)? = nil, at now: Instant
+    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil, at now: Instant
   ) {
     self.init(
       restoring: Restoration(
@@ -128,17 +130,20 @@ public struct Server<R: Reducer>: Sendable {
         revision: revision, base: revision, sequence: 0),
       reducer: reducer, limits: limits, about: about, middleware: middleware,
       dependencies: dependencies, shellReports: shellReports, durability: durability,
-      stands: stands, at: now)
+      stands: stands, policy: policy, at: now)
   }
 
-  /// A server that goes on from what was kept.
+  /// A server that goes on from what was kept. Unless a former run may have had another policy,
+  /// mirrors of then are gone on from too.
   public init(
     restoring kept: Restoration<R.State>, reducer: R, limits: Limits = Limits(),
     about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    stands: (@Sendable (SessionAction) -> Void)? = nil, at now: Instant
+    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    isPolicyNew: Bool = false, at now: Instant
   ) {
+    authority = Authority(policy, isNew: isPolicyNew)
     core = StoreCore(
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
@@ -196,11 +201,13 @@ public struct Server<R: Reducer>: Sendable {
     case .closed(let id): closed(id, &commands)
     case .blocked(let id, let unsent): blocked(id, unsent, &commands)
     case .drained(let id): drained(id, &commands)
-    case .snapshotEncoded(let job, let frames): snapshotEncoded(job, frames)
+    case .snapshotEncoded(let job, let frames, let wholeBytes):
+      snapshotEncoded(job, frames, wholeBytes)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
     case .exited(let id): exited(id)
+    case .policy(let policy): rule(by: policy, &commands)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
     }
@@ -212,13 +219,18 @@ public struct Server<R: Reducer>: Sendable {
     reduce(action, from: .owner)
   }
 
-  /// Run an action, then those that it led to at once.
+  /// Run an action, then those that it led to at once. Returns what the client at `place`, if one
+  /// sent it, is told of it.
   @inline(__always)
   mutating func reduce(
-    _ action: R.Action, from cause: Cause, isLogged: Bool = true, for answer: SessionAction? = nil
+    _ action: R.Action, from cause: Cause, isLogged: Bool = true,
+    for answer: SessionAction? = nil, at place: Int? = nil
   ) -> Reduction {
     patch.bytes.removeAll(keepingCapacity: true)
-    let reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+    var reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+    if case .rejected(let rejection) = reduction, let place {
+      reduction = .rejected(redacted(rejection, at: place))
+    }
     note(reduction, answer)
     if core.hasWaiting { runWaiting() }
     return reduction
@@ -261,8 +273,13 @@ extension Server {
     counters.connections += 1
     var connection = ServerSession(id: id, peer: peer, offered: token, limits: limits, at: now)
     connection.ordinal = counters.connections
+    let (rights, denial) = admission(of: peer)
+    connection.rights = rights
     let crowded = admit(peer)
-    if let goodbye = stopping ?? crowded {
+    if denial != nil {
+      commands.append(.log(LogLine(.notice, "client denied", connection.logFields)))
+    }
+    if let goodbye = denial ?? stopping ?? crowded {
       connection.phase = .leaving(goodbye, nil)
       connection.goodbye = goodbye
     }

@@ -19,6 +19,8 @@ struct ServerSession: Sendable {
 
   let id: ConnectionID
   let peer: Peer
+  /// What it may do; nil where nothing that it sends or is sent has to be looked at.
+  var rights: Rights?
   var phase: Phase
   /// The place of its record in `Server.sessions`, while the phase is live: a record is only
   /// forgotten when no connection has it.
@@ -32,6 +34,10 @@ struct ServerSession: Sendable {
   var subscriptions: [Subscription] = []
   /// What must be answered at the turn's end, in order.
   var requests: [Request] = []
+  /// Subscriptions that have ended, for nothing may be seen there any more: said at the turn's end.
+  var hidden: [UInt64] = []
+  /// Queries that go on no more, for the same reason.
+  var ceased: [UInt64] = []
   /// Actions up to this number are acknowledged on this connection.
   var acknowledged: UInt64 = 0
   /// Actions that were sent again, decided before: acknowledged anew at the turn's end.

@@ -50,15 +50,22 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   public let id: SnapshotJobID
   let state: State
   let path: Path
+  /// Lets through what may be seen; nil for all of it.
+  let filter: ViewFilter?
   let scope: UInt64
   let revision: UInt64
   let partBytes: Int
 
   /// The frames. O(the size of what stands at the path).
-  public func encode() -> [[UInt8]] {
+  public func encode() -> [[UInt8]] { measured().frames }
+
+  /// The frames, and how many bytes all that stands at the path takes, seen or not.
+  public func measured() -> (frames: [[UInt8]], wholeBytes: Int) {
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)
-    return StreamFrames.snapshot(
-      of: encoder.bytes, scope: scope, revision: revision, partBytes: partBytes)
+    let whole = encoder.bytes
+    let frames = StreamFrames.snapshot(
+      of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
+    return (frames, whole.count)
   }
 }

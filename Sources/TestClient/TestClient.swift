@@ -20,12 +20,14 @@ import Wire
 /// fourth argument to `/log`, in a session whose token that file keeps.
 ///
 /// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It says
-/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`.
+/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`. With five arguments it
+/// is another user: see `Relay`.
 @main
 struct TestClient {
   @MainActor
   static func main() async throws {
     let arguments = CommandLine.arguments
+    if arguments.count == 6 { return try Relay.run(arguments) }
     if arguments.count == 5, arguments[2] == "clients", let count = Int(arguments[3]),
       let seconds = Int(arguments[4])
     {

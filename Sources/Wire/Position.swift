@@ -73,11 +73,14 @@ public struct Peer: Hashable, Sendable, CustomStringConvertible {
   public var pid: UInt64
   public var uid: UInt64
   public var gid: UInt64
+  /// The supplementary groups. They never travel.
+  public var groups: [UInt64]
 
-  public init(pid: UInt64, uid: UInt64, gid: UInt64) {
+  public init(pid: UInt64, uid: UInt64, gid: UInt64, groups: [UInt64] = []) {
     self.pid = pid
     self.uid = uid
     self.gid = gid
+    self.groups = groups
   }
 
   public var description: String { "pid \(pid), uid \(uid)" }

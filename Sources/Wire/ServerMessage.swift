@@ -126,6 +126,10 @@ public enum ServerMessage: Equatable, Sendable {
     case duplicate = 7
     /// The connection has as many subscriptions as it may.
     case limit = 8
+    /// Nothing of the path may be seen. May come unasked, when that has changed.
+    case denied = 9
+    /// What may be seen is another part than before, or changed in a way that no patch can say.
+    case view = 10
   }
 
   public struct Snapshot: Hashable, Sendable {

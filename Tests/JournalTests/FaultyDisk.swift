@@ -208,8 +208,9 @@ final class FaultyDisk {
     guard var inode = inodes[file.inode] else { return }
     inodes[file.inode] = nil
     let size = file.size
-    for sector in (range.lowerBound / Self.sectorSize)..<(
-      (range.upperBound + Self.sectorSize - 1) / Self.sectorSize)
+    for sector
+      in (range.lowerBound / Self.sectorSize)..<((range.upperBound + Self.sectorSize - 1)
+      / Self.sectorSize)
     where inode.dirty[sector] == nil {
       if let old = inode.lost.removeValue(forKey: sector) {
         inode.dirty[sector] = old

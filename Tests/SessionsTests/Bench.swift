@@ -14,11 +14,12 @@ struct Bench {
 
   init(
     _ root: Value = ["n": 0], limits: Limits = Limits(), epoch: UInt64 = 9, run: UInt64 = 1,
-    revision: UInt64 = 0, durability: Durability = .none
+    revision: UInt64 = 0, durability: Durability = .none, policy: Policy? = nil
   ) {
     server = Server(
       Document(root), reducer: DocumentFeature(), seed: HashSeed(7), epoch: epoch, run: run,
-      revision: revision, limits: limits, durability: durability, at: now)
+      revision: revision, limits: limits, durability: durability, policy: policy,
+      at: now)
   }
 
   /// Connections that have said hello, none of which has subscribed.
@@ -90,7 +91,8 @@ struct Bench {
 
   mutating func encode(_ id: SnapshotJobID) {
     guard let job = server.snapshot(for: id) else { return }
-    handle(.snapshotEncoded(id, job.encode()))
+    let (frames, wholeBytes) = job.measured()
+    handle(.snapshotEncoded(id, frames, wholeBytes: wholeBytes))
   }
 
   /// Open a connection and say hello, and let everything settle. Returns the welcome.

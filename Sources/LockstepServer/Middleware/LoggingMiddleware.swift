@@ -1,9 +1,10 @@
 public import Lockstep
 public import Logging
+import Sessions
 public import Values
 
 /// Logs every action at the level `info`: its number, origin, cause and outcome, nothing of what it
-/// carries.
+/// carries, nor of what the state holds.
 public struct LoggingMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
   private let logger: Logger
 
@@ -20,7 +21,10 @@ public struct LoggingMiddleware<State: Synchronizable, Action: SynchronizableAct
     ]
     if let parent = context.cause.parent { metadata["parent"] = "\(parent)" }
     if case .changed(let revision) = reduction { metadata["revision"] = "\(revision)" }
-    if case .rejected(let rejection) = reduction { metadata["reason"] = "\(rejection)" }
+    // Not in the feature's words, which may quote values.
+    if case .rejected(let rejection) = reduction {
+      metadata["reason"] = "\(rejection.code.sentence)"
+    }
     logger.info("action \(action.name)", metadata: metadata)
     return .none
   }

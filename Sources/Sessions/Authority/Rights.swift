@@ -127,7 +127,7 @@ extension Rights {
 
 extension Rejection.Code {
   /// What the code means, and no more.
-  fileprivate var sentence: String {
+  package var sentence: String {
     switch self {
     case .malformed: "the payload is not what the action carries"
     case .unknownAction: "the feature has no such action"

@@ -7,7 +7,7 @@ import Wire
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
   /// Rises with every change of the form. A process takes up only what has its own.
-  static let format: UInt32 = 1
+  static let format: UInt32 = 2
   static let headBytes = 24
 }
 
@@ -199,8 +199,11 @@ extension JournalSession {
 
 extension HandedConnection {
   fileprivate func encode(into encoder: inout CBOREncoder) {
-    encoder.array(15)
-    for number in [id, peer.pid, peer.uid, peer.gid, ordinal] { encoder.encode(number) }
+    encoder.array(16)
+    for number in [id, peer.pid, peer.uid, peer.gid] { encoder.encode(number) }
+    encoder.array(peer.groups.count)
+    for group in peer.groups { encoder.encode(group) }
+    encoder.encode(ordinal)
     encoder.encode(token != nil)
     for number in [token?.high ?? 0, token?.low ?? 0, offered.high, offered.low] {
       encoder.encode(number)
@@ -208,11 +211,12 @@ extension HandedConnection {
     encoder.encode(label)
     encoder.encode(acknowledged)
     if let follows { encoder.encode(follows) } else { encoder.encodeNull() }
-    encoder.array(5 * subscriptions.count)
+    encoder.array(6 * subscriptions.count)
     for subscription in subscriptions {
       encoder.encode(subscription.number)
       encoder.encode(subscription.scope)
       subscription.path.encode(into: &encoder)
+      if let view = subscription.view { encoder.encode(bytes: view) } else { encoder.encodeNull() }
       encoder.encode(subscription.lastChange)
       encoder.encode(subscription.isCurrent)
     }
@@ -222,10 +226,11 @@ extension HandedConnection {
   }
 
   fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
-    try decoder.expectArray(15, "a connection")
+    try decoder.expectArray(16, "a connection")
     id = try decoder.unsigned()
     peer = Peer(
-      pid: try decoder.unsigned(), uid: try decoder.unsigned(), gid: try decoder.unsigned())
+      pid: try decoder.unsigned(), uid: try decoder.unsigned(), gid: try decoder.unsigned(),
+      groups: try decoder.list { decoder throws(CBORError) in try decoder.unsigned() })
     ordinal = try decoder.unsigned()
     let hasSession = try decoder.bool()
     let session = SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned())
@@ -234,11 +239,12 @@ extension HandedConnection {
     label = try decoder.text()
     acknowledged = try decoder.unsigned()
     follows = decoder.nullIfNext() ? nil : try decoder.unsigned()
-    subscriptions = try decoder.groups(of: 5) { decoder throws(CBORError) in
+    subscriptions = try decoder.groups(of: 6) { decoder throws(CBORError) in
       Subscribed(
         number: try decoder.unsigned(), scope: try decoder.unsigned(),
-        path: try Path(from: &decoder), lastChange: try decoder.unsigned(),
-        isCurrent: try decoder.bool())
+        path: try Path(from: &decoder),
+        view: decoder.nullIfNext() ? nil : [UInt8](try decoder.byteString()),
+        lastChange: try decoder.unsigned(), isCurrent: try decoder.bool())
     }
     try decoder.expectArray(2, "the bytes of a connection")
     unparsed = [UInt8](try decoder.byteString())

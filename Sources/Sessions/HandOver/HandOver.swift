@@ -59,17 +59,21 @@ public struct HandedConnection: Equatable, Sendable {
     public var number: UInt64
     public var scope: UInt64
     public var path: Path
+    /// What is seen there (`ViewFilter.signature`); nil for all of it.
+    public var view: [UInt8]?
     /// The revision of the scope's newest change.
     public var lastChange: UInt64
     /// Whether the mirror has come to the revision of the hand-over; if not it needs a snapshot.
     public var isCurrent: Bool
 
     public init(
-      number: UInt64, scope: UInt64, path: Path, lastChange: UInt64, isCurrent: Bool
+      number: UInt64, scope: UInt64, path: Path, view: [UInt8]?, lastChange: UInt64,
+      isCurrent: Bool
     ) {
       self.number = number
       self.scope = scope
       self.path = path
+      self.view = view
       self.lastChange = lastChange
       self.isCurrent = isCurrent
     }

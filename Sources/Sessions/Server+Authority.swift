@@ -1,0 +1,204 @@
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+// What a connection may do is found out when it opens, and again when the policy is replaced. Where
+// `ServerSession.rights` is nil nothing has to be looked at, and where a scope's `filter` is nil no
+// byte: that is all that those are asked who may do everything.
+extension Server {
+  // MARK: Connecting
+
+  /// What a peer may do, nil for everything, and the goodbye if it may not even connect.
+  mutating func admission(of peer: Peer) -> (rights: Rights?, denial: Goodbye?) {
+    guard let rights = authority.rights(of: peer) else { return (nil, nil) }
+    let denial =
+      rights.mayConnect
+      ? nil : Goodbye(.denied, "the daemon's policy does not let user \(peer.uid) connect")
+    return (rights.isUnrestricted ? nil : rights, denial)
+  }
+
+  // MARK: Seeing
+
+  /// What of a path may be seen.
+  enum Sight {
+    case nothing
+    /// What the filter lets through; all, if it is nil.
+    case shown(ViewFilter?)
+  }
+
+  func sight(of path: Path, with rights: Rights?) -> Sight {
+    guard let rights else { return .shown(nil) }
+    guard let filter = rights.view.filter(at: path, in: schema) else { return .nothing }
+    return .shown(filter.isEverything ? nil : filter)
+  }
+
+  /// The place of the scope of a path and a view of it, which is made if there is none.
+  mutating func scope(of path: Path, by filter: ViewFilter?) -> Int {
+    scopes.index(of: path, by: filter)
+      ?? scopes.add(
+        path, by: filter, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
+  }
+
+  /// Append the patch that leads what is seen of a scope from an old state to the newest:
+  /// `undefined` if that is nothing any more.
+  func encodeDifference(
+    from before: R.State, of scope: borrowing Scope, into encoder: inout CBOREncoder
+  ) -> ViewFilter.Outcome {
+    guard let filter = scope.filter, !faults.sendsWholeDifferences else {
+      return core.state.encodeDifference(from: before, at: scope.path, into: &encoder)
+        ? .patch : .untouched
+    }
+    var whole = CBOREncoder()
+    guard core.state.encodeDifference(from: before, at: scope.path, into: &whole) else {
+      return .untouched
+    }
+    let outcome = whole.bytes.withUnsafeBytes { filter.filter(patch: $0, into: &encoder) }
+    if outcome == .absent { encoder.encodeUndefined() }
+    return outcome
+  }
+
+  /// The digest of what is seen of a scope; nil if a mirror could not have it, or to find it out
+  /// would take long.
+  func digest(of scope: borrowing Scope) -> Digest? {
+    guard let filter = scope.filter else {
+      return Digest(core.state.digest(at: scope.path, seed: core.seed))
+    }
+    let kind = schema.kind(at: scope.path)
+    guard let size = scope.wholeBytes, size <= limits.inlineSnapshotBytes,
+      !filter.hidesFields(of: kind, in: schema)
+    else { return nil }
+    var encoder = CBOREncoder()
+    core.state.encode(at: scope.path, into: &encoder)
+    return filter.shown(encoder.bytes).withUnsafeBytes {
+      try? Digest(ofValueForm: $0, of: kind, in: schema, seed: core.seed)
+    }
+  }
+
+  // MARK: Acting
+
+  /// Why the client at a place may not send an action; nil if it may, or it is none.
+  func denial(of decoded: Result<R.Action, CBORError>, at place: Int) -> Rejection? {
+    guard case .success(let action) = decoded else { return nil }
+    return connections[place: place].rights?.refusal(of: action, in: core.state)
+  }
+
+  /// Reject an action unseen.
+  mutating func deny(
+    _ rejection: Rejection, _ number: UInt64, at place: Int
+  ) -> Acknowledgement.Outcome {
+    counters.actions += 1
+    counters.rejected += 1
+    let outcome = Acknowledgement.Outcome.rejected(RejectionMessage(rejection))
+    if keeper.durability != .none, let token = connections[place: place].token {
+      keep(token, at: connections[place: place].session)
+      recordRefusal(
+        SessionAction(session: token, number: number), connections[place: place].cause, outcome)
+    }
+    return outcome
+  }
+
+  /// A rejection in the words that the client at a place may hear.
+  func redacted(_ rejection: Rejection, at place: Int) -> Rejection {
+    connections[place: place].rights?.redacted(rejection, in: core.state) ?? rejection
+  }
+
+  // MARK: Asking
+
+  /// The answer to a query that a client may not make; nil if it may.
+  func refusal(ofReport name: String, to rights: Rights?) -> Value? {
+    guard let rights, !rights.mayAdminister,
+      name.hasPrefix("clients") || Self.actionReports.contains(name) || shellReports[name] != nil
+    else { return nil }
+    return Self.refusal(ofReport: name)
+  }
+
+  private static func refusal(ofReport name: String) -> Value {
+    ["error": .text("the report \"\(name)\" is for those whom the daemon's policy lets administer")]
+  }
+
+  /// End the query of a connection that follows the log, if it may not any more.
+  mutating func ceaseFollowing(_ place: Int) {
+    guard let (query, _) = connections[place: place].following,
+      let rights = connections[place: place].rights, !rights.mayAdminister
+    else { return }
+    let id = connections[place: place].id
+    connections[place: place].following = nil
+    connections[place: place].ceased.append(query)
+    followers.removeAll { $0 == id }
+  }
+
+  // MARK: Another policy
+
+  /// Have another policy hold from here on.
+  mutating func rule(by policy: Policy, _ commands: inout [Command]) {
+    guard policy != authority.policy else { return }
+    authority.replace(by: policy, at: core.revision)
+    for id in connections.keys.sorted() { reconsider(id, &commands) }
+  }
+
+  private mutating func reconsider(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let place = connections.place(of: id) else { return }
+    switch connections[place: place].phase {
+    case .left: return
+    // What is due to it may not be any more.
+    case .leaving: return dropSubscriptions(of: id)
+    case .awaitingHello, .live: break
+    }
+    let former = connections[place: place].rights
+    let (rights, denial) = admission(of: connections[place: place].peer)
+    connections[place: place].rights = rights
+    if let denial {
+      commands.append(
+        .log(LogLine(.notice, "client denied", connections[place: place].logFields)))
+      dropSubscriptions(of: id)
+      return leave(id, denial)
+    }
+    guard rights != former else { return }
+    ceaseFollowing(place)
+    var index = 0
+    while index < connections[place: place].subscriptions.count {
+      if look(again: index, place) { index += 1 }
+    }
+    touch(id, at: place)
+  }
+
+  /// Move a subscription to the scope that its connection may see now. Returns false when there is
+  /// none, and no subscription any more.
+  private mutating func look(again index: Int, _ place: Int) -> Bool {
+    let subscription = connections[place: place].subscriptions[index]
+    guard let old = scopes.index(of: subscription.scope) else { return true }
+    let (id, path) = (connections[place: place].id, scopes[index: old].path)
+    switch sight(of: path, with: connections[place: place].rights) {
+    case .nothing:
+      drop(subscription, of: id)
+      connections[place: place].subscriptions.remove(at: index)
+      accounts[connections[place: place].peer.uid]?.subscriptions -= 1
+      connections[place: place].hidden.append(subscription.number)
+      return false
+    case .shown(let filter):
+      guard filter != scopes[index: old].filter else { return true }
+      drop(subscription, of: id)
+      let new = scope(of: path, by: filter)
+      scopes[index: new].subscribers.append(id)
+      connections[place: place].subscriptions[index] = Subscription(
+        number: subscription.number, scope: scopes[index: new].id, progress: .lost(.view))
+      return true
+    }
+  }
+
+  /// Tell a client which of its subscriptions and queries have ended, for it may not see them.
+  func sayHidden(_ connection: inout ServerSession) {
+    for number in connection.hidden {
+      say(
+        .init(subscription: number, scope: 0, .refused, .denied, revision: core.revision),
+        &connection)
+    }
+    for number in connection.ceased {
+      connection.output.append(
+        Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))
+    }
+    if !connection.hidden.isEmpty { connection.hidden = [] }
+    if !connection.ceased.isEmpty { connection.ceased = [] }
+  }
+}

@@ -1,0 +1,341 @@
+import Documents
+import Foundation
+import LockstepClient
+import TestClient
+import Testing
+import Values
+import Wire
+
+/// Who may do what, with processes of several users. The kernel says who they are.
+@Suite(
+  .enabled(if: Binaries.isThere, Binaries.comment),
+  .enabled(if: geteuid() == 0, "only root can start processes of other users"),
+  .timeLimit(.minutes(2)))
+struct TwoUsersTests {
+  /// Users and a group that need no name.
+  private static let alice: UInt32 = 4242
+  private static let nobody: UInt32 = 65534
+  private static let operators: UInt32 = 4343
+
+  private static let policy = """
+    version: 1
+    rules:
+      - users: [root]
+        connect: true
+        administer: true
+        read: [/]
+        act: ["*"]
+      - users: [\(alice)]
+        connect: true
+        read: [/]
+        deny-read: [/secret, /users/*/password]
+        act: ["*"]
+        deny-act: [remove]
+        write: [/]
+      - groups: [\(operators)]
+        connect: true
+        read: [/public]
+    """
+
+  /// A connection of another user, and every byte that came on it.
+  private final class Peer {
+    let process: ChildProcess
+
+    init(
+      _ served: Served, uid: UInt32, gid: UInt32? = nil, groups: [UInt32] = [],
+      inherits: Bool = false
+    ) throws {
+      process = try ChildProcess(
+        Binaries.client,
+        [
+          served.socket, inherits ? "inherit" : "relay", "\(uid)", "\(gid ?? uid)",
+          groups.map(String.init).joined(separator: ","),
+        ])
+    }
+
+    func say(_ messages: ClientMessage...) {
+      for message in messages {
+        process.write(Hex.text(Frame.encode { message.encode(into: &$0) }))
+      }
+    }
+
+    /// Say hello, and subscribe to paths.
+    func begin(_ paths: Path...) async throws {
+      try await process.line("connected")
+      say(.hello(.init(versions: 1...1, label: "peer")))
+      for (index, path) in paths.enumerated() {
+        say(.subscribe(subscription: UInt64(index), path, nil))
+      }
+      try await eventually("welcome") { !messages.isEmpty }
+    }
+
+    var bytes: [UInt8] {
+      process.output.filter { $0.hasPrefix("bytes ") }.flatMap { Hex.bytes($0.dropFirst(6)) }
+    }
+
+    var messages: [ServerMessage] {
+      var decoder = FrameDecoder(limit: 1 << 30)
+      var messages: [ServerMessage] = []
+      bytes.withUnsafeBytes { bytes in
+        try? decoder.receive(bytes) { item throws(WireError) in
+          messages.append(try ServerMessage(item, seed: .unseeded))
+        }
+      }
+      return messages
+    }
+
+    /// Whether this text is anywhere in what came.
+    func was(told text: String) -> Bool {
+      let (bytes, text) = (bytes, Array(text.utf8))
+      return bytes.indices.contains { bytes[$0...].starts(with: text) }
+    }
+
+    var welcome: ServerMessage.Welcome? {
+      if case .welcome(let welcome)? = messages.first { welcome } else { nil }
+    }
+
+    /// The daemon's goodbye, once it has closed the connection.
+    func goodbye() async throws -> Goodbye? {
+      try await process.line("closed")
+      if case .goodbye(let goodbye)? = messages.last { return goodbye } else { return nil }
+    }
+
+    /// What became of actions, as text: each a number and, of a rejection, its message.
+    func answers() -> [String] {
+      messages.compactMap { message in
+        guard case .acknowledgement(let answer) = message else { return nil }
+        if case .rejected(let why) = answer.outcome { return "\(why.code) \(why.message)" }
+        return "\(answer.outcome)"
+      }
+    }
+  }
+
+  /// A daemon under a policy, which everybody could reach.
+  private func withPolicy(
+    _ policy: String = policy, _ arguments: [String] = [],
+    _ body: (Served, _ file: String) async throws -> Void
+  ) async throws {
+    try await withFolder { folder in
+      chmod(folder, 0o711)
+      let file = folder + "/policy.yaml"
+      try write(policy, to: file)
+      let daemon = try await startDaemon(
+        folder + "/socket", ["--policy", file, "--log-actions"] + arguments)
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: folder + "/socket", daemon: daemon)
+      do {
+        try await body(served, file)
+      } catch {
+        Issue.record("the daemon said: \(daemon.output.suffix(20))")
+        throw error
+      }
+      #expect(!daemon.output.contains { $0.contains("<secret") }, "a log line quotes a value")
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
+    }
+  }
+
+  private func write(_ policy: String, to file: String) throws {
+    try policy.write(toFile: file, atomically: true, encoding: .utf8)
+    chmod(file, 0o644)
+  }
+
+  private func rereads(_ served: Served, _ policy: String, _ file: String) async throws {
+    try write(policy, to: file)
+    served.daemon.signal(SIGHUP)
+    try await served.daemon.line(with: "policy read again")
+  }
+
+  // MARK: Connecting
+
+  @Test func `without a policy nobody else may connect, even if the socket lets them`()
+    async throws
+  {
+    try await withDaemon(["--mode", "666"]) { served in
+      chmod(served.folder, 0o711)
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.set(["secret"], "<secret>"))
+      let peer = try Peer(served, uid: Self.nobody)
+      let goodbye = try await peer.goodbye()
+      #expect(goodbye?.code == .denied)
+      #expect(goodbye?.message == "the daemon's policy does not let user 65534 connect")
+      #expect(peer.messages.count == 1 && !peer.was(told: "secret"))
+      mirror.close()
+    }
+    try await withDaemon { served in
+      chmod(served.folder, 0o711)
+      let peer = try Peer(served, uid: Self.nobody)
+      #expect(try await peer.process.line("failed") == "failed \(EACCES)")
+    }
+  }
+
+  @Test func `a policy says who may connect, by user and by any group`() async throws {
+    try await withPolicy { served, _ in
+      #expect(try await Peer(served, uid: Self.nobody).goodbye()?.code == .denied)
+      let alice = try Peer(served, uid: Self.alice)
+      try await alice.begin()
+      #expect(alice.welcome?.peer.uid == UInt64(Self.alice))
+      #expect(alice.welcome?.peer.pid == UInt64(alice.process.pid))
+      for peer in [
+        try Peer(served, uid: Self.nobody, gid: Self.operators),
+        try Peer(served, uid: Self.nobody, groups: [7, Self.operators]),
+      ] {
+        try await peer.begin()
+        #expect(peer.welcome?.peer.uid == UInt64(Self.nobody))
+      }
+    }
+  }
+
+  @Test func `a child that goes on with a connection is who made it`() async throws {
+    try await withPolicy { served, _ in
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.set(["secret"], "<secret>"))
+      let child = try Peer(served, uid: Self.nobody, inherits: true)
+      try await child.begin([])
+      #expect(child.welcome?.peer.uid == 0)
+      #expect(child.welcome?.peer.pid == UInt64(child.process.pid))
+      try await eventually("it sees all") { child.was(told: "<secret>") }
+      mirror.close()
+    }
+  }
+
+  // MARK: Seeing and acting
+
+  @Test func `in no byte is anything that a user may not see`() async throws {
+    try await withPolicy { served, _ in
+      let mirror = try await served.mirror()
+      let start: Value = [
+        "public": "<public 0>", "secret": ["deep": "<secret 0>"],
+        "users": ["bob": ["name": "<public 0>", "password": "<secret 0>"]],
+      ]
+      try await mirror.send(DocumentAction.merge([], start))
+      let alice = try Peer(served, uid: Self.alice)
+      try await alice.begin([], ["users", "bob"], ["secret"], ["users", "bob", "password"])
+      let member = try Peer(served, uid: Self.nobody, groups: [Self.operators])
+      try await member.begin([], ["users"])
+      for number in 1...300 as ClosedRange<Int64> {
+        let secret = Value.text("<secret \(number)>")
+        mirror.post(DocumentAction.set(["secret", .text("<secret key \(number)>")], secret))
+        mirror.post(DocumentAction.set(["users", "bob", "password"], secret))
+        mirror.post(DocumentAction.set(["public"], .text("<public \(number)>")))
+        if number.isMultiple(of: 50) {
+          mirror.post(DocumentAction.set(["secret"], [.text("<secret list>")]))
+          mirror.post(DocumentAction.set(["secret"], ["deep": secret]))
+          // One process is stopped, and gets the difference.
+          alice.process.signal(SIGSTOP)
+        }
+        if number % 50 == 25 { alice.process.signal(SIGCONT) }
+      }
+      alice.process.signal(SIGCONT)
+      try await mirror.send(DocumentAction.set(["public"], "<public end>"))
+      for peer in [alice, member] {
+        try await eventually("the end came") { peer.was(told: "<public end>") }
+        #expect(!peer.was(told: "secret") && !peer.was(told: "password"))
+      }
+      #expect(alice.was(told: "bob") && !member.was(told: "bob"))
+      // Reports say nothing either.
+      for name in ["log", "why", "clients", "effects", "metrics", "status"] {
+        alice.say(.query(number: 1, name, arguments: ["1"]))
+      }
+      alice.say(.ping(9))
+      try await eventually("pong") {
+        alice.messages.contains { if case .pong = $0 { true } else { false } }
+      }
+      #expect(!alice.was(told: "secret"))
+      mirror.close()
+    }
+  }
+
+  @Test func `what a user may not do is not done`() async throws {
+    try await withPolicy { served, _ in
+      let mirror = try await served.mirror()
+      try await mirror.send(DocumentAction.merge([], ["public": 1, "secret": "<secret>"]))
+      let alice = try Peer(served, uid: Self.alice)
+      try await alice.begin([])
+      let actions: [DocumentAction] = [
+        .remove(["public"]), .test(["secret"], "<secret>"), .copy(from: ["secret"], to: ["a"]),
+        .move(from: ["secret"], to: ["a"]), .increment(["secret"], by: 1), .set(["public"], 2),
+      ]
+      for (index, action) in actions.enumerated() {
+        alice.say(.action(number: UInt64(index) + 1, .applied, payload: action.payload))
+      }
+      let member = try Peer(served, uid: Self.nobody, groups: [Self.operators])
+      try await member.begin(["public"])
+      member.say(
+        .action(number: 1, .applied, payload: DocumentAction.set(["public"], 3).payload))
+      try await eventually("all are answered") {
+        alice.answers().count == 6 && member.answers().count == 1
+      }
+      #expect(
+        alice.answers() == [
+          "9 you may not send remove", "9 test needs the right to read /secret",
+          "9 copy needs the right to read /secret", "9 move needs the right to read /secret",
+          "4 the value there is of another type than the action needs", "reduced",
+        ])
+      #expect(member.answers() == ["9 you may not send set"])
+      try await eventually("the one that was done") { mirror.value("/public") == 2 }
+      #expect(mirror.state?.isSame(as: ["public": 2, "secret": "<secret>"]) == true)
+      mirror.close()
+    }
+  }
+
+  // MARK: The file
+
+  @Test func `SIGHUP has the policy read again, all of it or nothing`() async throws {
+    try await withPolicy { served, file in
+      let mirror = try await served.mirror()
+      try await mirror.send(
+        DocumentAction.merge([], ["public": "<public>", "secret": "<secret>"]))
+      let alice = try Peer(served, uid: Self.alice)
+      try await alice.begin([], ["public"])
+      try await eventually("it sees what is public") { alice.was(told: "<public>") }
+
+      // A mistake in it: the former one stays.
+      try write(Self.policy + "\n    reed: [/]\n", to: file)
+      served.daemon.signal(SIGHUP)
+      let said = try await served.daemon.line(with: "the former policy stays")
+      #expect(said.contains(file + ":"))
+      #expect(try await Peer(served, uid: Self.nobody).goodbye()?.code == .denied)
+
+      // More may be seen, and another user may come.
+      let more = Self.policy.replacingOccurrences(of: "deny-read: [/secret", with: "deny-read: [/x")
+      try await rereads(
+        served, more + "\n  - users: [\(Self.nobody)]\n    connect: true\n", file)
+      try await eventually("it sees all") { alice.was(told: "<secret>") }
+      let nobody = try Peer(served, uid: Self.nobody)
+      try await nobody.begin([])
+
+      // Less may be seen.
+      let less = Self.policy.replacingOccurrences(of: "[/secret", with: "[/secret, /public")
+      try await rereads(served, less, file)
+      #expect(try await nobody.goodbye()?.code == .denied)
+      try await eventually("one path is hidden") {
+        alice.messages.contains { message in
+          guard case .subscribed(let subscribed) = message else { return false }
+          return subscribed.subscription == 1 && subscribed.continuation == .refused
+        }
+      }
+      try await mirror.send(DocumentAction.set(["public"], "<later>"))
+      try await mirror.send(DocumentAction.set(["open"], "<open>"))
+      try await eventually("what it may see") { alice.was(told: "<open>") }
+      #expect(!alice.was(told: "<later>"))
+      #expect(mirror.connection == .live && mirror.counters.snapshots == 1)
+      mirror.close()
+    }
+  }
+
+  @Test func `a daemon does not start on a policy with a mistake`() async throws {
+    try await withFolder { folder in
+      let file = folder + "/policy.yaml"
+      for (policy, line) in [
+        (Self.policy + "\n    reed: [/]\n", ":"), ("version: 1\nrules: []\n", ":2"), ("", ""),
+      ] {
+        try write(policy, to: file)
+        let daemon = try ChildProcess(
+          Binaries.daemon, ["--socket", folder + "/socket", "--policy", file])
+        #expect(try await daemon.end() == .exit(1))
+        #expect(daemon.output.contains { $0.contains(file + line) }, "\(daemon.output)")
+      }
+    }
+  }
+}
