@@ -1,6 +1,7 @@
 import Documents
 import Foundation
 import LockstepClient
+import Sessions
 import TestClient
 import Testing
 import Values

@@ -1,4 +1,5 @@
 import Foundation
+import Lockstep
 import LockstepClient
 import Testing
 import TodosFeature
