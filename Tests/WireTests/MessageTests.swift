@@ -225,6 +225,8 @@ extension Message {
       .digest(subscription: number, revision: number, Digest(number)),
       .schema(schema),
       .report(number: number, Value(number)),
+      .restarting(retryAfter: number),
+      .restarted(Position(epoch: number, run: number, revision: number)),
       .goodbye(Goodbye(GoodbyeCode(rawValue: number), "")),
       .goodbye(
         Goodbye(GoodbyeCode(rawValue: number), "é", limit: breach, retryAfter: number)),
