@@ -20,6 +20,7 @@ extension Simulation {
     guard let before = former.state(at: kept.revision), before.isSame(as: kept.state) else {
       throw failure("the state of revision \(kept.revision) that was kept is not what it was")
     }
+    durable = kept.revision
     disk.begin(JournalRun(run: kept.run, base: kept.revision))
     let isGated = isDriven || !feature.middleware.isEmpty
     var server = Server(

@@ -113,7 +113,10 @@ extension Server {
     // The label goes into logs and reports: keep it short and on one line.
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
-    connection.acknowledged = record.outcomes.last
+    // What waits for the disk is acknowledged in its turn, and not because it was sent again.
+    connection.acknowledged =
+      keeper.promises
+      ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
     connection.cause = cause(of: connection, record)
     let welcome = ServerMessage.Welcome(
       version: version,

@@ -45,6 +45,26 @@ import Wire
       ])
   }
 
+  @Test func `who comes back and asks again hears no sooner that an action is durable`() throws {
+    var bench = bench()
+    bench.say(1, action(1, .durable, 1))
+    let kept = try batch(bench.turn())
+    bench.handle(.closed(ConnectionID(1)))
+    bench.join(2, token: Bench.token(1))
+    bench.say(2, action(1, .durable, 1))
+    func heard(_ commands: [Command]) -> [Mark] {
+      bench.said(to: 2, commands).compactMap {
+        if case .acknowledgement(let acknowledgement) = $0 { acknowledgement.mark } else { nil }
+      }
+    }
+    let before = bench.turn()
+    #expect(heard(before).isEmpty)
+    bench.handle(.journal(.committed(through: kept.number)))
+    let after = bench.turn()
+    #expect(heard(after) == [.durable])
+    #expect(bench.server.state.root == ["n": 1])
+  }
+
   @Test func `patches do not wait for the commit`() throws {
     var bench = bench()
     bench.say(1, .subscribe(subscription: 1, .root, nil))

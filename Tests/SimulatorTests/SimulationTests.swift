@@ -32,6 +32,8 @@ import Values
     (21374, 2500), (22107, 2500),
     // A patch for a client that had lagged was based on a revision of other scopes.
     (75, 20), (10, 150),
+    // Who came back and sent a durable action again was told that it is durable before it was.
+    (174, 200),
   ])
   func `what once failed does not fail again`(seed: UInt64, steps: Int) throws {
     var simulation = Simulation(seed: seed, of: .document)
