@@ -252,6 +252,8 @@ private struct World {
     case .encodeSnapshot(let id): jobs.append(id)
     // A document asks for no work.
     case .effect, .wake, .unwatch: break
+    // It keeps nothing.
+    case .keep, .keepSnapshot, .reopenJournal: break
     case .log(let line):
       self.line = line
       for field in line.fields { require(!field.value.contains("\n"), "a log line is one line") }

@@ -31,11 +31,15 @@ func fuzzTranslation(_ given: Input) {
 /// Require that any bytes, as a value and as a patch, become one item or are refused.
 private func requireItems(from bytes: [UInt8], by translation: Translation, at path: Path) {
   let place = translation.place(at: path)
-  let whole = translated(bytes) { try translation.value(from: &$0, into: &$1) }
-  let part = translated(bytes) { try translation.value(at: place, from: &$0, into: &$1) }
+  let whole = translated(bytes) { (decoder, encoder) throws(CBORError) in
+    try translation.value(from: &decoder, into: &encoder)
+  }
+  let part = translated(bytes) { (decoder, encoder) throws(CBORError) in
+    try translation.value(at: place, from: &decoder, into: &encoder)
+  }
   var isWhole = false
-  let patch = translated(bytes) {
-    isWhole = try translation.patch(at: place, from: &$0, into: &$1)
+  let patch = translated(bytes) { (decoder, encoder) throws(CBORError) in
+    isWhole = try translation.patch(at: place, from: &decoder, into: &encoder)
   }
   for result in [whole, part, isWhole ? patch : nil] {
     guard let result else { continue }
@@ -48,8 +52,10 @@ private func requireItems(from bytes: [UInt8], by translation: Translation, at p
 /// which replaces the state becomes one that replaces what that became.
 private func requireMeaning(of state: [UInt8], by translation: Translation, _ build: Int?) {
   let result: [UInt8]
-  do {
-    result = try translate(state) { try translation.value(from: &$0, into: &$1) }
+  do throws(CBORError) {
+    result = try translate(state) { (decoder, encoder) throws(CBORError) in
+      try translation.value(from: &decoder, into: &encoder)
+    }
   } catch {
     guard case .unknownCase = error.kind, build != nil else {
       fatalError("Broken: a state is translated: \(error) in \(hex(state))")
@@ -67,8 +73,9 @@ private func requireMeaning(of state: [UInt8], by translation: Translation, _ bu
   } else {
     requireSound(decodedValue(result), "a state by names")
   }
-  let patch = translated([0x81] + state) {
-    let isWhole = try translation.patch(at: translation.place(at: .root), from: &$0, into: &$1)
+  let patch = translated([0x81] + state) { (decoder, encoder) throws(CBORError) in
+    let isWhole = try translation.patch(
+      at: translation.place(at: .root), from: &decoder, into: &encoder)
     require(isWhole, "a patch says that the whole is replaced")
   }
   require(patch == [0x81] + result, "a whole in a patch becomes what it becomes by itself")
