@@ -99,7 +99,8 @@ extension ClientSession {
     // The next action that the daemon has not decided. If it has lost actions that it decided before,
     // those that wait take their numbers.
     let next = firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
-    if welcome.isResumed, next - numberOffset > welcome.lastAction + 1 {
+    // Invariant: numbers begin at 1, so `next` is more than the offset; the daemon's is any number.
+    if welcome.isResumed, next - numberOffset - 1 > welcome.lastAction {
       numberOffset = next - 1 - welcome.lastAction
     }
     commands.append(.notify(.connection(.live)))
