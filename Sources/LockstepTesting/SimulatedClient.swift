@@ -6,6 +6,7 @@ import Wire
 struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
   /// Names its actions. A clone goes on with the name.
   let identity: UInt64
+  let uid: UInt64
   var session: ClientSession<Mirrored>
   var link: ConnectionID?
   var connectAt: Instant?
@@ -27,8 +28,9 @@ struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
   /// How many times the daemon had started when the session began.
   let starts: Int
 
-  init(_ identity: UInt64, _ session: ClientSession<Mirrored>, starts: Int) {
+  init(_ identity: UInt64, uid: UInt64, _ session: ClientSession<Mirrored>, starts: Int) {
     self.identity = identity
+    self.uid = uid
     self.session = session
     self.starts = starts
   }

@@ -123,7 +123,7 @@ extension Simulation {
     for mirror in clients[slot].session.mirrors {
       guard let position = mirror.position else { continue }
       let name = "client \(clients[slot].identity)'s mirror of \(mirror.path) at \(position)"
-      try checkValue(mirror.value, at: mirror.path, position, name)
+      try checkValue(mirror.value, at: mirror.path, position, slot, name)
       if let seen = clients[slot].seen[mirror.number], seen.epoch == position.epoch,
         seen.run == position.run, seen.revision > position.revision
       {
@@ -140,14 +140,37 @@ extension Simulation {
   }
 
   private func checkValue(
-    _ value: Mirrored?, at path: Path, _ position: Position, _ name: @autoclosure () -> String
+    _ value: Mirrored?, at path: Path, _ position: Position, _ slot: Int,
+    _ name: @autoclosure () -> String
   ) throws(SimulationFailure) {
     guard let (state, seed) = ledger[position] else {
       throw failure("\(name()): the daemon was never there")
     }
-    let (theirs, ours) = (value.digest(seed: seed), state.digest(at: path, seed: seed))
-    guard theirs == ours else {
+    guard value.digest(seed: seed) == digest(of: state, at: path, seed, seenBy: slot) else {
       throw failure("\(name()) is not what the daemon had there")
+    }
+  }
+
+  /// What a client may see of a state, as bytes.
+  private func valueForm(of state: R.State, at path: Path, seenBy slot: Int) -> [UInt8] {
+    var whole = CBOREncoder()
+    state.encode(at: path, into: &whole)
+    guard let policy = plan.policy else { return whole.bytes }
+    let view = policy.rights(uid: clients[slot].uid, gid: 1000).view
+    var seen = CBOREncoder()
+    let isSeen = whole.bytes.withUnsafeBytes {
+      view.filter(at: path)?.filter(value: $0, into: &seen) ?? false
+    }
+    if !isSeen { seen.encodeUndefined() }
+    return seen.bytes
+  }
+
+  private func digest(
+    of state: R.State, at path: Path, _ seed: HashSeed, seenBy slot: Int
+  ) -> UInt64? {
+    if plan.policy == nil { return state.digest(at: path, seed: seed) }
+    return valueForm(of: state, at: path, seenBy: slot).withUnsafeBytes {
+      try? Digest(ofValueForm: $0, seed: seed).rawValue
     }
   }
 
@@ -161,7 +184,8 @@ extension Simulation {
       guard let mirror = clients[slot].session.mirror(number), var position = mirror.position
       else { return }
       position.revision = revision
-      try checkValue(value, at: mirror.path, position, "mirror \(number)'s revision \(revision)")
+      try checkValue(
+        value, at: mirror.path, position, slot, "mirror \(number)'s revision \(revision)")
     case .diverged(let number, let why):
       count("divergences")
       guard plan.toleratesDivergence else {
@@ -174,7 +198,7 @@ extension Simulation {
       var position = welcome.position
       position.revision = revision
       guard let (state, seed) = ledger[position],
-        state.digest(at: mirror.path, seed: seed) == digest.rawValue
+        self.digest(of: state, at: mirror.path, seed, seenBy: slot) == digest.rawValue
       else { throw failure("the daemon says that \(mirror.path) was \(digest) at \(position)") }
     case .connection(.closed(let goodbye)): try checkEnd(goodbye, slot)
     case .connection(.stale(_, let goodbye)):
@@ -264,11 +288,12 @@ extension Simulation {
     }
   }
 
-  /// Whether the daemon rejected an action unseen, because of the disk.
+  /// Whether the daemon rejected an action unseen, because of the disk or of the policy.
   private func isRefusal(_ rejection: RejectionMessage) -> Bool {
-    plan.durability != .none
-      && (rejection.code == Rejection.Code.notDurable.rawValue
-        || rejection.message.contains("journalQueueBytes"))
+    plan.policy != nil && rejection.code == Rejection.Code.denied.rawValue
+      || plan.durability != .none
+        && (rejection.code == Rejection.Code.notDurable.rawValue
+          || rejection.message.contains("journalQueueBytes"))
   }
 
   // MARK: At rest
@@ -295,13 +320,14 @@ extension Simulation {
     guard let daemon else { return }
     for (index, client) in clients.enumerated() where index != slot {
       for mirror in client.session.mirrors {
-        var (theirs, ours) = (CBOREncoder(), CBOREncoder())
+        var theirs = CBOREncoder()
         mirror.value.encode(into: &theirs)
-        daemon.state.encode(at: mirror.path, into: &ours)
-        guard theirs.bytes == ours.bytes else {
+        guard theirs.bytes == valueForm(of: daemon.state, at: mirror.path, seenBy: index) else {
           throw failure("at rest, client \(client.identity)'s mirror of \(mirror.path) is wrong")
         }
-        guard mirror.value.digest(seed: daemon.seed) == daemon.digest(at: mirror.path).rawValue
+        guard
+          mirror.value.digest(seed: daemon.seed)
+            == digest(of: daemon.state, at: mirror.path, daemon.seed, seenBy: index)
         else { throw failure("at rest, a digest of \(mirror.path) is wrong") }
       }
       guard client.answered == client.sent else {

@@ -19,7 +19,8 @@ extension Simulation {
       _ = session.subscribe(
         to: feature.path(&random), everyRevision: chance(500), into: &commands)
     }
-    var client = SimulatedClient(nextIdentity, session, starts: starts)
+    let uid = plan.users[Int(nextIdentity) % plan.users.count]
+    var client = SimulatedClient(nextIdentity, uid: uid, session, starts: starts)
     nextIdentity += 1
     client.connectAt = now
     clients.append(client)
@@ -48,7 +49,7 @@ extension Simulation {
       if daemon == nil || !isKind && chance(plan.refusals) {
         try lose(slot)
       } else {
-        let id = try open(uid: 1000)
+        let id = try open(uid: clients[slot].uid)
         clients[slot].link = id
         try update(slot) { $0.connected(at: $1, into: &$2) }
       }

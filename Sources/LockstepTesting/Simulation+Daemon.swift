@@ -37,7 +37,7 @@ extension Simulation {
       state, reducer: Witness(base: feature.reducer, log: log, isGated: isGated), seed: seed,
       epoch: key.epoch, run: key.run, revision: durable, limits: plan.limits,
       middleware: isGated ? middleware : [], dependencies: dependencies,
-      durability: plan.durability, at: now)
+      durability: plan.durability, policy: plan.policy, at: now)
     server.plant(plan.faults)
     ledger.begin(key, server.state, seed: seed, at: durable)
     if plan.durability != .none {

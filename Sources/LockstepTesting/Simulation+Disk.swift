@@ -27,7 +27,7 @@ extension Simulation {
       restoring: kept,
       reducer: Witness(base: feature.reducer, log: log, isGated: isGated), limits: plan.limits,
       middleware: isGated ? middleware : [], dependencies: dependencies,
-      durability: plan.durability, at: now)
+      durability: plan.durability, policy: plan.policy, at: now)
     server.plant(plan.faults)
     ledger.begin(
       .init(epoch: kept.epoch, run: kept.run), server.state, seed: kept.seed,

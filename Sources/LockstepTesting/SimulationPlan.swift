@@ -35,6 +35,9 @@ public struct SimulationPlan: Sendable {
   /// Whether mirrors may find out that they are wrong, as they must when the daemon has a fault
   /// that they can heal.
   public var toleratesDivergence = false
+  /// The users that clients have, in turn, and who of them may see what; nil for everything.
+  package var users: [UInt64] = [1000]
+  package var policy: Policy?
   /// Mistakes that the daemon makes.
   package var faults = Faults()
   /// Mistakes that the clients make.
@@ -94,6 +97,29 @@ public struct SimulationPlan: Sendable {
     limits.journalQueueBytes = pick(2000, 1 << 20)
     // What is kept is worth little if nobody ever starts again from it.
     if crashes == 0 && stops == 0 { crashes = pick(0, 3, 8) }
+  }
+
+  /// Let one user see all of a document, and two others parts of it.
+  package mutating func drawViews(seed: UInt64) {
+    var random = SplitMix64(seed)
+    func patterns(_ count: ClosedRange<Int>) -> [PathPattern] {
+      (0..<Int.random(in: count, using: &random)).map { _ in
+        let path = Path.random(using: &random, longest: 3)
+        return PathPattern(
+          path.keys.map { Int.random(in: 0..<4, using: &random) == 0 ? .any : .key($0) })
+      }
+    }
+    users = [1000, 1001, 1002]
+    let parts = users.dropFirst().map { uid in
+      Rule(
+        users: [uid], read: patterns(0...3) + (Bool.random(using: &random) ? [.whole] : []),
+        denyRead: patterns(1...3).filter { !$0.steps.isEmpty })
+    }
+    policy = Policy(
+      [
+        Rule(isForEveryone: true, mayConnect: true, act: [.all], write: [.whole]),
+        Rule(users: [1000], mayAdminister: true, read: [.whole]),
+      ] + parts)
   }
 
   /// Draw what limits the effects of a feature.

@@ -47,6 +47,12 @@ struct Tagged<Action: SynchronizableAction>: SynchronizableAction, Synchronizabl
   }
 }
 
+extension Tagged: PathNaming where Action: PathNaming {
+  var heldNames: [String] { action.heldNames }
+  var readPaths: [Path] { action.readPaths }
+  var writtenPaths: [Path] { action.writtenPaths }
+}
+
 /// What the daemon did since it was looked at last.
 ///
 /// Sendable: a simulation runs on one thread at a time, and its log is seen by nobody else.

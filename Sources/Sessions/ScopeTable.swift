@@ -76,7 +76,7 @@ struct Scope: Sendable {
     _ projection: Projection, of patch: UnsafeRawBufferPointer, by filter: ViewFilter,
     _ revision: UInt64, _ limits: Limits
   ) -> Bool {
-    if let bytes = wholeBytes { wholeBytes = bytes + patch.count }
+    if let bytes = wholeBytes { wholeBytes = bytes + projection.byteCount }
     var encoder = CBOREncoder()
     switch filter.filter(projection, of: patch, into: &encoder) {
     case .untouched: return false
@@ -134,6 +134,16 @@ struct Scope: Sendable {
     pendingCount = 0
     turnPatches = 0
     loss = nil
+  }
+}
+
+extension Projection {
+  /// How many bytes of the patch it is.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .untouched, .absent: 0
+    case .patch(let range), .value(let range): range.count
+    }
   }
 }
 

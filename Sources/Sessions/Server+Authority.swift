@@ -107,14 +107,16 @@ extension Server {
 
   /// The answer to a query that a client may not make; nil if it may.
   func refusal(ofReport name: String, to rights: Rights?) -> Value? {
-    guard let rights, !rights.mayAdminister,
-      name.hasPrefix("clients") || Self.actionReports.contains(name) || shellReports[name] != nil
-    else { return nil }
+    guard let rights, !rights.mayAdminister, name != "status", name != "limits" else { return nil }
     return Self.refusal(ofReport: name)
   }
 
   private static func refusal(ofReport name: String) -> Value {
-    ["error": .text("the report \"\(name)\" is for those whom the daemon's policy lets administer")]
+    [
+      "error": .text(
+        "the daemon's policy does not let you administer, and other reports than limits and status "
+          + "are for those who may: \"\(name)\"")
+    ]
   }
 
   /// End the query of a connection that follows the log, if it may not any more.

@@ -179,7 +179,7 @@ extension Server {
         sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
       }
       for batch in lost { release(batch, &commands) }
-      for id in connections.keys { touch(id) }
+      for id in connections.keys.sorted() { touch(id) }
       if wasHealthy {
         commands.append(
           .log(

@@ -12,7 +12,8 @@ struct Simulate: AsyncParsableCommand {
     discussion: "One seed is one run. A run that fails prints its seed; --seed repeats it.")
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
-    case document, map, errands
+    /// Documents of which some users may see parts are `views`.
+    case document, map, errands, views
   }
 
   @Option(help: "The one seed to run.")
@@ -74,6 +75,9 @@ struct Simulate: AsyncParsableCommand {
         return .success(try simulation.run(steps: steps))
       case .errands:
         var simulation = Simulation(seed: seed, of: .errands)
+        return .success(try simulation.run(steps: steps))
+      case .views:
+        var simulation = Simulation(seed: seed, of: .document) { $0.drawViews(seed: seed) }
         return .success(try simulation.run(steps: steps))
       }
     } catch {

@@ -62,6 +62,14 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.trustsFormerRuns = true
       $0.keepsAll()
     },
+    Mutant(name: "a snapshot is not filtered") {
+      $0.faults.sendsWholeSnapshots = true
+      $0.drawViews(seed: UInt64($0.socketBytes + $0.clients))
+    },
+    Mutant(name: "the difference for who lagged is not filtered") {
+      $0.faults.sendsWholeDifferences = true
+      $0.drawViews(seed: UInt64($0.socketBytes + $0.clients))
+    },
     Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
       $0.faults.neverYields = true
     },

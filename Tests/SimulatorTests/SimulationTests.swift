@@ -25,6 +25,16 @@ import Values
     }
   }
 
+  @Test(arguments: 0..<8)
+  func `every mirror of who may see a part is true`(portion: UInt64) {
+    for seed in (portion * 15 + 1)...(portion * 15 + 15) {
+      #expect(throws: Never.self) {
+        var simulation = Simulation(seed: seed, of: .document) { $0.drawViews(seed: seed) }
+        _ = try simulation.run(steps: 200)
+      }
+    }
+  }
+
   /// Seeds that once failed, and why.
   @Test(arguments: [
     // The hello of a connection that the client had given up was read after that of the next, and

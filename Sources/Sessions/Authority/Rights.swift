@@ -35,9 +35,12 @@ public struct Rights: Hashable, Sendable {
   }
 
   /// Whether nothing that the peer sends or is sent has to be looked at.
-  public var isUnrestricted: Bool {
-    mayAdminister && view == .everything && writes == .everything && actions.isAll
-  }
+  public var isUnrestricted: Bool { mayAdminister && mayDoAll }
+
+  /// Whether the peer may see everything and send every action, to everywhere.
+  private var mayDoAll: Bool { view == .everything && mayWriteAll && actions.isAll }
+
+  private var mayWriteAll: Bool { writes == .everything || writesOfRead == .everything }
 
   /// Whether the peer may send actions of this name.
   public func mayAct(_ name: String) -> Bool { actions.covers(name) }
@@ -92,7 +95,7 @@ extension Rights {
   public func refusal<Action: SynchronizableAction>(
     of action: Action, in state: some Synchronizable
   ) -> Rejection? {
-    if isUnrestricted { return nil }
+    if mayDoAll { return nil }
     guard let action = action as? any PathNaming else {
       return mayAct(action.name) ? nil : Self.refusal(ofName: action.name)
     }
@@ -104,7 +107,7 @@ extension Rights {
     {
       return Rejection(.denied, "\(action.name) needs the right to read \(path)", at: path)
     }
-    if writes != .everything,
+    if !mayWriteAll,
       let path = action.writtenPaths.first(where: { !mayWrite(state.reach(of: $0)) })
     {
       return Rejection(.denied, "\(action.name) needs the right to write \(path)", at: path)

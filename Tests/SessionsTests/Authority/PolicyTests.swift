@@ -65,6 +65,14 @@ import Values
     #expect(stranger.view.filter(at: .root) == nil && !stranger.mayAct("set"))
   }
 
+  @Test func `who may do everything is not looked at, however the policy says it`() {
+    let said = Rule(users: [1], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all])
+    #expect(Policy([said]).rights(uid: 1, gid: 1).isUnrestricted)
+    var less = said
+    less.denyWrite = patterns(["log"])
+    #expect(!Policy([less]).rights(uid: 1, gid: 1).isUnrestricted)
+  }
+
   @Test func `who may act may write what he may read, unless a rule says what`() {
     let user = policy.rights(uid: 1000, gid: 1000)
     #expect(user.mayWrite(["a"]) && user.mayWrite(["users", "bob", "name"]))

@@ -266,7 +266,11 @@ import Wire
 
   @Test func `only who may administer may ask about others`() {
     var bench = bench(0, 1)
-    for name in ["clients", "effects", "effects.cancel", "log", "log.follow", "metrics", "why"] {
+    let names = [
+      "clients", "clients.closed", "effects", "effects.cancel", "log", "log.follow", "metrics",
+      "nonsense", "why",
+    ]
+    for name in names {
       bench.say(0, .query(number: 1, name, arguments: ["1"]))
       bench.say(1, .query(number: 1, name, arguments: ["1"]))
       let commands = bench.turn()
@@ -276,7 +280,7 @@ import Wire
     // Nothing follows the refusal either.
     bench.act(0, 1, .set(["secret"], 2))
     #expect(bench.frames(to: 1, bench.turn()).isEmpty)
-    for name in ["status", "limits", "nonsense"] {
+    for name in ["status", "limits"] {
       bench.say(1, .query(number: 1, name, arguments: []))
       #expect(!isRefusal(report(bench.said(to: 1, bench.turn()))), "\(name)")
     }
@@ -327,6 +331,21 @@ import Wire
     bench.act(0, 3, .set(["list"], 1))
     #expect(report(bench.said(to: 0, bench.turn())) == nil)
     #expect(bench.server.load.scopes == 2)
+  }
+
+  @Test func `a subscription that has ended counts no more`() {
+    var limits = Limits()
+    limits.subscriptionsPerUser = 1
+    var bench = Bench(["list": 1], limits: limits, policy: Self.policy)
+    bench.join(1, uid: 1)
+    for number in 1...3 as ClosedRange<UInt64> {
+      bench.say(1, .subscribe(subscription: number, ["list"], nil))
+      #expect(subscribed(bench.said(to: 1, bench.settle())).last?.continuation == .snapshot)
+      bench.handle(.policy(Policy([Rule(users: [1], mayConnect: true)])))
+      #expect(subscribed(bench.said(to: 1, bench.settle())).map(\.reason) == [.denied])
+      bench.handle(.policy(Self.policy))
+      _ = bench.settle()
+    }
   }
 
   @Test func `the same policy again changes nothing`() {
