@@ -34,6 +34,7 @@ struct JournalStart<State: Synchronizable> {
       create: true)
     let standing = try StandingAction(directory: keeping.directory)
     try file.checkStructure()
+    if keeping.durability == .sync { try file.checkLog() }
     if try file.isUnused() {
       return JournalStart(
         file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)

@@ -17,10 +17,11 @@ struct DurabilityTests {
     try await withHome { home in
       var torture = try await Torture(home)
       defer { torture.abandon() }
-      for _ in 0..<Torture.rounds {
+      for round in 1...Torture.rounds {
         try await torture.kill()
         if torture.isRare(3) { try await torture.killAtStart() }
         try await torture.restart()
+        if round.isMultiple(of: 25) { print(torture.report) }
       }
       try await torture.finish()
       print(torture.report)
