@@ -138,7 +138,7 @@ struct RowReader {
     if let connection = statement.optionalUnsigned(8) {
       client = ClientOrigin(
         connection: connection, pid: statement.unsigned(9), uid: statement.unsigned(10),
-        gid: statement.unsigned(11), label: statement.text(12))
+        gid: statement.unsigned(11), label: statement.text(12), session: session ?? 0)
     }
     let actor = statement.text(6)
     let effect = EffectID(statement.unsigned(7), salt: salt)

@@ -194,6 +194,10 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
   /// What the daemon said at the beginning of the session.
   public var welcome: ServerMessage.Welcome? { link.state.withLock { $0.session.welcome } }
 
+  /// The daemon's number for this client's session: under it others see what the client owns
+  /// (`ClientOrigin.session`), and it finds what is its own. Nil before the first connection.
+  public var sessionNumber: UInt64? { welcome?.session }
+
   /// What the daemon's state and actions are made of; nil before the first connection.
   public var schema: Schema? { link.state.withLock { $0.session.schema } }
 

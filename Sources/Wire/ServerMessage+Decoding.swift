@@ -14,7 +14,7 @@ extension ServerMessage {
       // The pairs of a patch message are its own, read already.
       switch head.type {
       case .patch: decoder.close()
-      case .acknowledgement: try head.finish(&decoder, read: min(head.extra, 1))
+      case .acknowledgement, .welcome: try head.finish(&decoder, read: min(head.extra, 1))
       default: try head.finish(&decoder)
       }
       guard decoder.isAtEnd else {
@@ -28,7 +28,10 @@ extension ServerMessage {
   /// Decode the fields behind a head. Nil when the type is one of the clients'.
   init?(_ head: MessageHead, seed: HashSeed, from decoder: inout CBORDecoder) throws(CBORError) {
     switch head.type {
-    case .welcome: self = .welcome(try Welcome(from: &decoder))
+    case .welcome:
+      var welcome = try Welcome(from: &decoder)
+      if head.extra > 0 { welcome.session = try decoder.optionalUnsigned() }
+      self = .welcome(welcome)
     case .subscribed: self = .subscribed(try Subscribed(from: &decoder))
     case .snapshot:
       self = .snapshot(

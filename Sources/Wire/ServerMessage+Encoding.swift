@@ -10,7 +10,7 @@ extension ServerMessage {
     }
     switch self {
     case .welcome(let welcome):
-      begin(.welcome)
+      begin(.welcome, extra: welcome.session == nil ? 0 : 1)
       welcome.encodeFields(into: &encoder)
     case .subscribed(let subscribed):
       begin(.subscribed)
@@ -95,6 +95,8 @@ extension ServerMessage.Welcome {
     encoder.encode(peer.uid)
     encoder.encode(peer.gid)
     encoder.encodeOptional(durable) { $0.encode($1) }
+    // This field came later: without it the message has its first form.
+    if let session { encoder.encode(session) }
   }
 }
 

@@ -46,6 +46,9 @@ public enum ServerMessage: Equatable, Sendable {
     public var peer: Peer
     /// The newest revision that survives a crash; nil when nothing does.
     public var durable: UInt64?
+    /// The daemon's number for the session, under which others see what the client owns
+    /// (`ClientOrigin.session`). Nil from daemons that do not say it.
+    public var session: UInt64?
 
     public struct Limit: Hashable, Sendable {
       public var name: String
@@ -59,7 +62,7 @@ public enum ServerMessage: Equatable, Sendable {
     public init(
       version: UInt64, position: Position, seed: HashSeed, token: SessionToken, isResumed: Bool,
       lastAction: UInt64, window: UInt64, limits: [Limit], schema: Schema?, peer: Peer,
-      durable: UInt64?
+      durable: UInt64?, session: UInt64? = nil
     ) {
       self.version = version
       self.position = position
@@ -72,6 +75,7 @@ public enum ServerMessage: Equatable, Sendable {
       self.schema = schema
       self.peer = peer
       self.durable = durable
+      self.session = session
     }
   }
 

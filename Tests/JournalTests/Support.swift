@@ -160,7 +160,11 @@ struct Story {
       row.client = nil
     case 2: (row.origin, row.client) = (.middleware("log"), nil)
     case 3: (row.origin, row.client) = (.owner, nil)
-    default: row.answer = answer(&batch, refused: kind == 7)
+    default:
+      let answer = answer(&batch, refused: kind == 7)
+      var client = Self.client
+      client.session = sessions.first { $0.token == answer.session }?.number ?? 0
+      (row.origin, row.client, row.answer) = (.client(client), client, answer)
     }
     if kind != 7 {
       revision += 1

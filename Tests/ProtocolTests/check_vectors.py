@@ -373,7 +373,7 @@ def message_fields(kind, f):
         return [
             f["version"], f["position"], word(f["seed"]), raw(f["token"]), f["isResumed"],
             f["lastAction"], f["window"], dict(f["limits"]), item(f["schema"]), f["peer"],
-            f["durable"],
+            f["durable"], *([f["session"]] if "session" in f else []),
         ]  # fmt: skip
     if kind == "snapshot":
         return [f["scope"], f["revision"], f["index"], f["isLast"], raw(f["bytes"])]

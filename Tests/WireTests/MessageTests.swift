@@ -201,7 +201,8 @@ extension Message {
           version: number, position: position, seed: HashSeed(number),
           token: SessionToken(high: number, low: number), isResumed: schema == nil,
           lastAction: number, window: number, limits: [.init("a", number), .init("b", number)],
-          schema: schema, peer: Peer(pid: number, uid: number, gid: number), durable: durable))
+          schema: schema, peer: Peer(pid: number, uid: number, gid: number), durable: durable,
+          session: durable))
     }
     let outcomes: [Acknowledgement.Outcome] = [
       .reduced, .unchanged, .swallowed, .accepted, .outcomeUnknown,

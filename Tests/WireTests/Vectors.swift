@@ -268,7 +268,7 @@ struct MessageVector: Decodable, CustomStringConvertible {
         },
         schema: fields["schema"].isNull ? nil : try fields["schema"].schema,
         peer: Peer(pid: peer[0], uid: peer[1], gid: peer[2]),
-        durable: fields["durable"].map(\.number))
+        durable: fields["durable"].map(\.number), session: fields.member("session")?.number)
     }
   }
 

@@ -90,6 +90,10 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   /// Snapshots, patches and bytes that came.
   public var counters: MirrorCounters { replica.counters }
 
+  /// The daemon's number for this client's session: under it others see what the client owns
+  /// (`ClientOrigin.session`), and it finds what is its own. Nil before the first connection.
+  public var sessionNumber: UInt64? { replica.sessionNumber }
+
   /// The value of a pulse each time that it is assigned from now on, a reconnection in between or
   /// not: what was assigned several times meanwhile counts once. Ends with the connection.
   public func pulses<T: Synchronizable>(
