@@ -362,6 +362,7 @@ public final class Daemon<R: Reducer> {
     case .wake: wake()
     case .unwatch(let id): processes.removeValue(forKey: id)?.close()
     case .encodeSnapshot(let job): encode(job)
+    case .measureState: measureState()
     case .keep(let batch): journal?.add(.batch(batch))
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)
     case .reopenJournal: journal?.add(.reopen)
@@ -416,6 +417,19 @@ public final class Daemon<R: Reducer> {
     Task.detached {
       let (frames, wholeBytes) = job.measured()
       loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames, wholeBytes: wholeBytes)) }
+    }
+  }
+}
+
+extension Daemon {
+  private func measureState() {
+    let state = server.state
+    let loop = loop
+    let daemon = Unchecked(self)
+    // The global pool, as for snapshots.
+    Task.detached {
+      let bytes = state.valueFormBytes
+      loop.execute { daemon.value?.tell(.stateMeasured(bytes: bytes)) }
     }
   }
 }

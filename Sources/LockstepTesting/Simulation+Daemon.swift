@@ -87,6 +87,7 @@ extension Simulation {
     note(1, UInt64(links.count))
     daemon = nil
     jobs = []
+    measured = nil
     abandonEffects()
     for place in links.indices {
       links[place].abort()
@@ -128,6 +129,11 @@ extension Simulation {
       let job = jobs.remove(at: below(jobs.count))
       let (frames, wholeBytes) = job.measured()
       try deliver(.snapshotEncoded(job.id, frames, wholeBytes: wholeBytes))
+    }
+    if let bytes = measured {
+      measured = nil
+      served = nil
+      try deliver(.stateMeasured(bytes: bytes))
     }
     if !(now < lastTick + .seconds(1)) {
       lastTick = now
@@ -201,6 +207,7 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
+    case .measureState: measured = daemon?.state.valueFormBytes
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
     case .keepSnapshot(let heals):

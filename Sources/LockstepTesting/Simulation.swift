@@ -39,6 +39,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   let log = WitnessLog<R.State>()
   var ledger = Ledger<R.State>()
   var jobs: [SnapshotJob<R.State>] = []
+  /// What the state took when it was to be measured; the daemon has not heard of it.
+  var measured: Int?
   var lastTick = Instant(nanoseconds: 0)
   /// The process ends, or starts, at this time.
   var changesAt: Instant?

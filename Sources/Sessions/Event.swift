@@ -31,6 +31,8 @@ public enum Event: Equatable, Sendable {
   /// A snapshot is encoded: its frames, and, if it is known, how many bytes all that stands at its
   /// path takes, seen or not.
   case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
+  /// The state that was to be measured takes so many bytes in value form.
+  case stateMeasured(bytes: Int)
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
   /// What became of batches and snapshots that were to be kept.
@@ -75,6 +77,8 @@ public enum Command: Equatable, Sendable {
   /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
   /// `Event.snapshotEncoded` follows.
   case encodeSnapshot(SnapshotJobID)
+  /// Measure the state (`Server.state`) beside the loop; `Event.stateMeasured` follows.
+  case measureState
   /// `Event.exited` of this connection is of no interest any more. Told of every connection whose
   /// process has not ended.
   case unwatch(ConnectionID)

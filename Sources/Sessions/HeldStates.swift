@@ -1,36 +1,47 @@
-/// Old states that clients still stand at, counted by how many do.
+/// Old states that clients still stand at, counted by how many of which user do.
 struct HeldStates<State: Sendable>: Sendable {
   private struct Entry: Sendable {
     let revision: UInt64
     let state: State
-    var holders: Int
+    /// How many connections stand there, by user.
+    var holders: [UInt64: Int]
   }
 
   /// In the order of their revisions.
   private var entries: [Entry] = []
   private let limit: Int
+  private let limitPerUser: Int
 
-  init(limit: Int) { self.limit = limit }
+  init(_ limits: Limits) {
+    limit = limits.heldStates
+    limitPerUser = limits.heldStatesPerUser
+  }
 
   var count: Int { entries.count }
 
-  /// Hold a state once more. Returns the revision of the oldest if it had to go instead.
-  mutating func hold(_ state: State, at revision: UInt64) -> UInt64? {
+  /// Hold a state once more for a connection of a user. The oldest goes where there are too many
+  /// then, of this user or in all. O(the states held).
+  mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64) {
     if let index = index(of: revision) {
-      entries[index].holders += 1
-      return nil
+      entries[index].holders[uid, default: 0] += 1
+    } else {
+      let place = entries.firstIndex { $0.revision > revision } ?? entries.count
+      entries.insert(Entry(revision: revision, state: state, holders: [uid: 1]), at: place)
     }
-    let place = entries.firstIndex { $0.revision > revision } ?? entries.count
-    entries.insert(Entry(revision: revision, state: state, holders: 1), at: place)
-    guard entries.count > limit else { return nil }
-    return entries.removeFirst().revision
+    if entries.lazy.filter({ $0.holders[uid] != nil }).count > limitPerUser,
+      let oldest = entries.firstIndex(where: { $0.holders[uid] != nil })
+    {
+      entries[oldest].holders[uid] = nil
+      if entries[oldest].holders.isEmpty { entries.remove(at: oldest) }
+    }
+    if entries.count > limit { entries.removeFirst() }
   }
 
   /// Hold once less a state that may have gone already.
-  mutating func release(_ revision: UInt64) {
-    guard let index = index(of: revision) else { return }
-    entries[index].holders -= 1
-    if entries[index].holders == 0 { entries.remove(at: index) }
+  mutating func release(_ revision: UInt64, by uid: UInt64) {
+    guard let index = index(of: revision), let count = entries[index].holders[uid] else { return }
+    entries[index].holders[uid] = count > 1 ? count - 1 : nil
+    if entries[index].holders.isEmpty { entries.remove(at: index) }
   }
 
   subscript(revision: UInt64) -> State? { index(of: revision).map { entries[$0].state } }

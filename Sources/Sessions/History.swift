@@ -1,14 +1,15 @@
 import Wire
 
-/// The latest patches of the whole state, one for each revision, for clients that come back.
+/// The latest patches of the whole state, at most one for each revision, for clients that come back.
 ///
-/// Patches lie behind one another in chunks; the oldest chunk goes when there are too many bytes.
+/// Patches lie behind one another in chunks, each of revisions without a gap; the oldest chunk goes
+/// when there are too many bytes.
 struct History: Sendable {
   private struct Chunk: Sendable {
     /// The revision of the first patch.
     let first: UInt64
     var bytes: [UInt8] = []
-    /// Where each patch ends.
+    /// Where each patch ends. Those of revisions that are left out are empty.
     var ends: [Int] = []
 
     func byteCount(after revision: UInt64) -> Int {
@@ -35,11 +36,17 @@ struct History: Sendable {
   /// Whether every change after `revision` is here.
   func covers(_ revision: UInt64) -> Bool { revision >= base }
 
-  /// Keep the patch that made `revision`. Amortised O(its bytes).
+  /// Keep the patch that made `revision`, which is newer than those before. Of revisions that are left
+  /// out there is nothing to keep. Amortised O(its bytes).
   mutating func append(_ patch: [UInt8], revision: UInt64) {
-    if chunks.isEmpty || chunks[chunks.count - 1].bytes.count >= Self.chunkBytes {
+    let next = chunks.last.map { $0.first + UInt64($0.ends.count) } ?? revision
+    let isFull = chunks.last.map { $0.bytes.count >= Self.chunkBytes } ?? true
+    if isFull || revision - next > Self.longestGap {
       chunks.append(Chunk(first: revision))
-      chunks[chunks.count - 1].bytes.reserveCapacity(Self.chunkBytes)
+      if isFull { chunks[chunks.count - 1].bytes.reserveCapacity(Self.chunkBytes) }
+    } else {
+      let index = chunks.count - 1
+      for _ in next..<revision { chunks[index].ends.append(chunks[index].bytes.count) }
     }
     let index = chunks.count - 1
     chunks[index].bytes.append(contentsOf: patch)
@@ -52,14 +59,9 @@ struct History: Sendable {
     }
   }
 
-  /// Note revisions up to this one of which there is nothing to keep. O(how many).
-  mutating func skip(to revision: UInt64, from last: UInt64) {
-    var next = last
-    while next < revision {
-      next += 1
-      append([], revision: next)
-    }
-  }
+  /// Revisions in a row of which there is nothing to keep, and which take a place all the same: a
+  /// chunk takes more than so many places.
+  private static let longestGap: UInt64 = 32
 
   /// Hand on the patches after `revision` with the revisions that they made, oldest first.
   func forEach(after revision: UInt64, _ body: (UInt64, UnsafeRawBufferPointer) -> Void) {

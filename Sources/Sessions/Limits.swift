@@ -38,6 +38,12 @@ public struct Limits: Hashable, Sendable {
   /// Distinct old states held for clients that lag. Each can pin as much as the state changed
   /// since; a client whose state is dropped gets a snapshot.
   public var heldStates = 64
+  /// How many of them clients of one user may hold: three quarters, so that no one user's slow
+  /// clients take what those of others stand at.
+  public var heldStatesPerUser = 48
+  /// The most bytes of the state in value form, which are no fewer than it takes: a snapshot, which
+  /// needs as many for a moment, is made in a second or two. Beyond it, clients can only remove.
+  public var stateBytes = 1 << 30
   /// Bytes of recent patches kept for clients that reconnect.
   public var historyBytes = 4 << 20
   /// How long a client may leave sent bytes unread before it is told goodbye.
@@ -127,6 +133,8 @@ public struct Limits: Hashable, Sendable {
     ("detachedSessions", .count(\.detachedSessions)),
     ("sessionGraceMs", .duration(\.sessionGrace)),
     ("heldStates", .count(\.heldStates)),
+    ("heldStatesPerUser", .count(\.heldStatesPerUser)),
+    ("stateBytes", .count(\.stateBytes)),
     ("historyBytes", .count(\.historyBytes)),
     ("stallDeadlineMs", .duration(\.stallDeadline)),
     ("helloDeadlineMs", .duration(\.helloDeadline)),

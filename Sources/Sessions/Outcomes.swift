@@ -13,11 +13,11 @@ struct Outcomes: Sendable, Equatable {
 
   init(window: Int) { self.window = UInt64(window) }
 
-  /// Outcomes that were kept, of actions up to the last; those that do not fit the window, or do
-  /// not follow each other, are forgotten.
+  /// Outcomes that were kept, of actions up to the last; those that do not fit the window, do not
+  /// follow each other, or have numbers to which nobody counts, are forgotten.
   init(window: Int, kept: [Acknowledgement]) {
     self.init(window: window)
-    for run in kept where run.first <= run.last {
+    for run in kept where run.first <= run.last && run.last < 1 << 62 {
       if run.first != last + 1 { runs = [] }
       runs.append(run)
       last = run.last

@@ -47,8 +47,8 @@ extension Server {
   private var metrics: String {
     let gauges: [(String, Int)] = [
       ("clients", connections.count), ("sessions", sessions.count), ("scopes", scopes.count),
-      ("held_states", held.count), ("history_bytes", history.byteCount),
-      ("effects", core.effectCount),
+      ("held_states", held.count), ("state_bytes", size.estimate),
+      ("history_bytes", history.byteCount), ("effects", core.effectCount),
     ]
     let totals: [(String, UInt64)] = [
       ("revisions", core.revision), ("actions_taken", counters.actions),

@@ -171,16 +171,17 @@ extension Server {
     let subscription = connections[place: place].subscriptions[index]
     guard let old = scopes.index(of: subscription.scope) else { return true }
     let (id, path) = (connections[place: place].id, scopes[index: old].path)
+    let uid = connections[place: place].peer.uid
     switch sight(of: path, with: connections[place: place].rights) {
     case .nothing:
-      drop(subscription, of: id)
+      drop(subscription, of: id, by: uid)
       connections[place: place].subscriptions.remove(at: index)
-      accounts[connections[place: place].peer.uid]?.subscriptions -= 1
+      accounts[uid]?.subscriptions -= 1
       connections[place: place].hidden.append(subscription.number)
       return false
     case .shown(let filter):
       guard filter != scopes[index: old].filter else { return true }
-      drop(subscription, of: id)
+      drop(subscription, of: id, by: uid)
       let new = scope(of: path, by: filter)
       scopes[index: new].subscribers.append(id)
       connections[place: place].subscriptions[index] = Subscription(

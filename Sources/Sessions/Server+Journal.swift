@@ -26,13 +26,7 @@ extension Server {
       sessions[session.token] = record
       detached += 1
     }
-    var last = kept.changesFrom
-    for (revision, patch) in kept.changes {
-      history.skip(to: revision - 1, from: last)
-      history.append(patch, revision: revision)
-      last = revision
-    }
-    history.skip(to: kept.revision, from: last)
+    for (revision, patch) in kept.changes { history.append(patch, revision: revision) }
     guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()

@@ -130,7 +130,7 @@ extension Server {
         .init("bookmarkIntervalMs", limits.bookmarkInterval.milliseconds),
       ],
       schema: hello.fingerprint == schemaFingerprint ? nil : schema,
-      peer: connection.peer, durable: durableRevision)
+      peer: connection.peer, durable: durableRevision, session: record.number)
     connection.output.append(Self.frame(.welcome(welcome)))
     commands.append(
       .log(
@@ -157,14 +157,14 @@ extension Server {
     let number: UInt64
     let mark: Mark
     let decoded: Result<R.Action, CBORError>
-    let isLogged: Bool
+    let byteCount: Int
     do throws(CBORError) {
       let action = try ActionHead(from: &decoder)
       number = action.number
       mark = action.mark
       let start = decoder.offset
       decoded = try decodeAction(&decoder)
-      isLogged = decoder.offset - start <= limits.logActionBytes
+      byteCount = decoder.offset - start
       try head.finish(&decoder)
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
@@ -184,8 +184,9 @@ extension Server {
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
     connections[place: place].counters.actions += 1
+    let isLogged = byteCount <= limits.logActionBytes
     let outcome: Acknowledgement.Outcome
-    if let rejection = overuse(place) {
+    if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) {
       outcome = .rejected(RejectionMessage(rejection))
       counters.actions += 1
       counters.rejected += 1

@@ -157,14 +157,14 @@ extension Server {
       return .live
     }
     if let id = scope.job, let running = jobs[id], held[running.revision] != nil {
-      _ = held.hold(running.state, at: running.revision)
+      held.hold(running.state, at: running.revision, by: connection.peer.uid)
       return .joining(id, running.revision, reason)
     }
     nextJob += 1
     let id = SnapshotJobID(nextJob)
     jobs[id] = job(id, scope)
     scopes[index: place].job = id
-    _ = held.hold(core.state, at: core.revision)
+    held.hold(core.state, at: core.revision, by: connection.peer.uid)
     commands.append(.encodeSnapshot(id))
     return .joining(id, core.revision, reason)
   }

@@ -28,6 +28,7 @@ extension Server {
     // If it is to be kept, behind that too.
     takeOrders(&commands)
     keepSnapshot(&commands)
+    measureState(&commands)
     share(&commands)
     commands += unwatched.map { .unwatch($0) }
     unwatched = []
@@ -153,7 +154,7 @@ extension Server {
           connection.subscriptions[index].progress = advance(
             joined, from: revision, &connection)
         case .gone:
-          held.release(revision)
+          held.release(revision, by: connection.peer.uid)
           connection.subscriptions[index].progress = .lost(reason)
         }
       case .lost: continue
@@ -175,7 +176,7 @@ extension Server {
   private mutating func advance(
     _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
   ) -> Subscription.Progress {
-    defer { held.release(revision) }
+    defer { held.release(revision, by: connection.peer.uid) }
     guard revision < core.revision, !faults.skipsCatchUp else { return .live }
     guard let place = scopes.index(of: subscription.scope) else { return .live }
     let scope = scopes[index: place]
@@ -271,7 +272,9 @@ extension Server {
       case .unsubscribe(let number):
         guard let index = connection.subscriptions.firstIndex(where: { $0.number == number })
         else { continue }
-        drop(connection.subscriptions.remove(at: index), of: connection.id)
+        drop(
+          connection.subscriptions.remove(at: index), of: connection.id,
+          by: connection.peer.uid)
         accounts[connection.peer.uid]?.subscriptions -= 1
       case .ping(let value):
         connection.output.append(Self.frame(.pong(value, revision: core.revision)))

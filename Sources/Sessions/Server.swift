@@ -48,6 +48,7 @@ public struct Server<R: Reducer>: Sendable {
   /// Told of a client's action before it is reduced, where that outlives the process.
   let stands: (@Sendable (SessionAction) -> Void)?
   var held: HeldStates<R.State>
+  var size: StateSize
   var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
   var nextJob: UInt64 = 0
   /// Connections that may have something to get at the turn's end, in the order of their events.
@@ -160,7 +161,8 @@ public struct Server<R: Reducer>: Sendable {
     keeper = Keeper(
       durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
-    held = HeldStates(limit: limits.heldStates)
+    held = HeldStates(limits)
+    size = StateSize(limit: limits.stateBytes)
     watchesSessions = reducer.watchesSessions
     flushed = kept.revision
     started = now
@@ -203,6 +205,7 @@ public struct Server<R: Reducer>: Sendable {
     case .drained(let id): drained(id, &commands)
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
+    case .stateMeasured(let bytes): size.take(bytes)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
@@ -243,6 +246,7 @@ public struct Server<R: Reducer>: Sendable {
     switch reduction {
     case .changed(let revision):
       history.append(patch.bytes, revision: revision)
+      size.note(patchBytes: patch.bytes.count)
       if !faults.dropsPatch(of: revision) {
         scopes.note(patch.bytes, revision: revision, limits: limits)
       }
@@ -295,7 +299,9 @@ extension Server {
     if watchesSessions, processes[id] == nil, !connection.hasExited {
       commands.append(.unwatch(id))
     }
-    for subscription in connection.subscriptions { drop(subscription, of: id) }
+    for subscription in connection.subscriptions {
+      drop(subscription, of: id, by: connection.peer.uid)
+    }
     // Who takes leave does not come back for outcomes, even if it is gone before our goodbye.
     if case .leaving(let goodbye, let token?) = connection.phase, goodbye.code == .done {
       forget(token, .goodbye)
@@ -313,19 +319,18 @@ extension Server {
 
   /// Let everything go that a connection sees: it gets nothing more.
   mutating func dropSubscriptions(of id: ConnectionID) {
-    guard let subscriptions = connections[id]?.subscriptions else { return }
+    guard let connection = connections[id] else { return }
+    let uid = connection.peer.uid
     connections[id]?.subscriptions = []
-    if let uid = connections[id]?.peer.uid {
-      accounts[uid]?.subscriptions -= subscriptions.count
-    }
-    for subscription in subscriptions { drop(subscription, of: id) }
+    accounts[uid]?.subscriptions -= connection.subscriptions.count
+    for subscription in connection.subscriptions { drop(subscription, of: id, by: uid) }
   }
 
   /// Let a subscription go, with what is held for it.
-  mutating func drop(_ subscription: Subscription, of id: ConnectionID) {
+  mutating func drop(_ subscription: Subscription, of id: ConnectionID, by uid: UInt64) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _):
-      if !faults.leaksHeldStates { held.release(revision) }
+      if !faults.leaksHeldStates { held.release(revision, by: uid) }
     case .live, .lost: break
     }
     scopes.remove(id, from: subscription.scope)
@@ -387,7 +392,9 @@ extension Server {
       connection.subscriptions[index].progress = .lagging(flushed)
       let scope = scopes.index(of: connection.subscriptions[index].scope)
       connection.subscriptions[index].base = scope.map { scopes[index: $0].lastChange } ?? flushed
-      if !faults.forgetsHeldStates { _ = held.hold(core.state, at: flushed) }
+      if !faults.forgetsHeldStates {
+        held.hold(core.state, at: flushed, by: connection.peer.uid)
+      }
     }
     connections[id] = connection
     limitUnsent(id)
@@ -421,6 +428,7 @@ extension Server {
   }
 
   private mutating func tick(_ commands: inout [Command]) {
+    measureState(isTime: true, &commands)
     if keeper.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.keys.sorted() {
       guard let connection = connections[id] else { continue }
@@ -450,6 +458,12 @@ extension Server {
         scopes[index: index].snapshot = nil
       }
     }
+  }
+
+  mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {
+    guard size.mustMeasure(isTime: isTime) else { return }
+    size.begin()
+    commands.append(.measureState)
   }
 
   /// Give up on a client that does not read: it cannot be told.

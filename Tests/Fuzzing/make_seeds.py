@@ -107,6 +107,12 @@ STATES = [
      [5, {"x": 1.5}]],
     DOCUMENT,
 ]
+# The state, the history with one change, a session, and a connection that sees two scopes.
+HAND_OVER = encode(DOCUMENT) + encode([7, 9, 1, [1, 0], 3, 3, 4, 1, 2, [3, {"$bytes": "8140"}]])
+HAND_OVER += encode([[1, 2, 1000, 1, []]]) + encode(1) + encode([[
+    1, 10, 1000, 1000, [4, 5], 1, True, 1, 2, 1, 2, "label", 0, None,
+    [1, 1, [], None, 3, True, 2, 2, ["a", "b"], None, 3, False],
+    [{"$bytes": "05"}, {"$bytes": ""}]]])
 
 
 def main(vectors, folder):
@@ -134,6 +140,8 @@ def main(vectors, folder):
         add("patch", b"\x03" + patch)
         add("difference", before + encode(vector["after"]))
         add("view", VIEW + before + patch)
+        add("journal", b"\x03\x03\x05\x01\x00" + before
+            + b"\x20\x01\x01" + bytes([len(patch) & 255]) + patch[:255] + b"\x33\x01\x01\x00")
     for vector in read("bad-patches.json"):
         add("patch", encode(vector["before"]) + bytes.fromhex(vector["patch"]))
     stream = b""
@@ -167,6 +175,8 @@ def main(vectors, folder):
     add("server", b"\x07\x28\x07\x28\x0f\x08\x01\x0f\x0b\x07\x2d\x0f\x8f\x0f\x0c\x0f\x0d\x0e")
     add("client", answers + chunks(6, b"\x82\x02\x80") + b"\x0d\x01\x00\x0a\x04"
         + bytes([len(encode(DOCUMENT))]) + encode(DOCUMENT) + b"\x0e\x01\x01\x04\xa1\x61n\x02")
+    add("hand-over", b"\x02" + HAND_OVER)
+    add("hand-over", b"\x01" + b"\x86" + encode(SCHEMA) + HAND_OVER)
     for action in ACTIONS:
         add("action-json", b"\x00" + json.dumps(action).encode())
     for action in TYPED:

@@ -9,6 +9,8 @@ import Wire
 struct Bench {
   var server: Server<DocumentFeature>
   var now = Instant(nanoseconds: 1_000_000_000)
+  /// How often the state was to be measured; `measure` does.
+  var measurements = 0
 
   static let peer = Peer(pid: 1, uid: 1000, gid: 1000)
 
@@ -45,13 +47,18 @@ struct Bench {
 
   // MARK: Events
 
-  /// What the server does about an event, log lines left out.
+  /// What the server does about an event, log lines and measurements left out.
   @discardableResult
   mutating func handle(_ event: Event) -> [Command] {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
-    return commands.filter { if case .log = $0 { false } else { true } }
+    measurements += commands.count { $0 == .measureState }
+    return commands.filter {
+      if case .log = $0 { false } else { $0 != .measureState }
+    }
   }
+
+  mutating func measure() { handle(.stateMeasured(bytes: server.state.valueFormBytes)) }
 
   mutating func pass(_ duration: Duration) { now = now + duration }
 

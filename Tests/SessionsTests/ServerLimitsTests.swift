@@ -144,4 +144,127 @@ import Wire
     #expect(entries.first?["limit"] == "connectionsPerUser")
     #expect(entries.first?["observed"] == 2)
   }
+
+  // MARK: Old states
+
+  @Test func `a user's slow clients do not take what those of another stand at`() {
+    var limits = Limits()
+    limits.heldStates = 3
+    limits.heldStatesPerUser = 2
+    var bench = Bench(limits: limits)
+    for number in 1...5 as ClosedRange<UInt64> {
+      bench.join(number, uid: number == 1 ? 1 : 2)
+      bench.say(number, .subscribe(subscription: 1, .root, nil))
+    }
+    bench.join(9, uid: 3)
+    _ = bench.settle()
+    // Each stands at a revision of its own.
+    for number in 1...5 as ClosedRange<UInt64> {
+      bench.handle(.blocked(ConnectionID(number), unsent: 5))
+      bench.act(9, number, .put("n", .integer(Int64(number))))
+      _ = bench.turn()
+      #expect(bench.server.load.heldStates <= 3)
+    }
+    #expect(bench.server.load.heldStates == 3)
+    for number in 1...5 as ClosedRange<UInt64> { bench.handle(.drained(ConnectionID(number))) }
+    let commands = bench.turn()
+    let isSnapshot = (1...5).map { number in
+      bench.said(to: UInt64(number), commands).contains {
+        if case .snapshot = $0 { true } else { false }
+      }
+    }
+    #expect(isSnapshot == [false, true, true, false, false])
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `two clients of a user at one state hold it once each`() {
+    var limits = Limits()
+    limits.heldStatesPerUser = 1
+    var bench = Bench.withSubscribers(2, limits: limits)
+    bench.handle(.blocked(ConnectionID(1), unsent: 5))
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    _ = bench.server.send(.put("n", 1))
+    _ = bench.turn()
+    bench.handle(.closed(ConnectionID(1)))
+    #expect(bench.server.load.heldStates == 1)
+    bench.handle(.drained(ConnectionID(2)))
+    #expect(bench.said(to: 2, bench.turn()).count == 1 && bench.server.load.heldStates == 0)
+  }
+
+  // MARK: The size of the state
+
+  private func answers(_ bench: borrowing Bench, _ commands: [Command]) -> [String] {
+    bench.said(to: 1, commands).compactMap { message in
+      guard case .acknowledgement(let answer) = message else { return nil }
+      if case .rejected(let why) = answer.outcome { return "\(why.code) \(why.message)" }
+      return "\(answer.outcome)"
+    }
+  }
+
+  @Test func `a state that is too large only takes what makes it smaller`() {
+    var limits = Limits()
+    limits.stateBytes = 10_000
+    var bench = Bench([:], limits: limits)
+    bench.join(1)
+    bench.handle(.tick)
+    #expect(bench.measurements == 1)
+    bench.measure()
+    func text(_ number: UInt64) -> Value { .text(String(repeating: "\(number % 10)", count: 900)) }
+    // Overwritten often: patches add up, and the state stays small.
+    for number in 1...50 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("a", text(number)))
+      #expect(answers(bench, bench.turn()) == ["reduced"])
+      if bench.measurements > 1 { bench.measure() }
+    }
+    #expect(bench.measurements < 20)
+    var number: UInt64 = 50
+    var last: [String] = []
+    while last.isEmpty || last == ["reduced"], number < 100 {
+      number += 1
+      bench.act(1, number, .put("k\(number)", text(number)))
+      last = answers(bench, bench.turn())
+      bench.measure()
+    }
+    let size = bench.server.state.valueFormBytes
+    #expect(size > 10_000 && size < 12_000)
+    #expect(
+      last == [
+        "7 the state takes \(size) bytes, and stateBytes is 10000: until it takes less, only "
+          + "actions of at most 128 bytes are done, such as removals"
+      ])
+    bench.act(1, number + 1, .remove(["k51"]), .remove(["k52"]))
+    #expect(answers(bench, bench.turn()) == ["reduced"])
+    // Measured again within a second.
+    let before = bench.measurements
+    bench.handle(.tick)
+    #expect(bench.measurements == before + 1)
+    bench.measure()
+    bench.act(1, number + 3, .put("again", text(number)))
+    #expect(answers(bench, bench.turn()) == ["reduced"])
+  }
+
+  @Test func `small actions do not make a state grow without a limit`() {
+    var limits = Limits()
+    limits.stateBytes = 10_000
+    var bench = Bench([:], limits: limits)
+    bench.join(1)
+    bench.handle(.tick)
+    bench.measure()
+    var last: [String] = []
+    for number in 1...1000 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("key of some length \(number)", .integer(Int64(number))))
+      last = answers(bench, bench.turn())
+      if number.isMultiple(of: 10) {
+        bench.handle(.tick)
+        bench.measure()
+      }
+    }
+    #expect(last.first?.contains("stateBytes is 10000: no action of clients is done") == true)
+    #expect(bench.server.state.valueFormBytes < 11_300)
+    // What the daemon itself does is done.
+    guard case .changed = bench.server.send(.set([], [:])) else {
+      Issue.record("the owner's action was not done")
+      return
+    }
+  }
 }

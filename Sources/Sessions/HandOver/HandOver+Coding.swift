@@ -25,14 +25,19 @@ extension HandOver {
     encoder.array(connections.count)
     for connection in connections { connection.encode(into: &encoder) }
 
+    return Self.sealed(encoder.bytes)
+  }
+
+  /// The bytes of a hand-over around its item.
+  package static func sealed(_ body: [UInt8]) -> [UInt8] {
     var bytes = Envelope.magic
     func append(_ value: some FixedWidthInteger) {
       withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
     append(Envelope.format)
-    append(UInt64(encoder.bytes.count))
-    append(Self.checksum(encoder.bytes[...]))
-    return bytes + encoder.bytes
+    append(UInt64(body.count))
+    append(checksum(body[...]))
+    return bytes + body
   }
 
   private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
@@ -122,7 +127,7 @@ extension HandOver {
     kept.sessions = try decoder.list { decoder throws(CBORError) in
       try JournalSession(from: &decoder)
     }
-    connectionCount = try decoder.unsigned()
+    connectionCount = try decoder.count()
     connections = try decoder.list { decoder throws(CBORError) in
       try HandedConnection(from: &decoder)
     }
@@ -134,19 +139,19 @@ extension HandOver {
   ) throws(CBORError) -> Restoration<State> {
     try decoder.expectArray(10, "a history")
     let (epoch, seed, run) = (
-      try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.unsigned()
+      try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.count()
     )
     let runs = try decoder.pairs { decoder throws(CBORError) in
-      JournalRun(run: try decoder.unsigned(), base: try decoder.unsigned())
+      JournalRun(run: try decoder.count(), base: try decoder.count())
     }
     var kept = Restoration(
       state: state, epoch: epoch, seed: seed, run: run, runs: runs,
-      revision: try decoder.unsigned(), base: try decoder.unsigned(),
-      sequence: try decoder.unsigned(), sessionCount: try decoder.unsigned())
-    kept.changesFrom = try decoder.unsigned()
+      revision: try decoder.count(), base: try decoder.count(), sequence: try decoder.count(),
+      sessionCount: try decoder.count())
+    kept.changesFrom = try decoder.count()
     let start = decoder.offset
     kept.changes = try decoder.pairs { decoder throws(CBORError) in
-      (revision: try decoder.unsigned(), patch: [UInt8](try decoder.byteString()))
+      (revision: try decoder.count(), patch: [UInt8](try decoder.byteString()))
     }
     var last = kept.changesFrom
     for change in kept.changes {
@@ -155,8 +160,7 @@ extension HandOver {
       }
       last = change.revision
     }
-    // What is missing between revisions is filled in one by one.
-    guard kept.revision - kept.changesFrom <= 1 << 32 else {
+    guard kept.changesFrom <= kept.revision, kept.base <= kept.revision else {
       throw CBORError(.notAllowed("changes from \(kept.changesFrom)"), at: start)
     }
     decoder.close()
@@ -183,12 +187,12 @@ extension JournalSession {
     try decoder.expectArray(5, "a session")
     self.init(
       token: SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned()),
-      uid: try decoder.unsigned(), number: try decoder.unsigned())
+      uid: try decoder.unsigned(), number: try decoder.count())
     outcomes = try decoder.list { decoder throws(CBORError) in
       let start = decoder.offset
       let bytes = [UInt8](try decoder.byteString())
       let message = bytes.withUnsafeBytes { try? ServerMessage($0, seed: .unseeded) }
-      guard case .acknowledgement(let run)? = message else {
+      guard case .acknowledgement(let run)? = message, run.last < CBORDecoder.countLimit else {
         throw CBORError(.notAllowed("an outcome that is none"), at: start)
       }
       return run
@@ -227,24 +231,24 @@ extension HandedConnection {
 
   fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
     try decoder.expectArray(16, "a connection")
-    id = try decoder.unsigned()
+    id = try decoder.count()
     peer = Peer(
       pid: try decoder.unsigned(), uid: try decoder.unsigned(), gid: try decoder.unsigned(),
       groups: try decoder.list { decoder throws(CBORError) in try decoder.unsigned() })
-    ordinal = try decoder.unsigned()
+    ordinal = try decoder.count()
     let hasSession = try decoder.bool()
     let session = SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned())
     token = hasSession ? session : nil
     offered = SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned())
     label = try decoder.text()
-    acknowledged = try decoder.unsigned()
+    acknowledged = try decoder.count()
     follows = decoder.nullIfNext() ? nil : try decoder.unsigned()
     subscriptions = try decoder.groups(of: 6) { decoder throws(CBORError) in
       Subscribed(
-        number: try decoder.unsigned(), scope: try decoder.unsigned(),
+        number: try decoder.unsigned(), scope: try decoder.count(),
         path: try Path(from: &decoder),
         view: decoder.nullIfNext() ? nil : [UInt8](try decoder.byteString()),
-        lastChange: try decoder.unsigned(), isCurrent: try decoder.bool())
+        lastChange: try decoder.count(), isCurrent: try decoder.bool())
     }
     try decoder.expectArray(2, "the bytes of a connection")
     unparsed = [UInt8](try decoder.byteString())
@@ -255,6 +259,19 @@ extension HandedConnection {
 }
 
 extension CBORDecoder {
+  /// No daemon counts that far, so that what it goes on counting from never overflows.
+  fileprivate static let countLimit: UInt64 = 1 << 62
+
+  /// Read a number that counts something.
+  fileprivate mutating func count() throws(CBORError) -> UInt64 {
+    let start = offset
+    let number = try unsigned()
+    guard number < Self.countLimit else {
+      throw CBORError(.notAllowed("\(number), to which nobody has counted"), at: start)
+    }
+    return number
+  }
+
   fileprivate mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
     let start = offset
     let found = try array()

@@ -60,6 +60,11 @@ public struct Recovery<State: Synchronizable>: Sendable {
     sessionCount = snapshot.sessionCount
     changesFrom = snapshot.revision
     lastGood = snapshot.revision
+    let numbers = [snapshot.revision, snapshot.base, snapshot.sequence, snapshot.sessionCount]
+    guard numbers.allSatisfy({ $0 < Self.countLimit }), snapshot.base <= snapshot.revision else {
+      throw RecoveryError(
+        lastGood: 0, "the snapshot of revision \(snapshot.revision) is numbered as none can be")
+    }
     do throws(CBORError) {
       (state, translation) = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
         try Self.read(&decoder, current, seed)
@@ -79,6 +84,9 @@ public struct Recovery<State: Synchronizable>: Sendable {
           + "\(snapshot.digest)")
     }
   }
+
+  /// No daemon counts that far, so that what goes on counting from there never overflows.
+  private static var countLimit: UInt64 { 1 << 62 }
 
   private static func read(
     _ decoder: inout CBORDecoder, _ current: Schema, _ seed: HashSeed
@@ -122,6 +130,11 @@ public struct Recovery<State: Synchronizable>: Sendable {
   public mutating func apply(
     _ row: JournalRow, patch: UnsafeRawBufferPointer?
   ) throws(RecoveryError) {
+    guard row.sequence < Self.countLimit, row.revision < Self.countLimit,
+      row.answer.map({ $0.number < Self.countLimit }) ?? true
+    else {
+      throw fail("action \(row.sequence), revision \(row.revision) are numbers that none can have")
+    }
     guard row.sequence > sequence else {
       throw fail("action \(row.sequence) follows action \(sequence)")
     }
@@ -206,6 +219,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
   public mutating func check(
     _ digest: Digest, at revision: UInt64
   ) throws(RecoveryError) {
+    guard revision < Self.countLimit else { throw fail("there is no revision \(revision)") }
     defer { self.revision = max(self.revision, revision) }
     guard translation == nil else { return }
     let ours = Digest(state.digest(seed: seed))

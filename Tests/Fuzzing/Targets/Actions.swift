@@ -26,7 +26,7 @@ private func reduce(
 ) {
   let before = document.root
   do throws(Rejection) {
-    try feature.reduce(into: &document, action: action)
+    _ = try feature.reduce(into: &document, action: action)
   } catch {
     _ = error.description
     document.rollBack()

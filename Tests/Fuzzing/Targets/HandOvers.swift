@@ -1,0 +1,52 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Values
+
+/// Whatever a former process hands over is refused, or a server goes on from it: with the state, the
+/// sessions and the connections that it names. What that server would hand over can be taken up.
+/// Input: a byte, which says what is put around the bytes: nothing, a seal, or a seal and the schema.
+func fuzzHandOver(_ given: Input) {
+  var input = given
+  let bytes: [UInt8] =
+    switch input.byte() % 3 {
+    case 0: input.bytes
+    case 1: HandOver<Document>.sealed(input.bytes)
+    default: HandOver<Document>.sealed(body(behindSchema: input.bytes))
+    }
+  guard let handed = try? HandOver<Document>(bytes, schema: DocumentFeature.schema) else { return }
+  var server = successor(of: handed)
+  let image = server.handOver
+  do throws(HandOverFailure) {
+    let again = try HandOver<Document>(
+      image.encoded(schema: DocumentFeature.schema), schema: DocumentFeature.schema)
+    require(again.kept.state.isSame(as: handed.kept.state), "the state goes on")
+    require(again.kept.sessions == image.kept.sessions, "the sessions go on")
+    require(again.connections == image.connections, "the connections go on")
+    server = successor(of: again)
+    require(server.revision == handed.kept.revision, "the revision goes on")
+  } catch {
+    fatalError("Broken: what a server hands over can be taken up: \(error)")
+  }
+}
+
+private func body(behindSchema rest: [UInt8]) -> [UInt8] {
+  encoded {
+    $0.array(6)
+    DocumentFeature.schema.encode(into: &$0)
+  } + rest
+}
+
+/// The server of the next process, behind its first turn.
+private func successor(of handed: HandOver<Document>) -> Server<DocumentFeature> {
+  let now = Instant(nanoseconds: 1)
+  var server = Server(restoring: handed.next, reducer: DocumentFeature(), at: now)
+  var commands: [Command] = []
+  server.reserveScopes(of: handed.connections)
+  for connection in handed.connections {
+    server.takeOver(connection, isTranslated: handed.isTranslated, at: now, into: &commands)
+  }
+  server.handle(.turnEnded, at: now, into: &commands)
+  return server
+}
