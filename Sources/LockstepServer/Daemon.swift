@@ -460,20 +460,26 @@ extension Daemon {
     for command in commands { execute(command) }
     var image = server.handOver
     // From here on nothing is read or written by this process.
+    var sockets: [(number: UInt64, descriptor: Int32)] = []
     image.connections = image.connections.compactMap { connection in
-      guard let (descriptor, unsent) = pipes[ConnectionID(connection.id)]?.handOver(),
-        service.store(descriptor, as: "c\(connection.id)")
-      else { return nil }
+      guard let (descriptor, unsent) = pipes[ConnectionID(connection.id)]?.handOver() else {
+        return nil
+      }
+      sockets.append((connection.id, descriptor))
       var connection = connection
       connection.unsent = unsent
       return connection
     }
     do throws(SystemError) {
       let memory = try HandOverMemory.make([image.encoded(schema: R.schema)])
-      if !service.store(memory, as: ServiceManager.stateName) {
+      defer { Glibc.close(memory) }
+      let parked = try ParkedDescriptors.park(sockets)
+      defer { Glibc.close(parked) }
+      if !service.store(memory, as: ServiceManager.stateName)
+        || !service.store(parked, as: ServiceManager.connectionsName)
+      {
         logger.error("the service manager keeps nothing for the next process")
       }
-      Glibc.close(memory)
     } catch {
       logger.error("nothing is handed over", metadata: ["reason": "\(error)"])
     }

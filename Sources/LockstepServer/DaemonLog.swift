@@ -22,9 +22,10 @@ public struct LineLogHandler: LogHandler {
   private let journal: JournalStream?
 
   /// A handler of a form; if none is named, entries of the journal where standard error leads there,
-  /// else text.
-  public init(form: LogForm?, level: Logger.Level) {
-    journal = form == nil || form == .journal ? JournalStream() : nil
+  /// else text. In the journal, entries have this identifier.
+  public init(form: LogForm?, level: Logger.Level, identifier: String? = nil) {
+    journal =
+      form == nil || form == .journal ? JournalStream(identifier: identifier) : nil
     self.form = form ?? (journal == nil ? .text : .journal)
     logLevel = level
   }

@@ -123,8 +123,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   @OptionGroup(title: "Daemon Options") var options: DaemonOptions
 
   func run() throws {
-    let logger = Logger(label: D.configuration.name) { [options] _ in
-      LineLogHandler(form: options.logForm, level: options.logLevel)
+    let logger = Logger(label: D.configuration.name) { [options] label in
+      LineLogHandler(form: options.logForm, level: options.logLevel, identifier: label)
     }
     do {
       try serve(logger)

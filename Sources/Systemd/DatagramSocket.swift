@@ -34,7 +34,7 @@ final class DatagramSocket: Sendable {
     let deadline = Monotonic.now + max(patience, .zero)
     var mayConnect = true
     while true {
-      let code = attempt(bytes, descriptors)
+      let code = DescriptorMessage.send(bytes, descriptors, to: descriptor)
       switch code {
       case 0: return
       case EINTR: continue
@@ -69,25 +69,6 @@ final class DatagramSocket: Sendable {
     // An interrupted wait is tried again by the caller, against the same deadline.
     return poll(&entry, 1, left.pollMilliseconds) != 0
   }
-
-  /// One `sendmsg`: 0, or an `errno` value.
-  private func attempt(_ bytes: [UInt8], _ descriptors: [Int32]) -> Int32 {
-    var control = DescriptorMessage(descriptors)
-    return bytes.withUnsafeBytes { bytes in
-      control.withUnsafeBytes { control in
-        var part = iovec(
-          iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
-        return withUnsafeMutablePointer(to: &part) { part in
-          var message = msghdr()
-          message.msg_iov = part
-          message.msg_iovlen = 1
-          message.msg_control = control.baseAddress
-          message.msg_controllen = control.count
-          return sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) < 0 ? errno : 0
-        }
-      }
-    }
-  }
 }
 
 /// The ancillary data that carries descriptors: `SCM_RIGHTS`, as the macros of cmsg(3) lay it out.
@@ -112,6 +93,25 @@ struct DescriptorMessage {
       for (index, descriptor) in descriptors.enumerated() {
         bytes.storeBytes(
           of: descriptor, toByteOffset: head + index * MemoryLayout<Int32>.size, as: Int32.self)
+      }
+    }
+  }
+
+  /// One `sendmsg` with copies of descriptors: 0, or an `errno` value.
+  static func send(_ bytes: [UInt8], _ descriptors: [Int32], to socket: Int32) -> Int32 {
+    var control = DescriptorMessage(descriptors)
+    return bytes.withUnsafeBytes { bytes in
+      control.withUnsafeBytes { control in
+        var part = iovec(
+          iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &part) { part in
+          var message = msghdr()
+          message.msg_iov = part
+          message.msg_iovlen = 1
+          message.msg_control = control.baseAddress
+          message.msg_controllen = control.count
+          return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) < 0 ? errno : 0
+        }
       }
     }
   }

@@ -29,6 +29,7 @@ public final class ServiceManager {
 
   static let listenerName = "lockstep"
   static let stateName = "state"
+  static let connectionsName = "connections"
 
   // MARK: Telling
 
@@ -96,24 +97,29 @@ public final class ServiceManager {
   /// is told to let go of all of it, and what is not recognised is closed.
   func takeStored(logger: Logger) -> (image: [UInt8], connections: [UInt64: Int32])? {
     let images = activation.remove(named: Self.stateName)
-    let entries = activation.remove { $0.hasPrefix("c") && UInt64($0.dropFirst()) != nil }
+    let parked = activation.remove(named: Self.connectionsName)
     for entry in activation.closeRest() {
       logger.warning("closed an unknown descriptor", metadata: ["name": "\(entry.name)"])
       forget(entry.name)
     }
     if !images.isEmpty { forget(Self.stateName) }
+    if !parked.isEmpty { forget(Self.connectionsName) }
     var connections: [UInt64: Int32] = [:]
-    for entry in entries {
-      forget(entry.name)
-      guard let number = UInt64(entry.name.dropFirst()), connections[number] == nil else {
-        Glibc.close(entry.descriptor)
-        continue
+    for (number, descriptor) in parked.flatMap(ParkedDescriptors.take) {
+      if connections[number] == nil {
+        connections[number] = descriptor
+      } else {
+        Glibc.close(descriptor)
       }
-      connections[number] = entry.descriptor
     }
-    defer { for image in images { Glibc.close(image) } }
+    defer { for descriptor in images + parked { Glibc.close(descriptor) } }
     guard images.count == 1, let image = images.first else {
-      // The former process ended without a hand-over: nobody knows what its sockets are at.
+      // The former process did not end its hand-over: nobody knows what its sockets are at.
+      if !connections.isEmpty || !images.isEmpty {
+        logger.error(
+          "nothing is taken over: there are connections, and no state",
+          metadata: ["connections": "\(connections.count)"])
+      }
       for descriptor in connections.values { Glibc.close(descriptor) }
       return nil
     }
