@@ -49,9 +49,10 @@ def run_on(cores):
 class Server:
   """A running server, pinned to its core."""
 
-  def __init__(self, peer, folder, programs, entries=0):
+  def __init__(self, peer, folder, programs, entries=0, options=()):
     self.peer = peer
     self.entries = entries
+    self.options = options
     self.socket = os.path.join(folder, f"{peer}-{entries}.sock")
     start = time.monotonic()
     self.process = subprocess.Popen(
@@ -67,9 +68,9 @@ class Server:
       return [programs["limit"], self.socket]
     if self.peer == "redis":
       return ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
-              "--appendonly", "no", "--dir", folder]
+              "--appendonly", "no", "--dir", folder, *self.options]
     return [programs["lockstep"], "--socket", self.socket, "--log-level", "warning", "--load",
-            document(folder, self.entries)]
+            document(folder, self.entries), *self.options]
 
   def wait(self):
     for _ in range(6000):
@@ -97,6 +98,11 @@ class Server:
   def pin(self, cores):
     for thread in os.listdir(f"/proc/{self.process.pid}/task"):
       os.sched_setaffinity(int(thread), cores)
+
+  def resident(self):
+    """The kilobytes that are the process's own in memory."""
+    with open(f"/proc/{self.process.pid}/smaps_rollup") as file:
+      return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
 
   def stop(self):
     self.process.terminate()
@@ -253,6 +259,9 @@ class Benchmark:
     finally:
       for server in servers:
         server.stop()
+    if "W9" in self.works:
+      self.say("W9")
+      self.w9()
     sizes = self.count([1_000, 100_000, 1_000_000], [1_000, 1_000_000])
     for entries in sizes:
       if "W8" in self.works or "W2" in self.works and entries == sizes[-1]:
@@ -347,6 +356,42 @@ class Benchmark:
         if server.peer == "lockstep":
           self.pauses(server, entries)
 
+  def w9(self):
+    """10,000 clients that do nothing and 1,000 that do: what each costs in memory, and how long the
+    busy ones wait. An idle client of Lockstep mirrors a path of its own, one of Redis subscribes to
+    a channel; a busy one of Lockstep also mirrors what all of them change."""
+    limits = [f"--limit={name}=20000" for name in
+              ["connections", "connectionsPerUser", "connectionsPerSecond"]]
+    for _ in range(self.rounds):
+      for peer in self.peers:
+        if peer == "limit":
+          continue
+        server = Server(
+          peer, self.folder, self.programs,
+          options=limits if peer == "lockstep" else ["--maxclients", "20000"])
+        try:
+          self.crowd(server)
+        finally:
+          server.stop()
+
+  def crowd(self, server):
+    note = lambda row, unit, value: self.figures.note("W9", row, unit, server.peer, value)
+    empty = server.resident()
+    idle = self.load.begin("idle", server, connections=10_000)
+    idle.stdout.readline()
+    full = server.resident()
+    note("10,000 idle clients", "KB a client", (full - empty) / 10_000)
+    busy = self.load.begin(
+      "crowd", server, clients=1_000, count=self.count(1_000_000, 200_000))
+    result = dict(pair.split("=") for pair in busy.stdout.readline().split())
+    note("1,000 busy clients beside them", "KB a client", (server.resident() - full) / 1_000)
+    for name in ["p50", "p99", "max"]:
+      note(f"one action each on its way, acknowledged, {name}", "µs", float(result[f"us_{name}"]))
+    self.figures.note("W9", "one action each on its way", "M actions/s", server.peer,
+                      float(result["rate"]) / 1e6, "more")
+    for process in [busy, idle]:
+      process.communicate()
+
   def pauses(self, server, entries):
     """How long a ping waits while 10,000 changes a second go by. The daemon may use every core,
     since a snapshot is encoded beside the loop; nobody else sees the entries, so none is cached."""
@@ -428,7 +473,7 @@ def main():
   parser.add_argument("--rounds", type=int, help="how often each figure is taken")
   parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
   parser.add_argument(
-    "works", nargs="*", default=["W1", "W2", "W3", "W5", "W8"], help="default: all")
+    "works", nargs="*", default=["W1", "W2", "W3", "W5", "W8", "W9"], help="default: all")
   for program in ["limit-server", "load-generator", "lockstepd"]:
     parser.add_argument(f"--{program}", required=True, help=argparse.SUPPRESS)
   options = parser.parse_args()

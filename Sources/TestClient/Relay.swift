@@ -26,7 +26,7 @@ struct Relay {
     }
   }
 
-  private static func become(_ uid: UInt32, _ gid: UInt32, _ groups: [UInt32]) throws {
+  static func become(_ uid: UInt32, _ gid: UInt32, _ groups: [UInt32]) throws {
     guard setgroups(groups.count, groups) == 0, setgid(gid) == 0, setuid(uid) == 0 else {
       throw RawClient.Failure(description: "cannot become user \(uid)")
     }

@@ -20,8 +20,9 @@ import Wire
 /// fourth argument to `/log`, in a session whose token that file keeps.
 ///
 /// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It says
-/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`. With five arguments it
-/// is another user: see `Relay`.
+/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`. As `TestClient SOCKET
+/// flood UID COUNT` it is a hostile user: see `Flood`. With five arguments it is another user: see
+/// `Relay`.
 @main
 struct TestClient {
   @MainActor
@@ -35,6 +36,12 @@ struct TestClient {
       let (actions, longest) = try clients.run(for: .seconds(seconds)) { say($0) }
       return say(
         "clients \(count) actions \(actions) longest-ms \(Int(longest / .milliseconds(1)))")
+    }
+    if arguments.count == 5, arguments[2] == "flood", let uid = UInt32(arguments[3]),
+      let count = Int(arguments[4])
+    {
+      try Relay.become(uid, uid, [])
+      return try Flood(socket: arguments[1], connections: count).run { say($0) }
     }
     if arguments.count == 5, let count = UInt64(arguments[4]) {
       return try appendNumbers(socket: arguments[1], tokenFile: arguments[3], through: count)

@@ -62,6 +62,22 @@ import Wire
     #expect(try again.sessions(window: 100_000, mark: .durable) == story.keptSessions)
   }
 
+  @Test func `A clock that jumps is no matter`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    let times: [Int64] = [1_700_000_000_000_000_000, 0, -1, .max, .min, 5]
+    var batches = times.map { _ in story.batch(1) }
+    for index in times.indices {
+      batches[index].rows[0].time = Timestamp(nanoseconds: times[index])
+    }
+    try file.append(batches)
+    file.close()
+    let again = try directory.open()
+    #expect(try again.rows().map(\.row.time.nanoseconds) == times)
+    try again.append([story.batch(1)])
+    #expect(try again.rows().count == times.count + 1)
+  }
+
   @Test func `A turn's last revision is the head, though its last row's is lower`() throws {
     var story = Story()
     let file = try directory.begun()

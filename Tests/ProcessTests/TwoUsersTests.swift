@@ -339,4 +339,53 @@ struct TwoUsersTests {
       }
     }
   }
+
+  // MARK: Shares
+
+  @Test func `a thousand connections of one user take no more than twenty of another`()
+    async throws
+  {
+    try await withFolder { folder in
+      chmod(folder, 0o711)
+      let file = folder + "/policy.yaml"
+      try write(
+        """
+        version: 1
+        rules:
+          - users: [root, \(Self.alice)]
+            connect: true
+            read: [/]
+            act: ["*"]
+        """, to: file)
+      let daemon = try await startDaemon(folder + "/socket", ["--policy", file])
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: folder + "/socket", daemon: daemon)
+      let mirror = try await served.mirror()
+      let many = try ChildProcess(
+        Binaries.client, [served.socket, "flood", "\(Self.alice)", "1000"])
+      defer { many.signal(SIGKILL) }
+      try await eventually("the flood has begun") { mirror.value("/flood\(Self.alice)") != nil }
+      let few = try ChildProcess(Binaries.client, [served.socket, "flood", "0", "20"])
+      defer { few.signal(SIGKILL) }
+      try await few.line("connected")
+      let before = mirror.value("/flood\(Self.alice)")
+      let ours = Int64(20 * Flood.actions)
+      var state: Value?
+      try await eventually("all of the few's is done", within: .seconds(60)) {
+        state = mirror.state
+        return state?["flood0"] == .integer(ours)
+      }
+      // One after the other, connections would get fifty times as much.
+      guard case .integer(let start)? = before,
+        case .integer(let end)? = state?["flood\(Self.alice)"]
+      else {
+        Issue.record("nothing was done: \(String(describing: state))")
+        return
+      }
+      #expect(end - start < 5 * ours)
+      #expect(end < 1000 * Int64(Flood.actions), "the flood was over before it mattered")
+      print("flood: \(ours) actions of 20 connections, meanwhile \(end - start) of 1000")
+      mirror.close()
+    }
+  }
 }

@@ -212,4 +212,17 @@ import Wire
     #expect(bench.server.revision == 0)
     #expect(bench.server.load.detachedSessions == 0)
   }
+
+  @Test func `a clock that jumps changes what time it is, and nothing else`() {
+    var bench = Bench.withSubscribers(1)
+    let times: [Int64] = [1_700_000_000_000_000_000, 0, .max, .min, 1_800_000_000_000_000_000]
+    for (index, time) in times.enumerated() {
+      bench.server.setWallClock(Timestamp(nanoseconds: time), at: bench.now)
+      bench.act(1, UInt64(index) + 1, .put("n", .integer(Int64(index) + 1)))
+      bench.pass(.seconds(1))
+      #expect(bench.handle(.tick) == [])
+      #expect(bench.said(to: 1, bench.turn()).count == 2)
+    }
+    #expect(bench.server.state.root == ["n": 5] && bench.server.revision == 5)
+  }
 }

@@ -48,17 +48,3 @@ void join(const char *path, uint64_t times) {
   print_percentiles("join", durations, times);
   printf("bytes=%llu\n", (unsigned long long)bytes);
 }
-
-void idle(const char *path, uint64_t count) {
-  Stream *streams = calloc(count, sizeof *streams);
-  for (uint64_t index = 0; index < count; index++) {
-    char member[32];
-    snprintf(member, sizeof member, "idle%llu", (unsigned long long)index);
-    lockstep_peer.open_actions(&streams[index], path);
-    lockstep_subscribe(&streams[index], member);
-    while (!streams[index].is_ready) receive(&streams[index]);
-  }
-  printf("ready=1\n");
-  fflush(stdout);
-  while (read(0, buffer, sizeof buffer) > 0) {}
-}

@@ -35,7 +35,7 @@ int main(int count, char **given) {
   arguments = given;
   if (count < 4) {
     fprintf(stderr, "usage: load-generator WORK lockstep|redis|limit SOCKET [name=value ...]\n"
-                    "works: roundtrip pipeline fanout pause join idle\n");
+                    "works: roundtrip pipeline fanout pause join idle crowd\n");
     return 64;
   }
   const char *work = given[1], *path = given[3];
@@ -58,7 +58,9 @@ int main(int count, char **given) {
   } else if (strcmp(work, "join") == 0) {
     join(path, option("times", 1));
   } else if (strcmp(work, "idle") == 0) {
-    idle(path, option("connections", 1000));
+    idle(peer, path, option("connections", 1000));
+  } else if (strcmp(work, "crowd") == 0) {
+    crowd(peer, path, option("clients", 1000), actions);
   } else {
     fail("there is no work %s", work);
   }

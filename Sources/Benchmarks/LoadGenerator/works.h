@@ -39,5 +39,8 @@ void fan_out(const Peer *peer, const char *path, FanOut how);
 void pause_of_loop(const char *path, uint64_t milliseconds);
 // W8: how long a new mirror of all entries takes to have its snapshot, again and again.
 void join(const char *path, uint64_t times);
-// Hold connections that subscribe to something nobody changes, until the input ends.
-void idle(const char *path, uint64_t count);
+// W2, W9: hold connections that subscribe to something nobody changes, until the input ends.
+void idle(const Peer *peer, const char *path, uint64_t count);
+// W9: so many clients, each with one action on its way; with Lockstep, each sees the changes of all.
+// Then they stay until the input ends.
+void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count);

@@ -170,6 +170,8 @@ struct Torture {
     for writer in raw { try await writer.end() }
     for writer in library { await writer.end() }
     let asker = mirrors[0]
+    // It may not have come back from the last kill.
+    try await eventually("it is connected", within: .seconds(60)) { asker.connection == .live }
     let (revision, digest) = try await asker.daemonDigest()
     for mirror in mirrors + library.map(\.replica) {
       try await mirror.reached(revision: revision)
