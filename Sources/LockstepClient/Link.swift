@@ -1,6 +1,5 @@
 import EventLoop
 import Sessions
-import Synchronization
 import Values
 import Wire
 
@@ -61,7 +60,7 @@ final class Link: Sendable {
   let path: String
   let waitsForDaemon: Bool
   let loop: Loop
-  let state: Mutex<State>
+  let state: Locked<State>
 
   /// The loop's own things.
   ///
@@ -96,7 +95,7 @@ final class Link: Sendable {
     self.waitsForDaemon = waitsForDaemon
     self.loop = loop
     var random = SystemRandomNumberGenerator()
-    state = Mutex(State(session: Session(configuration, seed: random.next())))
+    state = Locked(State(session: Session(configuration, seed: random.next())))
   }
 
   /// Nobody mirrors anything here any more, and nobody waits: the connection goes, too.

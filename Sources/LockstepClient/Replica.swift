@@ -2,7 +2,6 @@ import CBOR
 import EventLoop
 public import Lockstep
 public import Sessions
-import Synchronization
 public import Values
 public import Wire
 

@@ -1,7 +1,6 @@
 import EventLoop
 import Lockstep
 import Sessions
-import Synchronization
 import Values
 
 // Theory of operation
@@ -37,13 +36,13 @@ final class MirrorNews<F: Feature>: Sendable {
     var stopWatching: (@Sendable () -> Void)?
   }
 
-  private let progress: Mutex<Progress>
+  private let progress: Locked<Progress>
   private let loop: Loop
   /// Held weakly: it is often the owner of the store.
   private weak let isolation: (any Actor)?
 
   init(told: F.State, _ isolation: (any Actor)?, _ loop: Loop) {
-    progress = Mutex(Progress(told: told))
+    progress = Locked(Progress(told: told))
     self.loop = loop
     self.isolation = isolation
   }
