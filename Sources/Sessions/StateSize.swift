@@ -9,6 +9,8 @@ struct StateSize: Sendable {
   private let limit: Int
   /// Bytes of the whole in value form; nil before the first measurement.
   private(set) var measured: Int?
+  /// What it took when it was found to be too large, or the least since; nil while it is not.
+  private var excess: Int?
   /// Bytes of patches since that state, and since the one that is being measured.
   private var patchBytes = 0
   private var patchBytesMeanwhile = 0
@@ -43,22 +45,22 @@ struct StateSize: Sendable {
     isMeasuring = false
     measured = bytes
     patchBytes = patchBytesMeanwhile
+    excess = bytes > limit ? min(excess ?? bytes, bytes) : nil
   }
 
   /// Why an action of a client is not done: the state is too large, and the action is not so small
-  /// that it may be one that removes something. Beyond an eighth more, none is done.
+  /// that it may be one that removes something. Once small ones have made it an eighth of the limit
+  /// larger, none is done.
   func refusal(ofActionWith bytes: Int) -> Rejection? {
-    if let measured, measured > limit, bytes > Self.smallActionBytes {
+    let isSmall = bytes <= Self.smallActionBytes
+    if estimate > max(limit, isSmall ? excess ?? 0 : 0) + limit / 8 || !isSmall && excess != nil {
       return Rejection(
         .limit,
-        "the state takes \(measured) bytes, and stateBytes is \(limit): until it takes less, only "
-          + "actions of at most \(Self.smallActionBytes) bytes are done, such as removals")
-    }
-    if estimate > limit + limit / 8 {
-      return Rejection(
-        .limit,
-        "the state takes up to \(estimate) bytes, and stateBytes is \(limit): no action of clients "
-          + "is done")
+        "the state takes up to \(estimate) bytes, and stateBytes is \(limit): "
+          + (isSmall
+            ? "no action of clients is done"
+            : "until it takes less, only actions of at most \(Self.smallActionBytes) bytes are done, "
+              + "such as removals"))
     }
     return nil
   }

@@ -103,7 +103,8 @@ struct SlowClientsTests {
     }
   }
 
-  /// The 99th percentile of at least 500 round trips.
+  /// The median of at least 500 round trips: who is starved waits each time, and a machine that is busy
+  /// with other tests makes some wait.
   private func roundTrips(
     _ mirror: Replica<Value>, until isOver: () -> Bool = { true }
   ) async throws -> Duration {
@@ -114,7 +115,7 @@ struct SlowClientsTests {
       try await mirror.send(DocumentAction.increment(["other"], by: 1))
       times.append(start.duration(to: clock.now))
     }
-    return times.sorted()[times.count * 99 / 100]
+    return times.sorted()[times.count / 2]
   }
 
   /// Clients that write for as long as the daemon reads, and never read themselves. When it reads
