@@ -124,6 +124,8 @@ struct ResumeTests {
       }
       try await eventually("it shows some") { watcher.value("/n") != nil }
       try await first.process.kill()
+      // What its socket still holds, it takes as well.
+      try await eventually("it has read to the end") { watcher.connection != .live }
       let ahead = watcher.position?.revision ?? 0
       let kept = try KeptDocument(home.state)
       let second = try await home.start(["--durability", "async"])

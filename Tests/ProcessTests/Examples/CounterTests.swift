@@ -70,7 +70,7 @@ struct CounterProcessTests {
     try await withFacts("exit 1") { served, mirror in
       let fact = try await served.run("counter", "fact")
       #expect(fact.lines == ["팩트를 불러오는데 실패했습니다"])
-      #expect(mirror.numberFact == "팩트를 불러오는데 실패했습니다")
+      try await eventually("the mirror shows it") { mirror.numberFact == "팩트를 불러오는데 실패했습니다" }
     }
   }
 
@@ -95,7 +95,7 @@ struct CounterProcessTests {
       try await mirror.send(.numberFactButtonTapped)
       #expect(try await served.effects() == ["fact"])
       #expect(try await served.run("counter", "cancel").status == .exit(0))
-      #expect(!mirror.isLoading)
+      try await eventually("the mirror shows it") { !mirror.isLoading }
       #expect(try await served.effects() == [])
       try go(served)
       // A fact that comes later is the answer to a later question.
@@ -115,7 +115,7 @@ struct CounterProcessTests {
       #expect(try await served.effects() == ["fact"])
       try go(served)
       try await eventually("the fact arrives") { mirror.numberFact != nil }
-      #expect(mirror.numberFact == "1 is the number")
+      try await eventually("the mirror shows it") { mirror.numberFact == "1 is the number" }
     }
   }
 

@@ -46,7 +46,9 @@ struct TodosProcessTests {
       #expect(try await served.run("todos", "toggle", "1").lines == ["1 [x] milk"])
       try await watch.line("1 [x] milk, 2 [ ] eggs")
       try await eventually("the mirror has both") { mirror.todos.count == 2 }
-      #expect(mirror.todos.count == 2 && mirror.drafts.isEmpty)
+      try await eventually("the mirror shows it") {
+        mirror.todos.count == 2 && mirror.drafts.isEmpty
+      }
     }
   }
 
@@ -81,7 +83,7 @@ struct TodosProcessTests {
   func unsaved() async throws {
     try await withTodos([], "--delay-ms", "3600000") { served, mirror in
       try await mirror.send(.addTodo("milk"))
-      #expect(mirror.drafts.values.map(\.title) == ["milk"])
+      try await eventually("the mirror shows it") { mirror.drafts.values.map(\.title) == ["milk"] }
       #expect(mirror.todos.isEmpty)
       let list = try await served.run("todos", "list")
       #expect(list.lines == ["- [ ] milk (saving)"])
@@ -98,7 +100,7 @@ struct TodosProcessTests {
       }
       #expect(try await served.run("todos", "discard", "milk").status == .exit(0))
       #expect(try await served.effects() == ["save"])
-      #expect(mirror.drafts.values.map(\.title) == ["eggs"])
+      try await eventually("the mirror shows it") { mirror.drafts.values.map(\.title) == ["eggs"] }
       let outcomes = try await served.log().compactMap { $0["outcome"] as? String }
       #expect(outcomes == ["changed", "unchanged", "changed", "unchanged", "changed"])
       #expect(try titles(in: served.folder) == [])
@@ -121,7 +123,7 @@ struct TodosProcessTests {
       try write([], in: served.folder)
       #expect(try await served.run("todos", "retry", "milk").status == .exit(0))
       try await eventually("it is saved") { mirror.todos[1]?.title == "milk" }
-      #expect(mirror.drafts.isEmpty)
+      try await eventually("the mirror shows it") { mirror.drafts.isEmpty }
     }
   }
 
@@ -129,10 +131,10 @@ struct TodosProcessTests {
   func pagination() async throws {
     try await withTodos((1...5).map { "todo \($0)" }, "--page-size", "2") { served, mirror in
       #expect(try await served.run("todos", "load").lines.count == 2)
-      #expect(mirror.hasMore)
+      try await eventually("the mirror shows it") { mirror.hasMore }
       #expect(try await served.run("todos", "more").lines.count == 4)
       #expect(try await served.run("todos", "more").lines.count == 5)
-      #expect(!mirror.hasMore && mirror.page == 2)
+      try await eventually("the mirror shows it") { !mirror.hasMore && mirror.page == 2 }
       let more = try await served.run("todos", "more")
       #expect(more.status == .exit(1) && more.lines == ["Error: there are no more"])
     }
@@ -147,7 +149,7 @@ struct TodosProcessTests {
       try await watch.line("1 [ ] milk, 2 [ ] eggs")
       #expect(try await served.run("todos", "select", "2").status == .exit(0))
       try await watch.line("1 [ ] milk, 2 [ ] eggs *")
-      #expect(mirror.selection == 2)
+      try await eventually("the mirror shows it") { mirror.selection == 2 }
     }
   }
 }
