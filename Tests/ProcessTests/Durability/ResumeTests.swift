@@ -132,6 +132,10 @@ struct ResumeTests {
       defer { second.process.signal(SIGKILL) }
       #expect(second.digest == kept.digest)
       let acknowledgement = try await writer.send(DocumentAction.set(["end"], true))
+      // Of the former run it may have larger revisions.
+      try await eventually("it is back") {
+        watcher.connection == .live && watcher.position?.run == second.run
+      }
       try await watcher.reached(revision: acknowledgement.revision)
       let (ours, theirs) = try await watcher.bothDigests()
       #expect(ours == theirs)
