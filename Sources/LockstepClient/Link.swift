@@ -1,5 +1,6 @@
 import EventLoop
 import Sessions
+import Synchronization
 import Values
 import Wire
 
@@ -60,7 +61,7 @@ final class Link: Sendable {
   let path: String
   let waitsForDaemon: Bool
   let loop: Loop
-  let state: Locked<State>
+  let state: Mutex<State>
 
   /// The loop's own things.
   ///
@@ -95,7 +96,7 @@ final class Link: Sendable {
     self.waitsForDaemon = waitsForDaemon
     self.loop = loop
     var random = SystemRandomNumberGenerator()
-    state = Locked(State(session: Session(configuration, seed: random.next())))
+    state = Mutex(State(session: Session(configuration, seed: random.next())))
   }
 
   /// Nobody mirrors anything here any more, and nobody waits: the connection goes, too.

@@ -2,6 +2,7 @@ import CBOR
 import EventLoop
 public import Lockstep
 public import Sessions
+import Synchronization
 public import Values
 public import Wire
 

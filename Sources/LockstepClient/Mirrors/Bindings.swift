@@ -1,5 +1,5 @@
-import EventLoop
 public import Lockstep
+import Synchronization
 public import Values
 
 /// What lives as long as a connection and the owner of a binding: ReactorKit's dispose bag.
@@ -11,7 +11,7 @@ public final class Bindings<F: Feature>: Sendable {
 
   private weak let mirror: MirrorStore<F>?
   private let owner: WeakReference
-  private let contents = Locked(Contents())
+  private let contents = Mutex(Contents())
 
   init(_ mirror: MirrorStore<F>, _ owner: WeakReference) {
     self.mirror = mirror

@@ -1,6 +1,7 @@
 import EventLoop
 import Lockstep
 import Sessions
+import Synchronization
 import Values
 
 // Theory of operation
@@ -36,13 +37,13 @@ final class MirrorNews<F: Feature>: Sendable {
     var stopWatching: (@Sendable () -> Void)?
   }
 
-  private let progress: Locked<Progress>
+  private let progress: Mutex<Progress>
   private let loop: Loop
   /// Held weakly: it is often the owner of the store.
   private weak let isolation: (any Actor)?
 
   init(told: F.State, _ isolation: (any Actor)?, _ loop: Loop) {
-    progress = Locked(Progress(told: told))
+    progress = Mutex(Progress(told: told))
     self.loop = loop
     self.isolation = isolation
   }

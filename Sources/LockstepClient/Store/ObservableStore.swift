@@ -1,6 +1,6 @@
-import EventLoop
 import Lockstep
 public import Observation
+import Synchronization
 public import Values
 
 /// A store, or a live copy of one, whose properties can be watched one by one.
@@ -106,7 +106,7 @@ extension ObservableStore {
 
 /// Acts once for each counter of a pulse that differs from the last it has seen.
 final class PulseReader: Sendable {
-  private let count = Locked<UInt64?>(nil)
+  private let count = Mutex<UInt64?>(nil)
 
   /// Note the counter from which others differ.
   func begin(_ body: () -> UInt64) { count.withLock { $0 = body() } }
@@ -122,9 +122,9 @@ final class PulseReader: Sendable {
 
 /// A value behind a lock, to be shared by closures.
 final class Guarded<Value: Sendable>: Sendable {
-  private let value: Locked<Value>
+  private let value: Mutex<Value>
 
-  init(_ value: Value) { self.value = Locked(value) }
+  init(_ value: Value) { self.value = Mutex(value) }
 
   func withLock<R: Sendable>(_ body: (inout Value) -> R) -> R { value.withLock { body(&$0) } }
 }

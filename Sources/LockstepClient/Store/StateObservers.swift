@@ -1,5 +1,5 @@
-import EventLoop
 import Observation
+import Synchronization
 public import Values
 
 // Theory of operation
@@ -30,7 +30,7 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     var hasEnded = false
   }
 
-  private let storage = Locked(Storage())
+  private let storage = Mutex(Storage())
 
   init() {}
 

@@ -1,6 +1,5 @@
 import CBOR
 import Dispatch
-import EventLoop
 import Glibc
 import Lockstep
 import Synchronization
@@ -56,20 +55,20 @@ final class StoreEngine<R: Reducer>: Sendable {
   let check: ThreadCheck
   let delivery: EffectDelivery
   let observers = StateObservers<R.State>()
-  private let queue = Locked(Queue())
-  private let core: Locked<Core>
+  private let queue = Mutex(Queue())
+  private let core: Mutex<Core>
   /// The thread that is inside the core, or 0.
   private let inside = Atomic<UInt>(0)
-  private let published: Locked<R.State>
-  private let tasks = Locked(Tasks())
+  private let published: Mutex<R.State>
+  private let tasks = Mutex(Tasks())
   /// Those who wait until all that an action led to has ended.
-  private let waiters = Locked<[(ticket: StoreTicket, wake: CheckedContinuation<Void, Never>)]>([])
+  private let waiters = Mutex<[(ticket: StoreTicket, wake: CheckedContinuation<Void, Never>)]>([])
 
   init(_ core: consuming Core, check: ThreadCheck, delivery: EffectDelivery) {
     self.check = check
     self.delivery = delivery
-    published = Locked(core.state)
-    self.core = Locked(core)
+    published = Mutex(core.state)
+    self.core = Mutex(core)
   }
 
   // MARK: Reading

@@ -1,5 +1,5 @@
-import EventLoop
 public import Lockstep
+import Synchronization
 
 /// What an action of a store leads to: its effects, the actions that they send, and so on.
 public struct StoreTask: Sendable {
@@ -45,7 +45,7 @@ final class StoreTicket: Sendable {
     var isCancelled = false
   }
 
-  private let state = Locked(State())
+  private let state = Mutex(State())
 
   /// The number of the action, once it is reduced.
   var sequence: UInt64? { state.withLock { $0.sequence } }
