@@ -11,41 +11,41 @@ import Wire
 /// into system calls. Lives on its loop's thread.
 public final class Daemon<R: Reducer> {
   public let loop: Loop
-  private var server: Server<R>
-  private let logger: Logger
+  var server: Server<R>
+  let logger: Logger
   private var listeners: [Listener] = []
   private var claim: SocketClaim?
   /// Why no connection has been accepted since the last one.
   private var lastAcceptError: LoopError?
   private var ticker: EventLoop.Timer?
-  private var pipes: [ConnectionID: Pipe] = [:]
+  var pipes: [ConnectionID: Pipe] = [:]
   /// Pipes that have been told goodbye, with the time at which they are closed all the same.
   private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
-  private var processes: [ConnectionID: ProcessWatcher] = [:]
-  private var nextConnection: UInt64 = 0
+  var processes: [ConnectionID: ProcessWatcher] = [:]
+  var nextConnection: UInt64 = 0
   /// Whether the server has been told something since its last turn ended.
-  private var hasNews = false
-  private var stopDeadline: Instant?
-  private var effects = EffectTasks()
-  private let journal: JournalWriter?
+  var hasNews = false
+  var stopDeadline: Instant?
+  var effects = EffectTasks()
+  let journal: JournalWriter?
   /// What began the daemon, as its feature is told.
   private let start: Start
   private let standing: StandingAction?
   /// How many snapshots were begun to heal the journal.
-  private var healings: UInt64 = 0
+  var healings: UInt64 = 0
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
   private var whenKept: (() -> Void)?
-  private var service: ServiceManager?
+  var service: ServiceManager?
   /// Connections of a former process, until they are served.
-  private var inheritance: Inheritance<R.State>?
+  var inheritance: Inheritance<R.State>?
   /// Whether what sockets do not take travels to the next process.
-  private var isHandingOver = false
+  var isHandingOver = false
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
 
   /// How long a peer that was told goodbye may take to read it.
-  private static var partingTime: Duration { .seconds(3) }
+  static var partingTime: Duration { .seconds(3) }
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
   /// only the process's own user and root may connect.
@@ -117,7 +117,7 @@ public final class Daemon<R: Reducer> {
 
   private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }
 
-  private static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
+  static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
 
   // MARK: Serving
 
@@ -196,7 +196,7 @@ public final class Daemon<R: Reducer> {
     endTurn()
   }
 
-  private func closeListeners() {
+  func closeListeners() {
     for listener in listeners { listener.close(unlink: true) }
     listeners = []
   }
@@ -205,7 +205,7 @@ public final class Daemon<R: Reducer> {
   public var isStopping: Bool { stopDeadline != nil }
 
   /// Do something once nothing is on its way to the disk, or at the deadline.
-  private func afterKeeping(_ body: @escaping () -> Void) {
+  func afterKeeping(_ body: @escaping () -> Void) {
     guard server.isKeepingTurns else { return body() }
     whenKept = body
   }
@@ -222,7 +222,7 @@ public final class Daemon<R: Reducer> {
     body()
   }
 
-  private func endIfDone() {
+  func endIfDone() {
     guard let deadline = stopDeadline, whenKept == nil || Self.now() > deadline else { return }
     goOn()
     guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, loop.onTurnEnd != nil else {
@@ -250,7 +250,7 @@ public final class Daemon<R: Reducer> {
 
   // MARK: Events
 
-  private func tell(_ event: Event) {
+  func tell(_ event: Event) {
     hasNews = true
     var commands: [Command] = []
     server.handle(event, at: Self.now(), into: &commands)
@@ -274,7 +274,7 @@ public final class Daemon<R: Reducer> {
     listen(to: pipe, id)
   }
 
-  private func listen(to pipe: Pipe, _ id: ConnectionID) {
+  func listen(to pipe: Pipe, _ id: ConnectionID) {
     pipe.onDrained = { [unowned self] in tell(.drained(id)) }
     pipe.onWriteError = { [unowned self] error in lost(id, error) }
     pipe.startReading(
@@ -282,7 +282,7 @@ public final class Daemon<R: Reducer> {
       onEnd: { [unowned self] error in lost(id, error) })
   }
 
-  private func watchProcess(of pipe: Pipe, _ id: ConnectionID) {
+  func watchProcess(of pipe: Pipe, _ id: ConnectionID) {
     do throws(LoopError) {
       processes[id] = try pipe.watchPeer { [unowned self] in
         processes[id] = nil
@@ -307,7 +307,7 @@ public final class Daemon<R: Reducer> {
     swap(&commands, &spare)
   }
 
-  private func lost(_ id: ConnectionID, _ error: LoopError?) {
+  func lost(_ id: ConnectionID, _ error: LoopError?) {
     if let error {
       logger.debug(
         "connection lost", metadata: ["connection": "\(id.rawValue)", "reason": "\(error)"])
@@ -337,7 +337,7 @@ public final class Daemon<R: Reducer> {
     endIfDone()
   }
 
-  private func endTurn() {
+  func endTurn() {
     guard hasNews else { return }
     hasNews = false
     var commands: [Command] = []
@@ -351,7 +351,7 @@ public final class Daemon<R: Reducer> {
 
   // MARK: Commands
 
-  private func execute(_ command: Command) {
+  func execute(_ command: Command) {
     switch command {
     case .send(let id, let frames): send(frames, to: id)
     case .close(let id): part(id)
@@ -392,190 +392,6 @@ public final class Daemon<R: Reducer> {
     }
     pipe.closeAfterWriting()
   }
-
-  private func keepSnapshot(heals: Bool) {
-    guard let journal else { return }
-    var number: UInt64?
-    if heals {
-      healings += 1
-      number = healings
-      journal.add(.holdForSnapshot(healings))
-    }
-    let snapshot = server.keptSnapshot
-    // The global pool, as for those of clients.
-    Task.detached { [number] in
-      let (head, parts) = snapshot.encode()
-      journal.add(.snapshot(head, parts: parts, heals: number))
-    }
-  }
-
-  private func encode(_ id: SnapshotJobID) {
-    guard let job = server.snapshot(for: id) else { return }
-    let loop = loop
-    let daemon = Unchecked(self)
-    // The global pool: encoding computes, and the loop must go on.
-    Task.detached {
-      let (frames, wholeBytes) = job.measured()
-      loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames, wholeBytes: wholeBytes)) }
-    }
-  }
-}
-
-extension Daemon {
-  private func measureState() {
-    let state = server.state
-    let loop = loop
-    let daemon = Unchecked(self)
-    // The global pool, as for snapshots.
-    Task.detached {
-      let bytes = state.valueFormBytes
-      loop.execute { daemon.value?.tell(.stateMeasured(bytes: bytes)) }
-    }
-  }
-}
-
-// MARK: From process to process
-
-extension Daemon {
-  /// Leave connections and state to the next process of the service, without any client noticing,
-  /// and let the loop end. Where there is no manager to keep them, or this is asked twice, it is
-  /// `stop`.
-  public func handOver(retryAfter: UInt64 = 1000) {
-    guard let service, service.isPresent, stopDeadline == nil else {
-      return stop(retryAfter: retryAfter)
-    }
-    logger.notice("handing over", metadata: ["clients": "\(server.connectionCount)"])
-    stopDeadline = Self.now() + Self.partingTime
-    service.stopping("handing over")
-    closeListeners()
-    effects.cancelAll()
-    endTurn()
-    afterKeeping { [unowned self] in leave(to: service, retryAfter) }
-  }
-
-  private func leave(to service: ServiceManager, _ retryAfter: UInt64) {
-    isHandingOver = true
-    var commands: [Command] = []
-    server.prepareHandOver(retryAfter: retryAfter, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
-    var image = server.handOver
-    // From here on nothing is read or written by this process.
-    var sockets: [(number: UInt64, descriptor: Int32)] = []
-    image.connections = image.connections.compactMap { connection in
-      guard let (descriptor, unsent) = pipes[ConnectionID(connection.id)]?.handOver() else {
-        return nil
-      }
-      sockets.append((connection.id, descriptor))
-      var connection = connection
-      connection.unsent = unsent
-      return connection
-    }
-    do throws(SystemError) {
-      let memory = try HandOverMemory.make([image.encoded(schema: R.schema)])
-      defer { Glibc.close(memory) }
-      let parked = try ParkedDescriptors.park(sockets)
-      defer { Glibc.close(parked) }
-      if !service.store(memory, as: ServiceManager.stateName)
-        || !service.store(parked, as: ServiceManager.connectionsName)
-      {
-        logger.error("the service manager keeps nothing for the next process")
-      }
-    } catch {
-      logger.error("nothing is handed over", metadata: ["reason": "\(error)"])
-    }
-    service.settle()
-    for pipe in pipes.values { pipe.close() }
-    pipes = [:]
-    endIfDone()
-  }
-
-  /// Go on with the connections of a former process.
-  private func takeOver() {
-    guard let inheritance else { return }
-    self.inheritance = nil
-    var taken = 0
-    server.reserveScopes(of: inheritance.image.connections)
-    for connection in inheritance.image.connections {
-      guard let descriptor = inheritance.descriptors[connection.id] else { continue }
-      do throws(LoopError) {
-        let pipe = try Pipe.adopt(descriptor: descriptor, on: loop)
-        takeOver(connection, pipe, isTranslated: inheritance.image.isTranslated)
-        taken += 1
-      } catch {
-        Glibc.close(descriptor)
-        logger.warning("a connection is lost", metadata: ["reason": "\(error)"])
-      }
-    }
-    nextConnection = max(
-      nextConnection, inheritance.image.connections.map(\.id).max() ?? 0)
-    logger.notice("took over", metadata: ["clients": "\(taken)"])
-  }
-
-  private func takeOver(_ connection: HandedConnection, _ pipe: Pipe, isTranslated: Bool) {
-    let id = ConnectionID(connection.id)
-    pipes[id] = pipe
-    // Behind what the former process had not written, and before anything new.
-    let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
-    hasNews = true
-    var commands: [Command] = []
-    server.takeOver(connection, isTranslated: isTranslated, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
-    if server.watchesSessions { watchProcess(of: pipe, id) }
-    listen(to: pipe, id)
-    switch outcome {
-    case .written: break
-    case .pending(let unsent): tell(.blocked(id, unsent: unsent))
-    case .failed(let error): lost(id, error)
-    }
-  }
-}
-
-// MARK: Effects
-
-extension Daemon {
-  private func wake() {
-    let daemon = Unchecked(self)
-    // Queued behind what the sockets bring, so that nobody waits for it.
-    loop.execute { daemon.value?.hasNews = true }
-  }
-
-  private func execute(_ order: EffectOrder) {
-    switch order {
-    case .start(let id): start(id)
-    case .cancel(let id): effects.cancel(id)
-    case .cancelTasks(let name): effects.cancel(name)
-    }
-  }
-
-  /// Run an effect on the global pool: what it does there cannot hold up the loop.
-  private func start(_ id: EffectID) {
-    guard let operation = server.operation(of: id) else { return }
-    let loop = loop
-    let daemon = Unchecked(self)
-    let host = DaemonEffectHost(loop: loop) { change in daemon.value.map { change(&$0.effects) } }
-    effects.tasks[id] = Task.detached(priority: operation.priority) {
-      let error = await operation.run(host: host) { action in
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-          loop.execute(orElse: { continuation.resume() }) {
-            daemon.value?.effectSent(action, id)
-            continuation.resume()
-          }
-        }
-      }
-      loop.execute { daemon.value?.effectEnded(id, error) }
-    }
-  }
-
-  private func effectSent(_ action: R.Action, _ id: EffectID) {
-    hasNews = true
-    server.effectSent(action, id, at: Self.now())
-  }
-
-  private func effectEnded(_ id: EffectID, _ error: String?) {
-    hasNews = true
-    effects.tasks[id] = nil
-    server.effectEnded(id, unhandled: error, at: Self.now())
-  }
 }
 
 /// Brings the journal's news to the loop.
@@ -589,13 +405,4 @@ private final class NewsOfJournal: @unchecked Sendable {
   init(_ loop: Loop) { self.loop = loop }
 
   func tell(_ news: JournalNews) { loop.execute { self.receiver?(news) } }
-}
-
-/// A reference that crosses threads only to come back.
-///
-/// Unchecked: the daemon is touched on its loop's thread alone; other threads carry the reference
-/// from one closure on the loop to another.
-private final class Unchecked<T: AnyObject>: @unchecked Sendable {
-  private(set) weak var value: T?
-  init(_ value: T) { self.value = value }
 }

@@ -1,0 +1,101 @@
+import EventLoop
+import Glibc
+import Lockstep
+import Logging
+import Sessions
+import Systemd
+
+// From process to process.
+extension Daemon {
+  /// Leave connections and state to the next process of the service, without any client noticing,
+  /// and let the loop end. Where there is no manager to keep them, or this is asked twice, it is
+  /// `stop`.
+  public func handOver(retryAfter: UInt64 = 1000) {
+    guard let service, service.isPresent, stopDeadline == nil else {
+      return stop(retryAfter: retryAfter)
+    }
+    logger.notice("handing over", metadata: ["clients": "\(server.connectionCount)"])
+    stopDeadline = Self.now() + Self.partingTime
+    service.stopping("handing over")
+    closeListeners()
+    effects.cancelAll()
+    endTurn()
+    afterKeeping { [unowned self] in leave(to: service, retryAfter) }
+  }
+
+  private func leave(to service: ServiceManager, _ retryAfter: UInt64) {
+    isHandingOver = true
+    var commands: [Command] = []
+    server.prepareHandOver(retryAfter: retryAfter, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    var image = server.handOver
+    // From here on nothing is read or written by this process.
+    var sockets: [(number: UInt64, descriptor: Int32)] = []
+    image.connections = image.connections.compactMap { connection in
+      guard let (descriptor, unsent) = pipes[ConnectionID(connection.id)]?.handOver() else {
+        return nil
+      }
+      sockets.append((connection.id, descriptor))
+      var connection = connection
+      connection.unsent = unsent
+      return connection
+    }
+    do throws(SystemError) {
+      let memory = try HandOverMemory.make([image.encoded(schema: R.schema)])
+      defer { Glibc.close(memory) }
+      let parked = try ParkedDescriptors.park(sockets)
+      defer { Glibc.close(parked) }
+      if !service.store(memory, as: ServiceManager.stateName)
+        || !service.store(parked, as: ServiceManager.connectionsName)
+      {
+        logger.error("the service manager keeps nothing for the next process")
+      }
+    } catch {
+      logger.error("nothing is handed over", metadata: ["reason": "\(error)"])
+    }
+    service.settle()
+    for pipe in pipes.values { pipe.close() }
+    pipes = [:]
+    endIfDone()
+  }
+
+  /// Go on with the connections of a former process.
+  func takeOver() {
+    guard let inheritance else { return }
+    self.inheritance = nil
+    var taken = 0
+    server.reserveScopes(of: inheritance.image.connections)
+    for connection in inheritance.image.connections {
+      guard let descriptor = inheritance.descriptors[connection.id] else { continue }
+      do throws(LoopError) {
+        let pipe = try Pipe.adopt(descriptor: descriptor, on: loop)
+        takeOver(connection, pipe, isTranslated: inheritance.image.isTranslated)
+        taken += 1
+      } catch {
+        Glibc.close(descriptor)
+        logger.warning("a connection is lost", metadata: ["reason": "\(error)"])
+      }
+    }
+    nextConnection = max(
+      nextConnection, inheritance.image.connections.map(\.id).max() ?? 0)
+    logger.notice("took over", metadata: ["clients": "\(taken)"])
+  }
+
+  private func takeOver(_ connection: HandedConnection, _ pipe: Pipe, isTranslated: Bool) {
+    let id = ConnectionID(connection.id)
+    pipes[id] = pipe
+    // Behind what the former process had not written, and before anything new.
+    let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
+    hasNews = true
+    var commands: [Command] = []
+    server.takeOver(connection, isTranslated: isTranslated, at: Self.now(), into: &commands)
+    for command in commands { execute(command) }
+    if server.watchesSessions { watchProcess(of: pipe, id) }
+    listen(to: pipe, id)
+    switch outcome {
+    case .written: break
+    case .pending(let unsent): tell(.blocked(id, unsent: unsent))
+    case .failed(let error): lost(id, error)
+    }
+  }
+}
