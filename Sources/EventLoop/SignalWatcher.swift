@@ -88,6 +88,27 @@ public enum Signals {
     signal(SIGPIPE, SIG_IGN)
   }
 
+  /// Makes these signals harmless once no watcher of them is open any more, instead of the end of the
+  /// process: what is to be done behind a loop's end is done.
+  ///
+  /// libuv gives a signal its usual effect back with the last handle for it. Here is one more, on a
+  /// loop that nobody runs, and both are there for ever. Call it before the watchers are made, once.
+  /// Throws when the process has no descriptors left.
+  public static func outlive(_ signals: [Int32]) throws(LoopError) {
+    let loop = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
+    let status = uv_loop_init(loop)
+    if status < 0 {
+      loop.deallocate()
+      throw LoopError(code: status, operation: "outlive signals")
+    }
+    for signal in signals {
+      let handle = UnsafeMutablePointer<uv_signal_t>.allocate(capacity: 1)
+      uv_signal_init(loop, handle)
+      let status = uv_signal_start(handle, { _, _ in }, signal)
+      if status < 0 { throw LoopError(code: status, operation: "outlive signal \(signal)") }
+    }
+  }
+
   /// Whether a signal has no effect on the process, as whoever started it may have wanted.
   public static func isIgnored(_ signal: Int32) -> Bool {
     var action = sigaction()

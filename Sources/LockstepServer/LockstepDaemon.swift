@@ -106,7 +106,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     """
     Clients connect to the socket, see the state or parts of it, live, and change it by actions: \
     see lockstep(1). SIGTERM, SIGINT and SIGHUP say goodbye to every client and stop; but with \
-    --policy, or under a service manager, SIGHUP reads the policy again.
+    --policy, or under a service manager, SIGHUP reads the policy again. A second \
+    SIGINT stops at once.
 
     ENVIRONMENT:
       LOCKSTEP_SOCKET  the socket
@@ -184,14 +185,17 @@ extension LockstepDaemon {
     // Before anybody can know that we serve: who does may stop us.
     // One who was started to survive the end of its terminal (nohup) does.
     let hangUp = Signals.isIgnored(SIGHUP) ? [] : [SIGHUP]
+    // Any number of them may come while it ends.
+    try Signals.outlive([SIGTERM, SIGINT] + hangUp)
     let signals = try SignalWatcher([SIGTERM, SIGINT] + hangUp, on: loop) { [options] signal in
       switch signal {
       case SIGHUP where options.policy != nil: reload(options, shell, service, logger)
       case SIGHUP where service.isPresent:
         service.reloading()
         service.reloaded()
-      // Some send SIGHUP with SIGTERM: that is no second wish.
-      case SIGHUP where shell.isStopping: break
+      // Who sends these again has no second wish: some send SIGHUP with SIGTERM. Who presses Control-C
+      // again wants it to end at once.
+      case SIGHUP where shell.isStopping, SIGTERM where shell.isStopping: break
       case SIGTERM where options.handOver: shell.handOver()
       default: shell.stop()
       }

@@ -41,4 +41,18 @@ import Testing
       loop.stop()
     }
   }
+
+  @Test func `a signal that comes behind the end of a loop ends nothing, where that is wanted`()
+    async
+  {
+    await #expect(processExitsWith: .exitCode(7)) {
+      try Signals.outlive([SIGTERM])
+      try withLoop { loop in
+        _ = try SignalWatcher([SIGTERM], on: loop) { _ in loop.stop() }
+        kill(getpid(), SIGTERM)
+      }
+      for _ in 0..<10_000 { kill(getpid(), SIGTERM) }
+      exit(7)
+    }
+  }
 }
