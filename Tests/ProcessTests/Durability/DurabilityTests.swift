@@ -168,7 +168,7 @@ struct Torture {
   /// End all that writes; then everything agrees, and goes on agreeing behind an orderly end.
   mutating func finish() async throws {
     for writer in raw { try await writer.end() }
-    for writer in library { await writer.end() }
+    for writer in library { try await writer.end() }
     let asker = mirrors[0]
     // It may not have come back from the last kill.
     try await eventually("it is connected", within: .seconds(60)) { asker.connection == .live }

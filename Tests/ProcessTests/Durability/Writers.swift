@@ -104,14 +104,17 @@ final class Book: Sendable {
 final class LibraryWriter: Sendable {
   let book: Book
   let replica: Replica<Value>
-  private let task: Task<Void, Never>
+  private let done = Mutex(false)
 
   init(_ name: String, _ home: Home) async throws {
     let book = Book(name)
     // It mirrors its own array, so that reading its own writes is checked as well.
     let replica = try await home.mirror(of: book.path, label: name)
     (self.book, self.replica) = (book, replica)
-    task = Task { await Self.run(book, replica) }
+    Task {
+      await Self.run(book, replica)
+      done.withLock { $0 = true }
+    }
   }
 
   private static func run(_ book: Book, _ replica: Replica<Value>) async {
@@ -136,9 +139,18 @@ final class LibraryWriter: Sendable {
   }
 
   /// Send no more, and return when all that was sent is answered.
-  func end() async {
+  func end() async throws {
     book.note { $0.isEnding = true }
-    await task.value
+    do {
+      try await eventually("\(book.name) is answered", within: .seconds(60)) {
+        done.withLock { $0 }
+      }
+    } catch {
+      throw ChildProcess.Failure(
+        description: "\(error): \(replica.connection), \(replica.unacknowledged) unacknowledged of "
+          + "\(book.now.sent), \(String(describing: replica.position)), \(replica.counters), "
+          + "\(String(describing: replica.welcome))")
+    }
     if replica.divergences > 0 {
       book.note { $0.wrong.append("diverged: \(replica.lastDivergence ?? "")") }
     }

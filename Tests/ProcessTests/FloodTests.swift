@@ -1,0 +1,180 @@
+import CBOR
+import Documents
+import Foundation
+import LockstepClient
+import Synchronization
+import TestClient
+import Testing
+import Values
+import Wire
+
+/// What some clients take, and what is left to the others.
+///
+/// Apart from the other tests, and one after the other: they take the whole machine, and measure what
+/// it gives to whom (`Scripts/test`).
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)), .serialized)
+struct FloodTests {
+  /// A user that needs no name.
+  private static let flooder: UInt32 = 4242
+
+  @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
+  func `a thousand connections of one user take no more than twenty of another`() async throws {
+    try await withFolder { folder in
+      chmod(folder, 0o711)
+      let file = folder + "/policy.yaml"
+      let policy = """
+        version: 1
+        rules:
+          - users: [root, \(Self.flooder)]
+            connect: true
+            read: [/]
+            act: ["*"]
+        """
+      try policy.write(toFile: file, atomically: true, encoding: .utf8)
+      let daemon = try await startDaemon(folder + "/socket", ["--policy", file])
+      defer { daemon.signal(SIGKILL) }
+      let served = Served(folder: folder, socket: folder + "/socket", daemon: daemon)
+      let mirror = try await served.mirror()
+      let many = try ChildProcess(
+        Binaries.client, [served.socket, "flood", "\(Self.flooder)", "1000"])
+      defer { many.signal(SIGKILL) }
+      try await eventually("the flood has begun") { mirror.value("/flood\(Self.flooder)") != nil }
+      let few = try ChildProcess(Binaries.client, [served.socket, "flood", "0", "20"])
+      defer { few.signal(SIGKILL) }
+      try await few.line("connected")
+      let before = mirror.value("/flood\(Self.flooder)")
+      let ours = Int64(20 * Flood.actions)
+      var state: Value?
+      try await eventually("all of the few's is done", within: .seconds(60)) {
+        state = mirror.state
+        return state?["flood0"] == .integer(ours)
+      }
+      // One after the other, connections would get fifty times as much.
+      guard case .integer(let start)? = before,
+        case .integer(let end)? = state?["flood\(Self.flooder)"]
+      else {
+        Issue.record("nothing was done: \(String(describing: state))")
+        return
+      }
+      #expect(end - start < 5 * ours)
+      #expect(end < 1000 * Int64(Flood.actions), "the flood was over before it mattered")
+      print("flood: \(ours) actions of 20 connections, meanwhile \(end - start) of 1000")
+      mirror.close()
+    }
+  }
+
+  @Test func `a client that floods and never reads does not slow the others`() async throws {
+    try await withDaemon(["--limit", "stallDeadlineMs=1000"]) { served in
+      let mirror = try await served.mirror(of: ["other"])
+      _ = try await roundTrips(mirror)
+      let calm = try await roundTrips(mirror)
+      let before = served.daemon.residentBytes
+
+      // One sees its own changes and is soon stopped by the daemon; the other gets nothing but
+      // acknowledgements, and goes on for as long as its socket takes those.
+      let flood = try Writers(served, subscribes: [true, false])
+      flood.begin()
+      defer { flood.close() }
+      let flooded = try await roundTrips(mirror) { flood.sent > 20_000 }
+      #expect(flooded < max(calm * 20, .milliseconds(100)), "\(calm) without a flood")
+      let grown = served.daemon.residentBytes - before
+      #expect(grown < 64 << 20, "the daemon grew by \(grown >> 20) MiB")
+
+      flood.stop()
+      try await served.daemon.line(with: "stalled")
+      try await eventually("all that do not read are gone") {
+        try await mirror.report("clients").elements.allSatisfy { $0["lagBytes"] == 0 }
+      }
+      let (ours, theirs) = try await mirror.bothDigests()
+      #expect(ours == theirs)
+    }
+  }
+
+  /// The 99th percentile of at least 500 round trips.
+  private func roundTrips(
+    _ mirror: Replica<Value>, until isOver: () -> Bool = { true }
+  ) async throws -> Duration {
+    var times: [Duration] = []
+    let clock = ContinuousClock()
+    while times.count < 500 || !isOver() {
+      let start = clock.now
+      try await mirror.send(DocumentAction.increment(["other"], by: 1))
+      times.append(start.duration(to: clock.now))
+    }
+    return times.sorted()[times.count * 99 / 100]
+  }
+
+  /// Clients that write for as long as the daemon reads, and never read themselves. When it reads
+  /// no more from one of them, the next takes its place.
+  private final class Writers: Sendable {
+    private struct State: Sendable {
+      var sent = 0
+      var isOver = false
+      var isClosed = false
+    }
+    private let served: Served
+    private let state = Mutex(State())
+    private let subscribes: [Bool]
+
+    init(_ served: Served, subscribes: [Bool]) throws {
+      self.served = served
+      self.subscribes = subscribes
+    }
+
+    var sent: Int { state.withLock { $0.sent } }
+
+    /// Write no more; the connections stay, unread.
+    func stop() { state.withLock { $0.isOver = true } }
+
+    func close() { state.withLock { $0.isClosed = true } }
+
+    func begin() {
+      for subscribes in subscribes {
+        Thread { [self] in
+          var stalled: [RawClient] = []
+          while !state.withLock({ $0.isOver }), stalled.count < 200 {
+            guard let client = try? connect(subscribes) else { break }
+            write(client)
+            stalled.append(client)
+          }
+          // Closing would tell the daemon what it must find out by itself.
+          while !state.withLock({ $0.isClosed }) { usleep(10_000) }
+          for client in stalled { client.close() }
+        }.start()
+      }
+    }
+
+    private func connect(_ subscribes: Bool) throws -> RawClient {
+      let client = try served.raw()
+      try client.greet(label: "flood")
+      if subscribes { try client.send(.subscribe(subscription: 1, .root, nil)) }
+      return client
+    }
+
+    /// Send until the daemon takes no more.
+    private func write(_ client: RawClient) {
+      var number: UInt64 = 0
+      while !state.withLock({ $0.isOver }) {
+        var encoder = CBOREncoder()
+        for _ in 0..<100 {
+          number += 1
+          Frame.append(to: &encoder) {
+            ClientMessage.action(
+              number: number, .applied,
+              payload: DocumentAction.increment(["flood"], by: 1).payload
+            ).encode(into: &$0)
+          }
+        }
+        var rest = encoder.bytes[...]
+        while !rest.isEmpty {
+          var poll = pollfd(fd: client.descriptor, events: Int16(POLLOUT), revents: 0)
+          guard Foundation.poll(&poll, 1, 50) > 0 else { return }
+          let taken = client.sendSome(rest)
+          guard taken >= 0 else { return }
+          rest = rest.dropFirst(taken)
+        }
+        state.withLock { $0.sent += 100 }
+      }
+    }
+  }
+}
