@@ -41,6 +41,11 @@ struct Failure: Error, Equatable {
         .goodbye,
         "the connection was lost before the daemon answered: whether the action was done is "
           + "unknown. Look with 'lockstep get' before you send it again.")
+    case .refused(.memory):
+      self.init(
+        .refused,
+        "the daemon has no memory for a snapshot of the path. Show a part of it, or let the daemon "
+          + "have more.")
     case .refused(let reason):
       self.init(.refused, "the daemon refuses to show the path (\(reason)).")
     }

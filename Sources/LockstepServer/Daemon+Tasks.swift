@@ -9,6 +9,13 @@ extension Daemon {
 
   func keepSnapshot(heals: Bool) {
     guard let journal else { return }
+    let bytes = server.snapshotMemory
+    guard Memory.isThere(bytes) else {
+      let reason =
+        "no memory for a snapshot, which takes about \(bytes) bytes: let the process have more "
+        + "(LimitAS=, LimitDATA=, ulimit)"
+      return tell(.journal(.snapshotImpossible(reason)))
+    }
     var number: UInt64?
     if heals {
       healings += 1
@@ -25,6 +32,7 @@ extension Daemon {
 
   func encode(_ id: SnapshotJobID) {
     guard let job = server.snapshot(for: id) else { return }
+    guard Memory.isThere(server.snapshotMemory) else { return tell(.snapshotImpossible(id)) }
     let loop = loop
     let daemon = Unchecked(self)
     // The global pool: encoding computes, and the loop must go on.
@@ -35,6 +43,10 @@ extension Daemon {
   }
 
   func measureState() {
+    guard Memory.isThere(server.snapshotMemory) else {
+      // What is known will do: it takes no more.
+      return tell(.stateMeasured(bytes: server.snapshotMemory / 3))
+    }
     let state = server.state
     let loop = loop
     let daemon = Unchecked(self)

@@ -31,6 +31,8 @@ public enum Event: Equatable, Sendable {
   /// A snapshot is encoded: its frames, and, if it is known, how many bytes all that stands at its
   /// path takes, seen or not.
   case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
+  /// There is no memory to encode a snapshot.
+  case snapshotImpossible(SnapshotJobID)
   /// The state that was to be measured takes so many bytes in value form.
   case stateMeasured(bytes: Int)
   /// No more input for now: compose and send. Follows every batch of other events.

@@ -197,6 +197,12 @@ extension Server {
       commands.append(
         .log(LogLine(.notice, "changes are durable again", [.init("revision", "\(core.revision)")]))
       )
+    case .snapshotImpossible(let reason):
+      guard keeper.snapshotImpossible(reason, at: now) else { return }
+      commands.append(
+        .log(
+          LogLine(
+            .error, "the journal grows until a snapshot can be made", [.init("reason", reason)])))
     }
   }
 

@@ -205,6 +205,46 @@ extension Server {
     for subscriber in scopes[index: place].subscribers { touch(subscriber) }
   }
 
+  /// A job that no memory is there for: who waits for it is refused, and may come again.
+  mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
+    guard let job = jobs.removeValue(forKey: id), let place = scopes.index(of: job.scope) else {
+      return
+    }
+    if scopes[index: place].job == id { scopes[index: place].job = nil }
+    for subscriber in scopes[index: place].subscribers {
+      guard let place = connections.place(of: subscriber) else { continue }
+      for (index, subscription) in connections[place: place].subscriptions.enumerated() {
+        guard case .joining(id, let revision, _) = subscription.progress else { continue }
+        held.release(revision, by: connections[place: place].peer.uid)
+        connections[place: place].subscriptions[index].progress = .lost(.memory)
+        touch(subscriber, at: place)
+        commands.append(
+          .log(
+            LogLine(
+              .error, "no memory for a client's snapshot",
+              connections[place: place].logFields + [.init("bytes", "\(snapshotMemory)")])))
+      }
+    }
+  }
+
+  /// End the subscriptions for whose snapshots there is no memory.
+  mutating func refuseImpossible(_ connection: inout ServerSession) {
+    while let index = connection.subscriptions.firstIndex(where: { $0.progress == .lost(.memory) })
+    {
+      let subscription = connection.subscriptions.remove(at: index)
+      accounts[connection.peer.uid]?.subscriptions -= 1
+      drop(subscription, of: connection.id, by: connection.peer.uid)
+      say(
+        .init(
+          subscription: subscription.number, scope: 0, .refused, .memory, revision: core.revision),
+        &connection)
+    }
+  }
+
+  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in which
+  /// they grow, and their frames.
+  public var snapshotMemory: Int { 3 * size.estimate }
+
   enum Encoding {
     case running
     case finished([[UInt8]])

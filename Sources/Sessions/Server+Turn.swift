@@ -164,6 +164,7 @@ extension Server {
 
   /// Begin the snapshots that subscriptions need.
   private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    refuseImpossible(&connection)
     for index in connection.subscriptions.indices {
       guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
       connection.subscriptions[index].progress = snapshot(

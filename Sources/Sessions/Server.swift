@@ -205,6 +205,7 @@ public struct Server<R: Reducer>: Sendable {
     case .drained(let id): drained(id, &commands)
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
+    case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
     case .stateMeasured(let bytes): size.take(bytes)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)

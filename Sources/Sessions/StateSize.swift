@@ -33,7 +33,8 @@ struct StateSize: Sendable {
     guard let measured else { return isTime }
     // Well before the limit: what is much overwritten is measured in time, and nothing is rejected.
     if estimate > limit / 4 * 3, patchBytes > limit / 64 { return true }
-    return isTime && measured > limit && patchBytes > 0
+    // And often enough that the sum says something: as often as it costs less than the patches did.
+    return isTime && (measured > limit && patchBytes > 0 || patchBytes > max(measured, 64 << 20))
   }
 
   mutating func begin() {

@@ -134,6 +134,8 @@ public enum ServerMessage: Equatable, Sendable {
     case denied = 9
     /// What may be seen is another part than before, or changed in a way that no patch can say.
     case view = 10
+    /// The daemon has no memory for the snapshot.
+    case memory = 11
   }
 
   public struct Snapshot: Hashable, Sendable {

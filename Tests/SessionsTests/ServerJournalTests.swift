@@ -129,7 +129,8 @@ import Wire
     #expect(bench.server.state.root == ["n": 3])
   }
 
-  @Test func `a fresh snapshot heals`() throws {
+  /// A server whose journal has failed behind one action, and is to be tried again.
+  private func failing() -> Bench {
     var bench = bench()
     bench.say(1, action(1, .applied, 1))
     _ = bench.turn()
@@ -137,6 +138,11 @@ import Wire
     _ = bench.turn()
     bench.pass(.seconds(2))
     #expect(bench.handle(.tick).contains(.reopenJournal))
+    return bench
+  }
+
+  @Test func `a fresh snapshot heals`() throws {
+    var bench = failing()
     #expect(!bench.handle(.tick).contains(.reopenJournal), "once until it is answered")
     bench.handle(.journal(.stillFailing("no space")))
     bench.pass(.seconds(60))
@@ -300,5 +306,63 @@ import Wire
       bench.say(1, action(number, .applied, Int64(number)))
     }
     #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+  }
+
+  @Test func `a snapshot for which there is no memory is tried again, and said once`() {
+    var limits = Limits()
+    limits.journalAge = .seconds(1)
+    var bench = bench(limits)
+    bench.say(1, action(1, .applied, 1))
+    _ = bench.turn()
+    bench.pass(.seconds(2))
+    bench.say(1, .ping(1))
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+    #expect(says(&bench) == 1)
+    bench.pass(.seconds(9))
+    bench.say(1, action(2, .durable, 2))
+    #expect(!bench.turn().contains(.keepSnapshot(heals: false)))
+    bench.pass(.seconds(2))
+    bench.say(1, .ping(1))
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+    #expect(says(&bench) == 0)
+    bench.pass(.seconds(11))
+    bench.say(1, .ping(1))
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+    bench.handle(.journal(.snapshotKept(bytes: 5)))
+    bench.pass(.seconds(11))
+    bench.say(1, action(3, .applied, 3))
+    #expect(bench.turn().contains(.keepSnapshot(heals: false)))
+    #expect(says(&bench) == 1)
+  }
+
+  @Test func `what heals waits for memory, too`() throws {
+    var bench = failing()
+    #expect(bench.handle(.journal(.reopened)) == [.keepSnapshot(heals: true)])
+    #expect(says(&bench) == 1)
+    bench.say(1, action(2, .durable, 2))
+    guard case .rejected(let rejection)? = acknowledgements(bench, bench.turn()).first?.outcome
+    else {
+      Issue.record("a promise that nobody can keep")
+      return
+    }
+    #expect(rejection.message.contains("no memory"))
+    bench.pass(.seconds(60))
+    #expect(bench.handle(.tick).contains(.reopenJournal))
+    #expect(bench.handle(.journal(.reopened)) == [.keepSnapshot(heals: true)])
+    bench.handle(.journal(.snapshotKept(bytes: 10)))
+    bench.say(1, action(3, .durable, 3))
+    let kept = try batch(bench.turn())
+    bench.handle(.journal(.committed(through: kept.number)))
+    #expect(acknowledgements(bench, bench.turn()).first?.mark == .durable)
+  }
+
+  /// How many errors are logged when there is no memory for a snapshot; nothing else is to be done.
+  private func says(_ bench: inout Bench) -> Int {
+    var commands: [Command] = []
+    bench.server.handle(.journal(.snapshotImpossible("no memory")), at: bench.now, into: &commands)
+    let errors = commands.count {
+      if case .log(let line) = $0 { line.level == .error } else { false }
+    }
+    return errors == commands.count ? errors : -1
   }
 }

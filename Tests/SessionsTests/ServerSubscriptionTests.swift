@@ -41,6 +41,29 @@ import Wire
       ])
   }
 
+  @Test func `who is refused for lack of memory may come again`() {
+    var bench = Bench.withClients(2)
+    for client in 1...2 as ClosedRange<UInt64> {
+      bench.say(client, .subscribe(subscription: 4, ["n"], nil))
+    }
+    #expect(bench.turn().contains(.encodeSnapshot(SnapshotJobID(1))))
+    bench.handle(.snapshotImpossible(SnapshotJobID(1)))
+    let commands = bench.turn()
+    for client in 1...2 as ClosedRange<UInt64> {
+      let said = bench.said(to: client, commands)
+      #expect(said == [subscribed(4, scope: 0, .refused, .memory, at: 0)])
+    }
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.scopes == 0)
+    // Nothing is in the way of what it sends, and it may ask again.
+    bench.act(1, 1, .put("n", 5))
+    bench.say(1, .subscribe(subscription: 5, ["n"], nil))
+    let again = bench.turn()
+    #expect(again.contains(.encodeSnapshot(SnapshotJobID(2))))
+    bench.encode(SnapshotJobID(2))
+    #expect(
+      bench.said(to: 1, bench.turn()).last == Acknowledgement.reduced(1, 1, at: 1))
+  }
+
   @Test func `a small scope that was encoded before is encoded at once`() {
     var bench = Bench.withSubscribers(1)
     _ = bench.join(2)

@@ -26,6 +26,8 @@ public enum JournalNews: Equatable, Sendable {
   case stillFailing(String)
   /// A snapshot of so many bytes is kept.
   case snapshotKept(bytes: Int)
+  /// The snapshot that was commanded last cannot be made, and nothing else has happened.
+  case snapshotImpossible(String)
 }
 
 /// A snapshot that is to be kept: a copy of the state, and what must be known with it.

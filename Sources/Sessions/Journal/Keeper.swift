@@ -52,6 +52,10 @@ struct Keeper: Sendable {
   private(set) var snapshotBytes = 0
   private(set) var snapshotIsRunning = false
   private var lastSnapshot: Instant
+  /// None is begun before this time: there was no memory for the last.
+  private var nextSnapshot = Instant(nanoseconds: 0)
+  private var bytesBeforeSnapshot = 0
+  private var isSnapshotImpossible = false
   private var wait: Duration = .seconds(1)
   private var changesSinceDigest = 0
   /// The paths of fields that are not kept.
@@ -202,7 +206,8 @@ struct Keeper: Sendable {
 
   /// Whether enough has been recorded since the last snapshot for the next.
   func wantsSnapshot(_ limits: Limits, at now: Instant) -> Bool {
-    guard durability != .none, health == .healthy, !snapshotIsRunning, bytesSinceSnapshot > 0
+    guard durability != .none, health == .healthy, !snapshotIsRunning, bytesSinceSnapshot > 0,
+      !(now < nextSnapshot)
     else { return false }
     return bytesSinceSnapshot > max(limits.journalBytes, 2 * snapshotBytes)
       || now > lastSnapshot + limits.journalAge
@@ -214,13 +219,29 @@ struct Keeper: Sendable {
       health = .healing(reason, revision)
     }
     snapshotIsRunning = true
+    bytesBeforeSnapshot = bytesSinceSnapshot
     bytesSinceSnapshot = 0
     lastSnapshot = now
+  }
+
+  /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal waits.
+  /// Returns whether that is news.
+  mutating func snapshotImpossible(_ reason: String, at now: Instant) -> Bool {
+    defer { isSnapshotImpossible = true }
+    if case .healing = health {
+      _ = failed(reason, at: now)
+    } else {
+      snapshotIsRunning = false
+      bytesSinceSnapshot += bytesBeforeSnapshot
+      nextSnapshot = now + .seconds(10)
+    }
+    return !isSnapshotImpossible
   }
 
   /// A snapshot is kept. Returns whether it healed what had failed.
   mutating func snapshotKept(bytes: Int) -> Bool {
     snapshotIsRunning = false
+    isSnapshotImpossible = false
     snapshotBytes = bytes
     guard case .healing(_, let revision) = health else { return false }
     health = .healthy
