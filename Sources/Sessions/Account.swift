@@ -52,9 +52,13 @@ struct TokenBucket: Sendable {
 extension Server {
   /// Enter a connection into its user's account. Returns why there is no room for it, if there is
   /// none.
-  mutating func admit(_ peer: Peer) -> Goodbye? {
+  mutating func admit(_ connection: inout ServerSession) -> Goodbye? {
+    let peer = connection.peer
     var account = accounts[peer.uid] ?? Account(limits, at: now)
-    defer { accounts[peer.uid] = account }
+    defer {
+      accounts[peer.uid] = account
+      connection.account = accounts.place(of: peer.uid) ?? 0
+    }
     account.connections += 1
     if connections.count >= limits.connections {
       return crowded(
@@ -98,11 +102,12 @@ extension Server {
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
     guard accounts.count > 1 else { return }
-    let uid = connections[place: place].peer.uid
-    guard accounts[uid] != nil else { return }
+    let account = connections[place: place].account
     isSharing = true
-    accounts[uid]?.turnBytes += bytes
-    if (accounts[uid]?.turnBytes ?? 0) > limits.turnBytesPerUser { pause(uid, &commands) }
+    accounts[place: account].turnBytes += bytes
+    if accounts[place: account].turnBytes > limits.turnBytesPerUser {
+      pause(connections[place: place].peer.uid, &commands)
+    }
   }
 
   private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
@@ -138,12 +143,12 @@ extension Server {
 
   /// Why a user may not send an action now.
   mutating func overuse(_ place: Int) -> Rejection? {
-    let uid = connections[place: place].peer.uid
     if core.effectCount > limits.effects {
       return Rejection(
         .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
     }
-    if accounts[uid]?.actions.take(at: now) == false {
+    if !accounts[place: connections[place: place].account].actions.take(at: now) {
+      let uid = connections[place: place].peer.uid
       return Rejection(
         .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")
     }

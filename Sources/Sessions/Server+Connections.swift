@@ -12,7 +12,7 @@ extension Server {
     connection.ordinal = counters.connections
     let (rights, denial) = admission(of: peer)
     connection.rights = rights
-    let crowded = admit(peer)
+    let crowded = admit(&connection)
     if denial != nil {
       commands.append(.log(LogLine(.notice, "client denied", connection.logFields)))
     }

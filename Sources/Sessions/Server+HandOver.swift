@@ -85,7 +85,7 @@ extension Server {
       at: now)
     connection.ordinal = handed.ordinal
     connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
-    _ = admit(connection.peer)
+    _ = admit(&connection)
     let (rights, denial) = admission(of: handed.peer)
     connection.rights = rights
     connections[connection.id] = connection

@@ -65,7 +65,7 @@ public struct Server<R: Reducer>: Sendable {
   /// Whether this turn left something to be kept.
   var closedBatch = false
   /// What the users take, by their numbers: of those that are connected.
-  var accounts: [UInt64: Account] = [:]
+  var accounts: Slots<UInt64, Account>
   /// Whether somebody has used a part of the share, or waits.
   var isSharing = false
   /// The connections that ended last, oldest first.
@@ -163,6 +163,7 @@ public struct Server<R: Reducer>: Sendable {
       ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
     held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
+    accounts = Slots(vacant: Account(limits, at: now))
     watchesSessions = reducer.watchesSessions
     flushed = kept.revision
     started = now

@@ -25,6 +25,8 @@ struct ServerSession: Sendable {
   /// The place of its record in `Server.sessions`, while the phase is live: a record is only
   /// forgotten when no connection has it.
   var session = 0
+  /// The place of its user's account in `Server.accounts`, which is there while a connection is.
+  var account = 0
   var frames: FrameDecoder
   var label = ""
   /// Why its actions are in the queue.

@@ -25,7 +25,7 @@ public struct ActionLog<Action: Sendable>: Sendable {
   public init(capacity: Int) { self.capacity = capacity }
 
   /// Add the record of the action after the last. O(1).
-  mutating func append(_ record: ActionRecord<Action>) {
+  mutating func append(_ record: consuming ActionRecord<Action>) {
     guard capacity > 0 else { return }
     if records.count < capacity {
       records.append(record)

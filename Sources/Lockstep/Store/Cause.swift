@@ -47,21 +47,56 @@ public enum Origin: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why an action is in the queue.
+/// Why an action is in the queue. A copy is O(1): all actions of a connection share theirs.
 public struct Cause: Hashable, Sendable {
-  public var origin: Origin
+  private struct Fields: Hashable, Sendable {
+    var origin: Origin
+    var parent: UInt64?
+    var client: ClientOrigin?
+    var root: UInt64?
+  }
+
+  private final class Storage: Sendable {
+    let fields: Fields
+    init(_ fields: Fields) { self.fields = fields }
+  }
+
+  private var storage: Storage
+  private var fields: Fields {
+    get { storage.fields }
+    set { storage = Storage(newValue) }
+  }
+
+  public var origin: Origin {
+    get { storage.fields.origin }
+    set { fields.origin = newValue }
+  }
   /// The sequence number of the action that led to it; nil when it came from outside.
-  public var parent: UInt64?
+  public var parent: UInt64? {
+    get { storage.fields.parent }
+    set { fields.parent = newValue }
+  }
   /// The client that began it all; nil when none did.
-  public var client: ClientOrigin?
+  public var client: ClientOrigin? {
+    get { storage.fields.client }
+    set { fields.client = newValue }
+  }
   /// The sequence number of the action from outside that began it all; nil for that one.
-  var root: UInt64?
+  var root: UInt64? {
+    get { storage.fields.root }
+    set { fields.root = newValue }
+  }
 
   public init(_ origin: Origin, parent: UInt64? = nil) {
-    self.origin = origin
-    self.parent = parent
-    if case .client(let client) = origin { self.client = client }
+    let client: ClientOrigin? = if case .client(let client) = origin { client } else { nil }
+    storage = Storage(Fields(origin: origin, parent: parent, client: client, root: nil))
   }
+
+  public static func == (first: Cause, second: Cause) -> Bool {
+    first.storage === second.storage || first.fields == second.fields
+  }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(fields) }
 
   /// An action of the process that owns the store.
   public static let owner = Cause(.owner)
@@ -69,9 +104,8 @@ public struct Cause: Hashable, Sendable {
   /// The cause of what an action leads to.
   func following(_ sequence: UInt64, _ origin: Origin) -> Cause {
     var cause = self
-    cause.origin = origin
-    cause.parent = sequence
-    cause.root = root ?? sequence
+    cause.fields = Fields(
+      origin: origin, parent: sequence, client: client, root: root ?? sequence)
     return cause
   }
 }
