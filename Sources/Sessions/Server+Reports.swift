@@ -71,6 +71,12 @@ extension Server {
       case .lagging(let revision), .joining(_, let revision, _): revision
       }
     }
+    let joining = connection.subscriptions.count { subscription in
+      switch subscription.progress {
+      case .joining, .lost: true
+      case .live, .lagging: false
+      }
+    }
     let position = behind.min() ?? flushed
     let paths = connection.subscriptions.compactMap { subscription in
       scopes.index(of: subscription.scope).map {
@@ -86,6 +92,7 @@ extension Server {
       ("lagRevisions", Value(core.revision - min(position, core.revision))),
       ("lagBytes", .integer(Int64(connection.unsentBytes))),
       ("lagMs", Value(connection.blockedSince.map { now.milliseconds(since: $0) } ?? 0)),
+      ("joining", .integer(Int64(joining))),
       ("scopes", .array(TreeArray(paths))),
       ("coalesced", Value(connection.counters.coalesced)),
       ("snapshots", Value(connection.counters.snapshots)),

@@ -131,7 +131,9 @@ struct CommandLineTests {
       let own = try clients.lines.map { try JSON.parse(Array($0.utf8)) }
         .first { $0["label"] == "test" }
       #expect(own?["pid"]?.number == Int64(getpid()))
-      for name in ["uid", "position", "lagRevisions", "lagBytes", "lagMs", "scopes", "coalesced"] {
+      for name in [
+        "uid", "position", "lagRevisions", "lagBytes", "lagMs", "joining", "scopes", "coalesced",
+      ] {
         #expect(own?[name] != nil, "\(name)")
       }
       #expect(try await lockstep(served.socket, "ping").status == .exit(0))

@@ -104,13 +104,14 @@ final class Book: Sendable {
 final class LibraryWriter: Sendable {
   let book: Book
   let replica: Replica<Value>
+  private let home: Home
   private let done = Mutex(false)
 
   init(_ name: String, _ home: Home) async throws {
     let book = Book(name)
     // It mirrors its own array, so that reading its own writes is checked as well.
     let replica = try await home.mirror(of: book.path, label: name)
-    (self.book, self.replica) = (book, replica)
+    (self.book, self.replica, self.home) = (book, replica, home)
     Task {
       await Self.run(book, replica)
       done.withLock { $0 = true }
@@ -146,10 +147,13 @@ final class LibraryWriter: Sendable {
         done.withLock { $0 }
       }
     } catch {
+      // What both sides think of it.
+      let clients = try await home.lockstep("clients", "--json")
+      let status = try await home.lockstep("status", "--json")
       throw ChildProcess.Failure(
         description: "\(error): \(replica.connection), \(replica.unacknowledged) unacknowledged of "
           + "\(book.now.sent), \(String(describing: replica.position)), \(replica.counters), "
-          + "\(String(describing: replica.welcome))")
+          + "\(String(describing: replica.welcome)); \(clients.lines); \(status.lines)")
     }
     if replica.divergences > 0 {
       book.note { $0.wrong.append("diverged: \(replica.lastDivergence ?? "")") }
