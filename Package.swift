@@ -282,8 +282,8 @@ let package = Package(
     .testTarget(
       name: "ProcessTests",
       dependencies: [
-        "TestClient", "LockstepClient", "Journal", "Documents", "Sessions", "Wire", "Lockstep",
-        "Values", "CBOR",
+        "TestClient", "LockstepClient", "Journal", "EventLoop", "Documents", "Sessions", "Wire",
+        "Lockstep", "Values", "CBOR",
       ]
         + examples.flatMap { example -> [Target.Dependency] in
           let command = example.lowercased()

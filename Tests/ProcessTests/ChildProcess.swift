@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import Testing
 
@@ -238,6 +239,29 @@ func eventually(
     guard ContinuousClock.now < deadline else {
       throw ChildProcess.Failure(description: "it did not happen in \(limit): \(what)")
     }
-    try await Task.sleep(for: .milliseconds(5))
+    try Task.checkCancellation()
+    await TestLoop.pause(for: .milliseconds(5))
+  }
+}
+
+/// A loop with timers of our own. Those of libdispatch, behind `Task.sleep`, have stopped for good
+/// in the middle of tests that sleep for milliseconds over and over (Swift 6.3 on Linux): the timer's
+/// descriptor had fired, and was watched no more.
+private enum TestLoop {
+  private static let shared = try? Loop.startThread(name: "pauses")
+
+  static func pause(for duration: Duration) async {
+    await withCheckedContinuation { continuation in
+      guard let loop = shared else { return continuation.resume() }
+      loop.execute {
+        var timer: EventLoop.Timer?
+        timer = EventLoop.Timer(on: loop) {
+          timer?.close()
+          timer = nil
+          continuation.resume()
+        }
+        timer?.start(after: duration)
+      }
+    }
   }
 }
