@@ -3,12 +3,12 @@ internal import Glibc
 /// A door that opens once; any thread may wait in front of it.
 ///
 /// Sendable because `isOpen` is only touched under `mutex`.
-final class Gate: @unchecked Sendable {
+package final class Gate: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var isOpen = false
 
-  init() {
+  package init() {
     pthread_mutex_init(mutex, nil)
     pthread_cond_init(condition, nil)
   }
@@ -20,14 +20,14 @@ final class Gate: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  func open() {
+  package func open() {
     pthread_mutex_lock(mutex)
     isOpen = true
     pthread_cond_broadcast(condition)
     pthread_mutex_unlock(mutex)
   }
 
-  func wait() {
+  package func wait() {
     pthread_mutex_lock(mutex)
     while !isOpen { pthread_cond_wait(condition, mutex) }
     pthread_mutex_unlock(mutex)

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 public import Lockstep
 
@@ -11,10 +12,11 @@ extension Timestamp {
 }
 
 extension DependencyValues {
-  /// What a daemon's features depend on if nothing else is said: the system's clock and random
-  /// numbers, and the live values of all other keys.
+  /// What a daemon's features depend on if nothing else is said: the system's time, a clock that
+  /// sleeps by libuv, random numbers, and the live values of all other keys.
   public static var live: DependencyValues {
     var values = DependencyValues()
+    values.clock = LoopClock()
     values.date = DateGenerator { .now }
     return values
   }

@@ -1,6 +1,8 @@
+import EventLoop
 import Foundation
 import Lockstep
 import LockstepClient
+import LockstepServer
 import Observation
 import Synchronization
 import Testing
@@ -327,6 +329,21 @@ private typealias BoardStore = Store<Board>
     waiting.cancel()
     await waiting.value
     #expect(store.effects.isEmpty)
+  }
+
+  @Test func `effects of stores and daemons sleep by timers of libuv`() async {
+    let slept = Guarded(false)
+    let store = makeStore { _, _ in
+      .run { _ in
+        @Dependency(\.clock) var clock
+        #expect(clock is LoopClock)
+        try await clock.sleep(for: .milliseconds(1))
+        slept.value = true
+      }
+    }
+    await store.send(.increment).finish()
+    #expect(slept.value)
+    #expect(DependencyValues.live.clock is LoopClock)
   }
 
   @Test("2.1: a task that runs under a name is cancelled by it")

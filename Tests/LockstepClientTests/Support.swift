@@ -32,7 +32,7 @@ func eventually(
   let deadline = ContinuousClock.now.advanced(by: .seconds(20))
   while ContinuousClock.now < deadline {
     if try await condition() { return }
-    try? await Task.sleep(for: .milliseconds(2))
+    try? await LoopClock().sleep(for: .milliseconds(2))
   }
   Issue.record("what was waited for did not happen", sourceLocation: sourceLocation)
 }
@@ -81,7 +81,6 @@ final class HostedDaemon: @unchecked Sendable {
         continuation.resume()
       }
     }
-    daemon = nil
   }
 }
 

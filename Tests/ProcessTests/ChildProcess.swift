@@ -158,25 +158,39 @@ final class ChildProcess: @unchecked Sendable {
   /// Wait for the next line that begins like this, behind the last one waited for.
   @discardableResult
   func line(_ prefix: String) async throws -> String {
-    try await line(prefix) { $0.hasPrefix(prefix) }
+    try await line(prefix, .behindTheLast) { $0.hasPrefix(prefix) }
   }
 
   /// Wait for the next line that contains this, behind the last one waited for.
   @discardableResult
   func line(with part: String) async throws -> String {
-    try await line(part) { $0.contains(part) }
+    try await line(part, .behindTheLast) { $0.contains(part) }
   }
 
+  /// Wait for lines that contain these, in whatever order they come or came: for what a process
+  /// says for reasons of its own, at a time of its own.
+  func lines(with parts: String...) async throws {
+    for part in parts { try await line(part, .anywhere) { $0.contains(part) } }
+  }
+
+  /// Where a line may stand.
+  private enum Place {
+    case behindTheLast
+    case anywhere
+  }
+
+  @discardableResult
   private func line(
-    _ what: String, _ matches: @escaping @Sendable (String) -> Bool
+    _ what: String, _ place: Place, _ matches: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await blocking { [self] in
       let deadline = Date(timeIntervalSinceNow: 60)
       condition.lock()
       defer { condition.unlock() }
       while true {
-        if let found = lines[nextLine...].firstIndex(where: matches) {
-          nextLine = found + 1
+        let searched = place == .anywhere ? lines[...] : lines[nextLine...]
+        if let found = searched.firstIndex(where: matches) {
+          nextLine = max(nextLine, found + 1)
           return lines[found]
         }
         if ending != nil || !condition.wait(until: deadline) {
@@ -240,28 +254,6 @@ func eventually(
       throw ChildProcess.Failure(description: "it did not happen in \(limit): \(what)")
     }
     try Task.checkCancellation()
-    await TestLoop.pause(for: .milliseconds(5))
-  }
-}
-
-/// A loop with timers of our own. Those of libdispatch, behind `Task.sleep`, have stopped for good
-/// in the middle of tests that sleep for milliseconds over and over (Swift 6.3 on Linux): the timer's
-/// descriptor had fired, and was watched no more.
-private enum TestLoop {
-  private static let shared = try? Loop.startThread(name: "pauses")
-
-  static func pause(for duration: Duration) async {
-    await withCheckedContinuation { continuation in
-      guard let loop = shared else { return continuation.resume() }
-      loop.execute {
-        var timer: EventLoop.Timer?
-        timer = EventLoop.Timer(on: loop) {
-          timer?.close()
-          timer = nil
-          continuation.resume()
-        }
-        timer?.start(after: duration)
-      }
-    }
+    try await LoopClock().sleep(for: .milliseconds(5))
   }
 }

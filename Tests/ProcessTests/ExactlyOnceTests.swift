@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Foundation
 import LockstepClient
 import Sessions
@@ -29,7 +30,7 @@ struct ExactlyOnceTests {
           number += 1
           mirror.post(DocumentAction.append(["log"], .integer(number)))
         }
-        try await Task.sleep(for: .milliseconds(2))
+        try await LoopClock().sleep(for: .milliseconds(2))
       }
       proxy.letThrough()
       try await mirror.send(DocumentAction.set(["last"], .integer(number)))
@@ -85,7 +86,8 @@ struct ExactlyOnceTests {
           Binaries.client, [served.socket, "append", served.folder + "/token", "2000"])
         if kills < 25 {
           // At random moments: while it starts, says hello, sends, waits or has just heard.
-          try await Task.sleep(for: .microseconds(Int.random(in: 0..<30_000, using: &random)))
+          let pause = Int.random(in: 0..<30_000, using: &random)
+          try await LoopClock().sleep(for: .microseconds(pause))
           kills += 1
           client.signal(SIGKILL)
         }

@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Foundation
 import LockstepClient
 import Sessions
@@ -55,7 +56,7 @@ struct ReconnectTests {
       first.signal(SIGSTOP)
       async let sent = Self.outcome(of: mirror)
       try await eventually("the action is on its way") { mirror.unacknowledged == 1 }
-      try await Task.sleep(for: .milliseconds(50))
+      try await LoopClock().sleep(for: .milliseconds(50))
       try await first.kill()
       try await eventually("the mirror is stale") {
         if case .stale = mirror.connection { true } else { false }
@@ -157,7 +158,7 @@ struct ReconnectTests {
       try await idle.reached(revision: 1)
       #expect(idle.state == nil)
       // Several ticks of both sides later it is still the same connection.
-      try await Task.sleep(for: .seconds(4))
+      try await LoopClock().sleep(for: .seconds(4))
       #expect(try await writer.report("status")["connections"] == 2)
       #expect(idle.connection == .live)
     }
@@ -171,7 +172,7 @@ struct ReconnectTests {
       let client = try await served.client("sleeper")
       client.signal(SIGSTOP)
       // Four intervals without a word, and it would take the daemon for dead.
-      try await Task.sleep(for: .milliseconds(5500))
+      try await LoopClock().sleep(for: .milliseconds(5500))
       try await writer.send(DocumentAction.set(["a"], 1))
       client.signal(SIGCONT)
       client.write("reached 1")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Glibc
 import LockstepClient
 import Values
@@ -22,7 +23,7 @@ struct Feed: AsyncParsableCommand {
     let mirror = try await Replica<Value>.connect(
       path: ["proc", "samples"], .init(socket: connection.socket, label: connection.label))
     try await mirror.send(DocumentAction.set(["proc"], [:]))
-    let clock = ContinuousClock()
+    let clock = LoopClock()
     var next = clock.now
     for sample in 1...max(1, rate * seconds) {
       try await mirror.send(Self.sample(number: sample))

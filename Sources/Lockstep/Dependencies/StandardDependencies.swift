@@ -89,6 +89,7 @@ public struct RandomSource: Sendable {
 }
 
 private enum ClockKey: DependencyKey {
+  // Daemons and stores have one that needs no timer of libdispatch.
   static var liveValue: any Clock<Duration> { ContinuousClock() }
 }
 
@@ -106,7 +107,8 @@ private enum RandomKey: DependencyKey {
 }
 
 extension DependencyValues {
-  /// The clock of effects that wait.
+  /// The clock of effects that wait. Sleep by it and not by `Task.sleep`: tests advance it, and in
+  /// daemons and stores it is timed by libuv (`LoopClock`).
   public var clock: any Clock<Duration> {
     get { self[ClockKey.self] }
     set { self[ClockKey.self] = newValue }
