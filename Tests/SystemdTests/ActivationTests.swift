@@ -9,14 +9,17 @@ import Testing
   /// none of which is closed when a child begins. They are this test's alone.
   private func withDescriptors(_ count: Int32, _ body: (Int32) throws -> Void) throws {
     let ends = try pipeEnds()
-    // Far from what other tests open meanwhile.
-    let first = Self.nextPlace.wrappingAdd(8, ordering: .relaxed).oldValue
+    // From the top down, far from what other tests open meanwhile: the system gives low numbers first.
+    let place = Self.places.wrappingAdd(1, ordering: .relaxed).newValue
+    let most = min(max(sysconf(Int32(_SC_OPEN_MAX)), 1024), 65_536)
+    let first = Int32(most) - 8 * place
+    for number in first..<first + 8 { try #require(fcntl(number, F_GETFD) < 0) }
     for number in 0..<count { try #require(dup2(ends.numbers[0], first + number) >= 0) }
     defer { for number in 0..<count { close(first + number) } }
     try body(first)
   }
 
-  private static let nextPlace = Atomic<Int32>(900)
+  private static let places = Atomic<Int32>(0)
 
   private func variables(_ count: String, names: String? = nil, pid: String = "7") -> Environment {
     var variables = ["LISTEN_PID": pid, "LISTEN_FDS": count]

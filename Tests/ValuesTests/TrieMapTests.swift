@@ -265,6 +265,26 @@ func checkCanonical<K>(
     #expect(MemoryLayout<TrieMap<Int, Entry>>.size == 8)
   }
 
+  @Test func `a value stands where the compiler puts it`() {
+    func check<Key: SyncKey, Value: Synchronizable>(_ key: Key.Type, _ value: Value.Type) {
+      let offset = MemoryLayout<TrieEntry<Key, Value>>.offset(of: \.value)
+      #expect(offset == TrieRef<Key, Value>.valueOffset, "\(key), \(value)")
+    }
+    func check<Key: SyncKey>(_ key: Key.Type) {
+      check(key, Bool.self)
+      check(key, Int16.self)
+      check(key, Double.self)
+      check(key, String.self)
+      check(key, [UInt8].self)
+      check(key, Entry.self)
+      check(key, TrieMap<Int, String>.self)
+    }
+    enum OneByte: String, SynchronizableScalar, SyncKey { case this, that }
+    check(OneByte.self)
+    check(Int.self)
+    check(String.self)
+  }
+
   @Test func `removing or changing an absent key copies nothing`() {
     let keys = 0..<1_000
     var map = TrieMap(seed: HashSeed(1), uniqueKeysWithValues: keys.map { ($0, $0) })
