@@ -12,6 +12,8 @@ struct Account: Sendable {
   var subscriptions = 0
   /// Bytes that have been sent to the user and not been written.
   var unsentBytes = 0
+  /// Bytes of frames whose end has not come.
+  var partialBytes = 0
   /// Bytes that have been read from the user in this turn.
   var turnBytes = 0
   /// Connections that are not read from until it is their turn, in its order.
@@ -60,6 +62,7 @@ extension Server {
       connection.account = accounts.place(of: peer.uid) ?? 0
     }
     account.connections += 1
+    account.partialBytes += connection.frames.buffered
     if connections.count >= limits.connections {
       return crowded(
         "connections",
@@ -92,7 +95,26 @@ extension Server {
     accounts[uid]?.connections -= 1
     accounts[uid]?.subscriptions -= connection.subscriptions.count
     accounts[uid]?.unsentBytes -= connection.unsentBytes
+    accounts[uid]?.partialBytes -= connection.frames.buffered
     if accounts[uid]?.connections == 0 { accounts[uid] = nil }
+  }
+
+  /// Note that so many bytes more of a connection's wait for the end of their frame. One with whom
+  /// its user has too many is let go.
+  mutating func notePartial(_ bytes: Int, _ place: Int) {
+    let (id, account) = (connections[place: place].id, connections[place: place].account)
+    accounts[place: account].partialBytes += bytes
+    let observed = accounts[place: account].partialBytes
+    guard bytes > 0, observed > limits.partialBytesPerUser else { return }
+    accounts[place: account].partialBytes -= connections[place: place].frames.buffered
+    connections[place: place].frames = FrameDecoder(limit: limits.frameBytes)
+    leave(
+      id,
+      Goodbye(
+        .limit, "frames of the user \(connections[place: place].peer.uid) are unfinished",
+        limit: LimitBreach(
+          "partialBytesPerUser", limit: limits.partialBytesPerUser, observed: observed),
+        retryAfter: 1000))
   }
 
   // MARK: Shares

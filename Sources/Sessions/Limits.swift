@@ -15,6 +15,9 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes that may wait to be written to a user, on all its connections: as many as wait
   /// on each of a thousand that do not read, with a quarter of a megabyte.
   public var unsentBytesPerUser = 256 << 20
+  /// The most bytes of frames whose end has not come, on all connections of a user: sixteen of the
+  /// largest at a time.
+  public var partialBytesPerUser = 256 << 20
   /// Bytes that are read from one user in a turn while others are connected: four buffers, which are
   /// some thousand actions, and about as many milliseconds as anyone then waits for the others.
   public var turnBytesPerUser = 256 << 10
@@ -28,6 +31,8 @@ public struct Limits: Hashable, Sendable {
   public var subscriptions = 10_000
   /// The most keys of a subscribed path: deeper than documents may nest serves nobody.
   public var pathKeys = 100
+  /// The most bytes of a subscribed path's keys: as many as the path of a file may have.
+  public var pathBytes = 4096
   /// Unacknowledged actions of a session, and outcomes kept for it: enough to keep a pipe full
   /// (10,000 in flight saturate the loop), at most about a megabyte.
   public var window = 16_384
@@ -88,6 +93,22 @@ public struct Limits: Hashable, Sendable {
     Self.members.map { name, member in (name, member.value(in: self)) }
   }
 
+  /// The least value of a limit with which anybody can work; nil when there is no such limit.
+  public static func least(of name: String) -> UInt64? {
+    guard members.contains(where: { $0.name == name }) else { return nil }
+    return switch name {
+    // The least frame that holds a welcome.
+    case "frameBytes": 4096
+    case "connections", "connectionsPerUser", "connectionsPerSecond", "unsentBytesPerUser",
+      "partialBytesPerUser", "turnBytesPerUser", "actionsPerSecond", "effects", "window",
+      "helloDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs", "snapshotPartBytes",
+      "patchFrameBytes", "requestsPerTurn", "waitingPerTurn", "journalQueueBytes",
+      "journalDigestChanges":
+      1
+    default: 0
+    }
+  }
+
   /// Change a limit by its name. Returns false when there is no such limit.
   @discardableResult
   public mutating func set(_ name: String, to value: UInt64) -> Bool {
@@ -124,11 +145,13 @@ public struct Limits: Hashable, Sendable {
     ("subscriptions", .count(\.subscriptions)),
     ("subscriptionsPerUser", .count(\.subscriptionsPerUser)),
     ("unsentBytesPerUser", .count(\.unsentBytesPerUser)),
+    ("partialBytesPerUser", .count(\.partialBytesPerUser)),
     ("turnBytesPerUser", .count(\.turnBytesPerUser)),
     ("actionsPerSecond", .count(\.actionsPerSecond)),
     ("effects", .count(\.effects)),
     ("closedConnections", .count(\.closedConnections)),
     ("pathKeys", .count(\.pathKeys)),
+    ("pathBytes", .count(\.pathBytes)),
     ("window", .count(\.window)),
     ("detachedSessions", .count(\.detachedSessions)),
     ("sessionGraceMs", .duration(\.sessionGrace)),

@@ -11,15 +11,17 @@ extension Server {
     _ connection: inout ServerSession
   ) -> Value? {
     switch name {
-    case "effects": return .array(TreeArray(core.runningEffects.map(describe)))
+    case "effects":
+      let rights = connection.rights
+      return .array(TreeArray(core.runningEffects.map { describe($0, for: rights) }))
     case "effects.cancel":
       guard let what = arguments.first else { return Self.error("cancel which effect?") }
+      // What that leads to is reduced in the next turn: this one's patches have been composed.
       let count = core.cancelEffects(what)
-      if core.hasWaiting { runWaiting() }
       return ["cancelled": Value(UInt64(count))]
     case "log":
       let count = arguments.first.flatMap { Int($0) } ?? 100
-      return records(core.log.last(count))
+      return records(core.log.last(count), for: connection.rights)
     case "log.follow":
       let sequence = arguments.first.flatMap { UInt64($0) } ?? core.sequence
       connection.following = (number, sequence)
@@ -31,9 +33,11 @@ extension Server {
       }
       let chain = core.log.chain(of: sequence)
       guard !chain.isEmpty else {
-        return Self.error("the log has no action \(sequence): it keeps \(limits.logEntries)")
+        return Self.error(
+          "the log has no action \(sequence): the newest is \(core.sequence), and it keeps the latest "
+            + "\(limits.logEntries)")
       }
-      return records(chain)
+      return records(chain, for: connection.rights)
     case "metrics": return .text(metrics)
     default: return shellReports[name]?()
     }
@@ -69,7 +73,9 @@ extension Server {
 
   private static func error(_ text: String) -> Value { ["error": .text(text)] }
 
-  private func describe(_ effect: RunningEffect) -> Value {
+  /// What may quote the state is left out for who does not see the whole: keys, payloads, and what a
+  /// feature says of a rejection.
+  private func describe(_ effect: RunningEffect, for rights: Rights?) -> Value {
     var entries: [(String, Value)] = [
       ("id", .text(effect.id.description)), ("name", .text(effect.name)),
       ("action", .text(effect.action)), ("sequence", Value(effect.sequence)),
@@ -77,32 +83,36 @@ extension Server {
       ("sent", Value(effect.sent)), ("place", .text(effect.place)),
       ("owned", .bool(effect.isOwned)),
     ]
-    if let key = effect.keys.first { entries.append(("key", .text(key.description))) }
+    if rights.seesAll, let key = effect.keys.first {
+      entries.append(("key", .text(key.description)))
+    }
     if let client = effect.client { entries.append(("client", .text(client.description))) }
     return object(entries)
   }
 
   // MARK: The log
 
-  private func records(_ records: [ActionRecord<R.Action>]) -> Value {
-    ["records": .array(TreeArray(records.map(describe)))]
+  private func records(_ records: [ActionRecord<R.Action>], for rights: Rights?) -> Value {
+    ["records": .array(TreeArray(records.map { describe($0, for: rights) }))]
   }
 
   private func records(
     _ list: [ActionRecord<R.Action>], _ connection: inout ServerSession
   ) -> Value {
     if let last = list.last { connection.following?.sequence = last.sequence }
-    return records(list)
+    return records(list, for: connection.rights)
   }
 
-  private func describe(_ record: ActionRecord<R.Action>) -> Value {
+  private func describe(_ record: ActionRecord<R.Action>, for rights: Rights?) -> Value {
     var entries: [(String, Value)] = [
       ("sequence", Value(record.sequence)), ("origin", .text(record.cause.origin.description)),
-      ("action", .text(record.name)), ("outcome", .text(Self.text(record.outcome))),
+      ("action", .text(record.name)), ("outcome", .text(text(record.outcome, for: rights))),
       ("revision", Value(record.revision)), ("time", .text(record.time.description)),
     ]
     if let parent = record.cause.parent { entries.append(("parent", Value(parent))) }
-    if let payload = record.action.flatMap(payload) { entries.append(("payload", payload)) }
+    if rights.seesAll, let payload = record.action.flatMap(payload) {
+      entries.append(("payload", payload))
+    }
     return object(entries)
   }
 
@@ -121,13 +131,14 @@ extension Server {
     }
   }
 
-  private static func text(_ reduction: Reduction) -> String {
+  private func text(_ reduction: Reduction, for rights: Rights?) -> String {
     switch reduction {
     case .changed: "changed"
     case .unchanged: "unchanged"
     case .swallowed: "swallowed"
     case .accepted: "accepted"
-    case .rejected(let rejection): "rejected: \(rejection)"
+    case .rejected(let rejection):
+      "rejected: \(rights?.redacted(rejection, in: core.state) ?? rejection)"
     }
   }
 

@@ -75,9 +75,8 @@ extension Server {
   ) {
     guard var record = sessions[token], record.connection == id else { return }
     record.connection = nil
-    let expires = now + limits.sessionGrace
-    record.expires = expires
-    detached += 1
+    record.expires = now + limits.sessionGrace
+    detached.add(token, of: record.uid)
     // Who is replaced is there still; who takes leave is forgotten soon, which says so.
     if goodbye != .replaced && goodbye != .done {
       if record.hasExited {
@@ -87,13 +86,9 @@ extension Server {
       }
     }
     sessions[token] = record
-    guard detached > limits.detachedSessions else { return }
-    // The one that expires first goes; ties are settled by the token, never by hashing.
-    let oldest = sessions.pairs.filter { $0.value.connection == nil }.min { first, second in
-      let (a, b) = (first.value.expires ?? expires, second.value.expires ?? expires)
-      return a != b ? a < b : (first.key.high, first.key.low) < (second.key.high, second.key.low)
+    if detached.count > limits.detachedSessions, let surplus = detached.longestOfMost() {
+      forget(surplus, .graceOver)
     }
-    if let oldest { forget(oldest.key, .graceOver) }
   }
 
   /// Forget a session without a connection.
@@ -103,7 +98,7 @@ extension Server {
     if let maker = record.maker { unwatch(maker) }
     sessions[token] = nil
     if record.isKept { keeper.forget(token) }
-    detached -= 1
+    detached.remove(token, of: record.uid)
   }
 
   mutating func blocked(

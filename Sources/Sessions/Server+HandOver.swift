@@ -144,8 +144,8 @@ extension Server {
 
   /// Give a session that waits to a connection.
   mutating func attach(_ token: SessionToken, to id: ConnectionID) {
-    guard sessions[token]?.connection == nil, sessions[token] != nil else { return }
-    detached -= 1
+    guard let record = sessions[token], record.connection == nil else { return }
+    detached.remove(token, of: record.uid)
     sessions[token]?.connection = id
     sessions[token]?.expires = nil
   }

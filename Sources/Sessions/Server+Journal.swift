@@ -8,11 +8,7 @@ extension Server {
   /// Go on from what was kept: sessions wait for their clients, and fields that are not kept begin
   /// anew, which is a revision of its own.
   mutating func takeUp(_ kept: Restoration<R.State>) {
-    // All are without a connection now: the newest stay.
-    let surplus =
-      kept.isHandedOver ? 0 : max(0, kept.sessions.count - limits.detachedSessions)
-    for session in kept.sessions.prefix(surplus) { keeper.forget(session.token) }
-    for session in kept.sessions.dropFirst(surplus) {
+    for session in kept.sessions {
       var outcomes = session.outcomes
       if !keeper.promises {
         for index in outcomes.indices { outcomes[index].mark = .applied }
@@ -20,11 +16,19 @@ extension Server {
       var record = SessionRecord(
         uid: session.uid, number: session.number,
         outcomes: Outcomes(window: limits.window, kept: outcomes))
-      record.isKept = true
+      record.isKept = !kept.unheard.contains(session.token)
       record.committed = record.outcomes.last
       record.expires = now + limits.sessionGrace
       sessions[session.token] = record
-      detached += 1
+      detached.add(session.token, of: session.uid)
+    }
+    // Those of a former process have connections that come behind them.
+    while !kept.isHandedOver, detached.count > limits.detachedSessions,
+      let token = detached.longestOfMost(), let uid = sessions[token]?.uid
+    {
+      sessions[token] = nil
+      keeper.forget(token)
+      detached.remove(token, of: uid)
     }
     for (revision, patch) in kept.changes { history.append(patch, revision: revision) }
     guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }

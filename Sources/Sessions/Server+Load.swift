@@ -30,7 +30,7 @@ extension Server {
       blocked: connections.values.count { $0.isBlocked },
       behind: connections.values.count { !$0.isCurrent },
       sessions: sessions.count,
-      detachedSessions: detached,
+      detachedSessions: detached.count,
       scopes: scopes.count,
       heldStates: held.count,
       jobs: jobs.count,

@@ -20,6 +20,7 @@ extension Server {
     charge(place, bytes.count, &commands)
     var frames = FrameDecoder(limit: limits.frameBytes)
     swap(&frames, &connections[place: place].frames)
+    let buffered = frames.buffered
     do throws(WireError) {
       try frames.receive(bytes) { item throws(WireError) in
         try self.read(item, from: id, at: place, &commands)
@@ -33,6 +34,8 @@ extension Server {
     }
     // Invariant: only `closed` removes a connection, so it still has its place.
     swap(&frames, &connections[place: place].frames)
+    let more = connections[place: place].frames.buffered - buffered
+    if more != 0 { notePartial(more, place) }
     touch(id, at: place)
   }
 
@@ -85,6 +88,8 @@ extension Server {
       guard (connections[other]?.ordinal ?? 0) < (connections[id]?.ordinal ?? 0) else {
         throw WireError(.replaced, "a later connection has the session")
       }
+      // First it is this one's: a session without a connection, for a moment, could be pushed out.
+      sessions[token]?.connection = id
       leave(other, Goodbye(.replaced, "another connection took the session over"))
     }
     var record =
@@ -96,7 +101,7 @@ extension Server {
       say(.returned(session: record.number))
     }
     if let connection = connections[id] { watch(connection, for: &record, token) }
-    if let current = sessions[token], current.connection == nil { detached -= 1 }
+    detached.remove(token, of: peer.uid)
     record.connection = id
     record.expires = nil
     sessions[token] = record
@@ -305,6 +310,12 @@ extension Server {
           .limit, "a subscribed path of \(path.keys.count) keys",
           limit: LimitBreach("pathKeys", limit: limits.pathKeys, observed: path.keys.count))
       }
+      let byteCount = path.keys.reduce(0) { $0 + $1.byteCount }
+      guard byteCount <= limits.pathBytes else {
+        throw WireError(
+          .limit, "a subscribed path of \(byteCount) bytes",
+          limit: LimitBreach("pathBytes", limit: limits.pathBytes, observed: byteCount))
+      }
       request = .subscribe(number: number, path, position)
     case .unsubscribe(let number): request = .unsubscribe(number: number)
     case .ping(let value): request = .ping(value)
@@ -341,5 +352,15 @@ extension Acknowledgement.Outcome {
 extension RejectionMessage {
   init(_ rejection: Rejection) {
     self.init(code: rejection.code.rawValue, message: rejection.message, path: rejection.path)
+  }
+}
+
+extension PathKey {
+  /// About how many bytes it takes.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .text(let text): text.utf8.count
+    case .integer: 9
+    }
   }
 }

@@ -7,7 +7,7 @@ extension Server {
   func report(_ name: String, asking connection: ServerSession) -> Value {
     switch name {
     case "status": return status(for: connection.rights)
-    case "clients": return clients
+    case "clients": return clients(for: connection.rights)
     case "clients.closed": return closedReport
     case "limits":
       return object(limits.table.map { ($0.name, Value($0.value)) })
@@ -29,13 +29,12 @@ extension Server {
 
   private func status(for rights: Rights?) -> Value {
     // A digest would tell who may see a part whether what is hidden is what they guess.
-    let seesAll = rights.map { $0.view == .everything } ?? true
     return object(
       about + [
         ("epoch", .text(String(epoch, radix: 16))),
         ("run", Value(run)),
         ("revision", Value(core.revision)),
-      ] + (seesAll ? [("digest", .text(digest().description))] : []) + [
+      ] + (rights.seesAll ? [("digest", .text(digest().description))] : []) + [
         ("uptimeMs", Value(now.milliseconds(since: started))),
         ("clients", .integer(Int64(connections.count))),
         ("sessions", .integer(Int64(sessions.count))),
@@ -56,15 +55,15 @@ extension Server {
       ])
   }
 
-  private var clients: Value {
+  private func clients(for rights: Rights?) -> Value {
     .array(
       TreeArray(
         connections.keys.sorted().compactMap { id in
-          connections[id].flatMap { $0.token == nil ? nil : client($0) }
+          connections[id].flatMap { $0.token == nil ? nil : client($0, for: rights) }
         }))
   }
 
-  private func client(_ connection: ServerSession) -> Value {
+  private func client(_ connection: ServerSession, for rights: Rights?) -> Value {
     let behind = connection.subscriptions.map { subscription -> UInt64 in
       switch subscription.progress {
       case .live, .lost: flushed
@@ -78,10 +77,12 @@ extension Server {
       }
     }
     let position = behind.min() ?? flushed
-    let paths = connection.subscriptions.compactMap { subscription in
-      scopes.index(of: subscription.scope).map {
-        Value.text(scopes[index: $0].path.pointer)
-      }
+    // A path has keys, which tell of what stands there.
+    let paths = connection.subscriptions.compactMap { subscription -> Value? in
+      guard let place = scopes.index(of: subscription.scope) else { return nil }
+      let path = scopes[index: place].path
+      if case .nothing = sight(of: path, with: rights) { return nil }
+      return .text(path.pointer)
     }
     return object([
       ("connection", Value(connection.id.rawValue)),

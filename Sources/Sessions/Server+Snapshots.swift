@@ -41,14 +41,12 @@ extension Server {
         .init(
           subscription: number, scope: subscription.scope, .current, .none,
           revision: core.revision), &connection)
-    case .patches(let frames, let count, let reached):
+    case .patches(let replay):
       say(
         .init(
           subscription: number, scope: subscription.scope, .patch, .none,
           revision: core.revision), &connection)
-      connection.output.append(contentsOf: frames)
-      connection.counters.patches += UInt64(count)
-      if reached < core.revision { sayCurrent(subscription, &connection) }
+      append(replay, of: subscription, &connection)
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
@@ -82,7 +80,7 @@ extension Server {
 
   private enum Resumption {
     case current
-    case patches([[UInt8]], count: Int, reached: UInt64)
+    case patches(Replay)
     case snapshot(ServerMessage.Reason)
   }
 
@@ -102,14 +100,42 @@ extension Server {
     }
     let replay = replay(scope, after: position.revision)
     if let loss = replay.loss { return .snapshot(loss) }
-    if replay.count == 0 { return .current }
-    return .patches(replay.frames, count: replay.count, reached: replay.reached)
+    return replay.count == 0 ? .current : .patches(replay)
   }
 
-  /// The patches of a scope after a revision, framed; `loss` says why they cannot be, if so.
-  private func replay(
-    _ scope: Scope, after revision: UInt64
-  ) -> (frames: [[UInt8]], count: Int, reached: UInt64, loss: ServerMessage.Reason?) {
+  /// The patches of a scope after a revision.
+  struct Replay: Sendable {
+    var frames: [[UInt8]]
+    /// How many patches they hold.
+    var count: Int
+    /// The revision of the last patch.
+    var reached: UInt64
+    /// Why they cannot be sent, if so.
+    var loss: ServerMessage.Reason?
+  }
+
+  /// The patches behind a snapshot, if the history has them and they are fewer bytes than it is. All
+  /// that come in one turn share them.
+  mutating func replay(_ scope: Scope, behind snapshot: EncodedSnapshot) -> Replay? {
+    let revision = snapshot.revision
+    guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
+      return nil
+    }
+    let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
+    let found = replays[key] ?? replay(scope, after: revision)
+    replays[key] = found
+    return found.loss == nil ? found : nil
+  }
+
+  /// Send what a mirror lacks. Then it stands at the newest revision, and is told so.
+  func append(_ replay: Replay, of subscription: Subscription, _ connection: inout ServerSession) {
+    connection.output.append(contentsOf: replay.frames)
+    connection.counters.patches += UInt64(replay.count)
+    if replay.reached < core.revision { sayCurrent(subscription, &connection) }
+  }
+
+  /// O(the history after the revision).
+  private func replay(_ scope: Scope, after revision: UInt64) -> Replay {
     // A scope of its own collects them, as a turn's would be. It cannot know whether anything
     // stood at the path then; saying once more that nothing does is harmless.
     var scope = Scope(
@@ -119,7 +145,8 @@ extension Server {
       if scope.note(patch, revision: made, limits: limits) { count += 1 }
     }
     scope.cut()
-    return (scope.frames, count, scope.lastChange, scope.loss)
+    return Replay(
+      frames: scope.frames, count: count, reached: scope.lastChange, loss: scope.loss)
   }
 
   // MARK: Snapshots
@@ -135,17 +162,12 @@ extension Server {
     announceSnapshot(subscription, reason, &connection)
     // A small state that changes often has more to say of its past than of itself, and whoever does
     // not read it makes us keep all of that.
-    if let cached = scope.snapshot, history.covers(cached.revision),
-      history.byteCount(after: cached.revision) <= cached.byteCount,
-      case let replay = replay(scope, after: cached.revision), replay.loss == nil
-    {
+    if let cached = scope.snapshot, let replay = replay(scope, behind: cached) {
       scopes[index: place].snapshot?.lastUsed = now
       connection.output.append(contentsOf: cached.frames)
-      connection.output.append(contentsOf: replay.frames)
-      if replay.reached < core.revision { sayCurrent(subscription, &connection) }
       connection.counters.snapshots += 1
-      connection.counters.patches += UInt64(replay.count)
       counters.snapshots += 1
+      append(replay, of: subscription, &connection)
       return .live
     }
     if let size = scope.wholeBytes, size <= limits.inlineSnapshotBytes {
@@ -247,7 +269,7 @@ extension Server {
 
   enum Encoding {
     case running
-    case finished([[UInt8]])
+    case finished(EncodedSnapshot)
     /// The frames were let go before the client could take them.
     case gone
   }
@@ -259,6 +281,6 @@ extension Server {
       snapshot.revision == revision
     else { return .gone }
     counters.snapshots += 1
-    return .finished(snapshot.frames)
+    return .finished(snapshot)
   }
 }

@@ -22,6 +22,7 @@ extension Server {
     touched.removeAll(keepingCapacity: true)
     scopes.endTurn()
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
+    if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
     flushed = core.revision
     waitingBudget = limits.waitingPerTurn
     // Behind the patches: what an effect does comes after the change that it was returned with.
@@ -145,14 +146,11 @@ extension Server {
       case .joining(let job, let revision, let reason):
         switch encoding(job, subscription.scope, revision) {
         case .running: continue
-        case .finished(let frames):
+        case .finished(let snapshot):
           announceSnapshot(subscription, reason, &connection)
-          connection.output.append(contentsOf: frames)
+          connection.output.append(contentsOf: snapshot.frames)
           connection.counters.snapshots += 1
-          var joined = subscription
-          joined.base = revision
-          connection.subscriptions[index].progress = advance(
-            joined, from: revision, &connection)
+          connection.subscriptions[index].progress = follow(snapshot, subscription, &connection)
         case .gone:
           held.release(revision, by: connection.peer.uid)
           connection.subscriptions[index].progress = .lost(reason)
@@ -170,6 +168,24 @@ extension Server {
       connection.subscriptions[index].progress = snapshot(
         connection.subscriptions[index], reason, &connection, &commands)
     }
+  }
+
+  /// Send what happened since a snapshot that has just been sent: the patches themselves if they are
+  /// at hand, for the difference of two large states takes longer than to copy those.
+  private mutating func follow(
+    _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
+  ) -> Subscription.Progress {
+    let revision = snapshot.revision
+    if !faults.skipsCatchUp, let place = scopes.index(of: subscription.scope),
+      let replay = replay(scopes[index: place], behind: snapshot)
+    {
+      held.release(revision, by: connection.peer.uid)
+      append(replay, of: subscription, &connection)
+      return .live
+    }
+    var joined = subscription
+    joined.base = revision
+    return advance(joined, from: revision, &connection)
   }
 
   /// Send one patch from a held state to the newest, and let the held state go. Whatever happens,

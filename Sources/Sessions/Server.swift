@@ -55,6 +55,8 @@ public struct Server<R: Reducer>: Sendable {
   var touched: [ConnectionID] = []
   /// Differences composed in this turn, by scope and base: several clients may need the same.
   var differences: [DifferenceKey: [UInt8]] = [:]
+  /// The patches behind snapshots that this turn has framed.
+  var replays: [DifferenceKey: Replay] = [:]
   /// The patch of the action that is being reduced.
   var patch = CBOREncoder()
   /// The revision at which the last turn ended.
@@ -70,8 +72,8 @@ public struct Server<R: Reducer>: Sendable {
   var isSharing = false
   /// The connections that ended last, oldest first.
   var closedConnections: [ClosedConnection] = []
-  /// How many of the sessions have no connection.
-  var detached = 0
+  /// The sessions that have no connection.
+  var detached = DetachedSessions()
   /// Whether the feature wants to hear what becomes of sessions.
   public let watchesSessions: Bool
   /// What it has not been told yet.

@@ -30,7 +30,8 @@ struct StateSize: Sendable {
   /// first time, and one that is too large again, for what makes it smaller leaves small patches.
   func mustMeasure(isTime: Bool) -> Bool {
     if isMeasuring { return false }
-    guard let measured else { return isTime }
+    // Too large already: before it is measured, not even what makes it smaller is done.
+    guard let measured else { return isTime || estimate > limit }
     // Well before the limit: what is much overwritten is measured in time, and nothing is rejected.
     if estimate > limit / 4 * 3, patchBytes > limit / 64 { return true }
     // And often enough that the sum says something: as often as it costs less than the patches did.

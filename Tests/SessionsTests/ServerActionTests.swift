@@ -176,6 +176,89 @@ import Wire
     #expect(earlier?.isResumed == false)
   }
 
+  @Test func `who leaves many sessions behind pushes out their own, and not those of others`() {
+    var limits = Limits()
+    limits.detachedSessions = 4
+    var bench = Bench(limits: limits)
+    bench.join(1, uid: 7)
+    bench.handle(.closed(ConnectionID(1)))
+    for number in 2...9 as ClosedRange<UInt64> {
+      bench.join(number, uid: 8)
+      bench.pass(.milliseconds(1))
+      bench.handle(.closed(ConnectionID(number)))
+      #expect(bench.server.load.detachedSessions == min(Int(number), 4))
+    }
+    #expect(bench.join(10, uid: 7, token: Bench.token(1))?.isResumed == true)
+    #expect(bench.join(11, uid: 8, token: Bench.token(9))?.isResumed == true)
+    #expect(bench.join(12, uid: 8, token: Bench.token(6))?.isResumed == false)
+  }
+
+  @Test func `who takes over a session is not pushed out in the middle of it`() {
+    for limit in 0...1 {
+      var limits = Limits()
+      limits.detachedSessions = limit
+      var bench = Bench(limits: limits, durability: .sync)
+      bench.join(1, uid: 7)
+      bench.act(1, 1, .put("n", 1))
+      bench.join(2, uid: 9)
+      bench.handle(.closed(ConnectionID(2)))
+      _ = bench.turn()
+      bench.open(3, uid: 7)
+      bench.say(3, .hello(.init(versions: 1...1, label: "bench", token: Bench.token(1))))
+      bench.act(3, 2, .put("n", 2))
+      let commands = bench.settle()
+      guard case .welcome(let welcome)? = bench.said(to: 3, commands).first else {
+        Issue.record("no welcome")
+        return
+      }
+      #expect(welcome.isResumed)
+      // Neither is it forgotten, nor is it introduced to the journal once more.
+      let batches = commands.compactMap { if case .keep(let batch) = $0 { batch } else { nil } }
+      #expect(batches.flatMap(\.forgotten) == [] && batches.flatMap(\.sessions) == [])
+      #expect(batches.flatMap(\.rows).count == 1)
+      #expect(bench.server.load.detachedSessions == limit)
+    }
+  }
+
+  @Test func `sessions that come and go leave nothing behind`() {
+    var limits = Limits()
+    limits.detachedSessions = 2
+    var bench = Bench(limits: limits)
+    for number in 1...500 as ClosedRange<UInt64> {
+      let token = number > 1 ? Bench.token(1) : nil
+      #expect(bench.join(number, token: token)?.isResumed == (number > 1))
+      bench.handle(.closed(ConnectionID(number)))
+      #expect(bench.server.load.detachedSessions == 1)
+    }
+    for number in 501...502 as ClosedRange<UInt64> {
+      bench.join(number)
+      bench.handle(.closed(ConnectionID(number)))
+    }
+    #expect(bench.join(503, token: Bench.token(1))?.isResumed == false)
+    #expect(bench.join(504, token: Bench.token(501))?.isResumed == true)
+  }
+
+  @Test func `unfinished frames of a user's connections are bounded together`() {
+    var limits = Limits()
+    limits.partialBytesPerUser = 100
+    var bench = Bench(limits: limits)
+    for number in 1...3 as ClosedRange<UInt64> { bench.join(number) }
+    bench.join(4, uid: 7)
+    let head: [UInt8] = [0, 1, 0, 0]
+    for number in [1, 2, 4] as [UInt64] {
+      bench.handle(.received(ConnectionID(number), head + Array(repeating: 0, count: 40)))
+    }
+    #expect(bench.turn() == [])
+    bench.handle(.received(ConnectionID(3), head + Array(repeating: 0, count: 40)))
+    let breach = LimitBreach("partialBytesPerUser", limit: 100, observed: 132)
+    #expect(bench.goodbye(to: 3, bench.turn())?.limit == breach)
+    // What is finished, and who is gone, leaves room.
+    bench.handle(.closed(ConnectionID(3)))
+    bench.handle(.closed(ConnectionID(2)))
+    bench.handle(.received(ConnectionID(1), Array(repeating: 0, count: 20)))
+    #expect(bench.turn() == [])
+  }
+
   @Test func `another user cannot have the session`() {
     var bench = Bench.withClients(1)
     bench.open(2, uid: 0)

@@ -243,6 +243,19 @@ import Wire
     #expect(answers(bench, bench.turn()) == ["reduced"])
   }
 
+  @Test func `a first action that makes it too large is measured at once`() {
+    var limits = Limits()
+    limits.stateBytes = 1000
+    var bench = Bench([:], limits: limits)
+    bench.join(1)
+    bench.act(1, 1, .put("a", .text(String(repeating: "x", count: 9000))))
+    _ = bench.turn()
+    #expect(bench.measurements == 1)
+    bench.measure()
+    bench.act(1, 2, .remove(["a"]))
+    #expect(answers(bench, bench.turn()) == ["reduced"])
+  }
+
   @Test func `small actions do not make a state grow without a limit`() {
     var limits = Limits()
     limits.stateBytes = 10_000

@@ -41,6 +41,44 @@ import Wire
       ])
   }
 
+  @Test(arguments: [1, 1000])
+  func `what came while a snapshot was encoded follows: one by one, if that is less than it`(
+    size: Int
+  ) {
+    var bench = Bench(["n": 0, "text": .text(String(repeating: "x", count: size))])
+    for number in 1...2 as ClosedRange<UInt64> { _ = bench.join(number) }
+    for number in 1...2 as ClosedRange<UInt64> {
+      bench.say(number, .subscribe(subscription: 1, .root, nil))
+    }
+    #expect(bench.turn().contains(.encodeSnapshot(SnapshotJobID(1))))
+    for number in 1...9 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))))
+      _ = bench.turn()
+    }
+    bench.encode(SnapshotJobID(1))
+    let commands = bench.turn()
+    for number in 1...2 as ClosedRange<UInt64> {
+      let patches = bench.said(to: number, commands).compactMap { message in
+        if case .patch(scope: 0, from: 0, let patches) = message { patches } else { nil }
+      }
+      #expect(patches.map { $0.map(\.span) } == [size == 1 ? [9] : Array(repeating: 1, count: 9)])
+    }
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `a path is no longer than it may be`() {
+    var limits = Limits()
+    limits.pathBytes = 20
+    var bench = Bench.withClients(2, limits: limits)
+    let key = PathKey.text(String(repeating: "x", count: 10))
+    bench.say(1, .subscribe(subscription: 1, Path([key, key]), nil))
+    bench.say(2, .subscribe(subscription: 1, Path([key, key, .text("y")]), nil))
+    let commands = bench.turn()
+    #expect(bench.goodbye(to: 1, commands) == nil)
+    #expect(
+      bench.goodbye(to: 2, commands)?.limit == LimitBreach("pathBytes", limit: 20, observed: 21))
+  }
+
   @Test func `who is refused for lack of memory may come again`() {
     var bench = Bench.withClients(2)
     for client in 1...2 as ClosedRange<UInt64> {

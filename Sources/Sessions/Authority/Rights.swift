@@ -146,6 +146,11 @@ extension Rejection.Code {
   }
 }
 
+extension Rights? {
+  /// Whether nothing of the state is hidden.
+  var seesAll: Bool { map { $0.view == .everything } ?? true }
+}
+
 // MARK: Reach
 
 extension Synchronizable {

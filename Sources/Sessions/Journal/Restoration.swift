@@ -17,6 +17,8 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var sequence: UInt64
   public var sessions: [JournalSession]
   public var sessionCount: UInt64
+  /// Sessions of which the journal does not know yet, for they have not acted.
+  public var unheard: Set<SessionToken> = []
   /// Changes up to `base`, oldest first, and the revision on which the first is based: for clients
   /// that come back with an older state.
   public var changes: [(revision: UInt64, patch: [UInt8])] = []

@@ -295,6 +295,38 @@ import Wire
     #expect(report(bench.said(to: 1, commands))?.value(at: ["revision"]) == 0)
   }
 
+  @Test func `who administers, and does not see the whole, is told nothing of the rest`() {
+    let policy = Policy([
+      Rule(users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all]),
+      Rule(
+        users: [1], mayConnect: true, mayAdminister: true, read: [.whole],
+        denyRead: patterns(["secret"])),
+    ])
+    var bench = Bench(["secret": ["hush": 1], "list": []], policy: policy)
+    for uid in [0, 1] as [UInt64] {
+      bench.join(uid, uid: uid)
+      bench.say(uid, .query(number: 9, "log.follow", arguments: []))
+    }
+    bench.say(0, .subscribe(subscription: 1, ["secret", "hush"], nil))
+    bench.say(0, .subscribe(subscription: 2, ["list"], nil))
+    _ = bench.settle()
+    bench.act(0, 1, .set(["secret", "hush"], "hush"), .remove(["secret", "hush", "hush"]))
+    var said: [UInt64: [UInt8]] = [0: [], 1: []]
+    func note(_ commands: [Command]) {
+      for uid in [0, 1] as [UInt64] { said[uid]? += bench.frames(to: uid, commands).joined() }
+    }
+    note(bench.settle())
+    for name in ["log", "why", "clients", "effects", "status"] {
+      for uid in [0, 1] as [UInt64] {
+        bench.say(uid, .query(number: 1, name, arguments: ["1"]))
+      }
+      note(bench.settle())
+    }
+    #expect(String(decoding: said[0] ?? [], as: UTF8.self).contains("hush"))
+    let text = String(decoding: said[1] ?? [], as: UTF8.self)
+    #expect(!text.contains("hush") && text.contains("list") && text.contains("remove"))
+  }
+
   // MARK: Another policy
 
   @Test func `another policy holds at once for those who are connected`() {
