@@ -169,7 +169,8 @@ final class Connection {
     let isFull = isSystem && (number == ENOSPC || number == EDQUOT)
     let kind = isFull ? .full : Self.kind(of: code)
     return JournalError(
-      kind, "\(path): \(what): \(text) (SQLite \(code)\(system)). \(Self.advice(kind, code))")
+      kind, "\(path): \(what): \(text) (SQLite \(code)\(system)).",
+      advice: Self.advice(kind, code))
   }
 
   private static func kind(of code: Int32) -> JournalError.Kind {
@@ -183,16 +184,16 @@ final class Connection {
     }
   }
 
-  private static func advice(_ kind: JournalError.Kind, _ code: Int32) -> String {
+  private static func advice(_ kind: JournalError.Kind, _ code: Int32) -> String? {
     switch kind {
-    case .full: "Make room on the file system; the daemon tries again by itself."
+    case .full: "Make room on the file system; a daemon that runs tries again by itself."
     case .unreachable: "See to it that the file and its directory can be read and written."
     case .corrupt: JournalError.repair
     case .foreign: "Move the file away, or name another directory."
     case .failed where code & 0xff == SQLITE_BUSY:
       "Another program writes to the file or holds it: let it end."
     case .failed: "Look for errors of the disk in the system's log; the file must be opened anew."
-    case .locked, .newer: ""
+    case .locked, .newer: nil
     }
   }
 }

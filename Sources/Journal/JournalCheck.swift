@@ -46,7 +46,8 @@ public struct JournalReport: Equatable, Sendable {
       try body(&self)
       return false
     } catch {
-      add(error.description)
+      // Not the advice: it is to look at this report.
+      add(error.problem)
       return true
     }
   }
@@ -93,6 +94,8 @@ extension JournalReader {
     report.attempt { report throws(JournalError) in
       try checkRows(origin, kept?.head, isLost: isLost, &report)
     }
+    // Without the runs nobody knows the types of what is sound.
+    if (try? runs(origin, isLenient: true)) == nil { report.soundRevision = nil }
   }
 
   /// SQLite's own view of the file.

@@ -108,10 +108,13 @@ struct JournalDirectory: ~Copyable {
       return false
     }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      let what = status.st_mode & S_IFMT == S_IFLNK ? "a symbolic link" : "not an ordinary file"
+      let what =
+        status.st_mode & S_IFMT == S_IFLNK
+        ? "a symbolic link, which a journal must not be"
+        : "not an ordinary file, as a journal must be"
       throw JournalError(
         .unreachable,
-        "\(path): \(what), which a journal must not be. Move it away, or name another directory.")
+        "\(path): \(what). Move it away, or name another directory.")
     }
     try checkOwner(status, path)
     return true
@@ -121,9 +124,11 @@ struct JournalDirectory: ~Copyable {
   static func file(at name: String) throws(JournalError) -> String {
     func resolve(_ name: String) throws(JournalError) -> (String, stat) {
       guard let resolved = realpath(name, nil) else {
-        throw JournalError(
-          .unreachable,
-          "\(name): cannot be reached (\(SystemFailure())). Name a journal, or its directory.")
+        let failure = SystemFailure()
+        let advice =
+          failure.number == EACCES
+          ? "Run this as its owner, or as root." : "Name a journal, or its directory."
+        throw JournalError(.unreachable, "\(name): cannot be reached (\(failure)). \(advice)")
       }
       defer { free(resolved) }
       var status = stat()

@@ -20,12 +20,18 @@ public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   public var kind: Kind
-  public var description: String
+  /// What is wrong, and where.
+  public var problem: String
+  /// What to do about it, where that is not part of `problem`.
+  public var advice: String?
 
-  public init(_ kind: Kind, _ description: String) {
+  public init(_ kind: Kind, _ problem: String, advice: String? = nil) {
     self.kind = kind
-    self.description = description
+    self.problem = problem
+    self.advice = advice
   }
+
+  public var description: String { advice.map { "\(problem) \($0)" } ?? problem }
 }
 
 extension JournalError {
@@ -36,7 +42,7 @@ extension JournalError {
     JournalError(
       .corrupt,
       "\(path): the state of revision \(revision) has digest \(found), and \(kept) was kept: the "
-        + "journal is damaged, or was written by another version of the feature. \(repair)")
+        + "journal is damaged, or was written by another version of the feature.", advice: repair)
   }
 
   /// What to do about a damaged file.

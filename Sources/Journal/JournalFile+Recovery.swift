@@ -21,6 +21,7 @@ extension JournalFile {
   ///
   /// All that is sound is written to a new file, which takes the old one's place at the end, at
   /// once. The old one keeps all that it has, under another name: delete it when nobody needs it.
+  /// `UInt64.max` is the newest revision.
   /// Throws, and changes nothing, when the snapshot or a change before the revision is damaged.
   /// O(the file).
   public static func recover(
@@ -32,12 +33,28 @@ extension JournalFile {
     let old = try JournalReader(reading: path)
     defer { old.close() }
     let source = try RecoverySource(old, revision)
+    if let newest = try? old.contents().head.revision, revision > max(newest, source.sound),
+      revision != .max
+    {
+      throw JournalError(
+        .failed,
+        "\(path): ends with revision \(newest): there is nothing to go back from. Name that or "
+          + "an earlier revision.")
+    }
     let draft = path + ".new"
     try make(draft, nil)
     let file = try JournalFile(directory, draft: draft)
     let lostCount = try file.write(source)
     let head = try file.contents().head
+    try file.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     file.connection.close()
+    // All of it, or the old file stays: what is left in a log would not be renamed with it.
+    guard try !JournalDirectory.exists(draft + "-wal") else {
+      throw JournalError(
+        .failed,
+        "\(draft): cannot be written as a whole. Make room on the file system; nothing has been "
+          + "changed.")
+    }
 
     let backup = try freeName(path + ".before-recovery-to-\(revision)")
     try file.directory.link(path, as: backup)
@@ -105,7 +122,14 @@ extension JournalFile {
   private func copySessions(
     _ source: borrowing RecoverySource, _ identity: JournalIdentity
   ) throws(JournalError) -> Int {
-    let sessions = try source.reader.sessions(source.origin)
+    // Without them, actions that come again are told that nobody knows what became of them.
+    guard
+      let sessions = try readable({ () throws(JournalError) in
+        try source.reader.sessions(source.origin)
+      })
+    else {
+      return 1
+    }
     try write { () throws(JournalError) in
       for (session, since, until) in sessions.sound where since <= source.sequence {
         try keep(session, since: since, until: until, identity, "REPLACE")
@@ -119,13 +143,18 @@ extension JournalFile {
     var rows = try RowReader(
       source.reader, source.origin, after: source.snapshot?.head.sequence ?? 0, isLenient: true)
     defer { rows.finish() }
+    var last = source.snapshot?.head.sequence ?? 0
     var more = true
     while more {
       more = try write { () throws(JournalError) in
         var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
         defer { state.chain = writer.chain }
         for _ in 0..<1000 {
-          guard try rows.step(), rows.position.sequence <= source.sequence else { return false }
+          // Not a step further than must be: the file may be damaged there.
+          guard last < source.sequence, try rows.step(),
+            rows.position.sequence <= source.sequence
+          else { return false }
+          last = rows.position.sequence
           try rows.read()
           try copy(rows.entry, session: rows.session, source.revision, &writer)
         }
@@ -158,9 +187,27 @@ extension JournalFile {
     try result.get()
   }
 
+  /// What stands in a part of the file that can be missed; nil where its pages are damaged.
+  private func readable<R>(
+    _ body: () throws(JournalError) -> R
+  ) throws(JournalError) -> R? {
+    do throws(JournalError) {
+      return try body()
+    } catch {
+      if error.kind == .corrupt { return nil }
+      throw error
+    }
+  }
+
   private func copySuspects(_ source: borrowing RecoverySource) throws(JournalError) -> Int {
     let identity = source.origin.identity
-    let suspects = try source.reader.suspects(source.origin)
+    guard
+      let suspects = try readable({ () throws(JournalError) in
+        try source.reader.suspects(source.origin)
+      })
+    else {
+      return 1
+    }
     try write { () throws(JournalError) in
       for (action, kills) in suspects.sound { try keep(action, kills: kills, identity) }
     }
@@ -175,8 +222,9 @@ private struct RecoverySource {
   let snapshot: JournalReader.KeptSnapshot?
   /// Nothing behind this is kept.
   let revision: UInt64
-  /// The last action to keep.
+  /// The last action to keep, and the revision that it came to.
   let sequence: UInt64
+  let sound: UInt64
 
   /// Make sure that everything up to a revision is sound.
   init(_ reader: JournalReader, _ revision: UInt64) throws(JournalError) {
@@ -199,7 +247,14 @@ private struct RecoverySource {
     var sound = snapshot?.head.revision ?? 0
     var rows = try RowReader(reader, origin, after: sequence)
     defer { rows.finish() }
-    while try rows.step() {
+    while true {
+      do throws(JournalError) {
+        guard try rows.step() else { break }
+      } catch {
+        // A damaged page holds rows that nobody can even count.
+        guard error.kind == .corrupt, sound >= revision else { throw error }
+        break
+      }
       let position = rows.position
       if rows.isIntact, position.revision > revision { break }
       guard rows.isIntact else {
@@ -215,5 +270,6 @@ private struct RecoverySource {
     self.snapshot = snapshot
     self.revision = revision
     self.sequence = sequence
+    self.sound = sound
   }
 }

@@ -1,7 +1,7 @@
 import CSQLite
 import Glibc
 import Sessions
-import Wire
+public import Wire
 
 // Theory of operation
 //
@@ -50,6 +50,8 @@ public final class JournalFile: JournalReader {
   /// Frames in the write-ahead log at which it is copied into the file: 4 MB, which is written and
   /// synchronised in some milliseconds, and read at a start in no time.
   package var checkpointFrames = 1000
+  /// How far the log must have grown before it is tried again, where a reader was in the way.
+  private var nextCheckpoint = 0
 
   /// Open the journal in a directory, and lock it for this process. `create` makes directory and
   /// journal where they are missing; the directory's parent must exist.
@@ -116,6 +118,14 @@ public final class JournalFile: JournalReader {
     }
     return connection
   }
+
+  /// Whether a state directory has a journal.
+  public static func isThere(_ directory: String) throws(JournalError) -> Bool {
+    try JournalDirectory.exists(directory + "/journal.sqlite")
+  }
+
+  /// Whether a session has been introduced, and not been forgotten. O(1).
+  public func knows(_ session: SessionToken) -> Bool { state.numbers[session] != nil }
 
   /// Read what writing must know.
   private func load() throws(JournalError) {
@@ -211,15 +221,16 @@ public final class JournalFile: JournalReader {
   // MARK: Checkpoints
 
   /// Whether the write-ahead log has grown so much that it should be copied into the file.
-  public var isCheckpointDue: Bool { connection.logFrames >= checkpointFrames }
+  public var isCheckpointDue: Bool { connection.logFrames >= max(checkpointFrames, nextCheckpoint) }
 
   /// Copy the write-ahead log into the file if that is due: up to 4 MB and two synchronisations.
-  /// Call it behind `append`, when nobody waits. A program that reads the file can make it due again
-  /// soon.
+  /// Call it behind `append`, when nobody waits. While a program reads the file, the log grows: the
+  /// next is due when there is as much again.
   public func checkpointIfDue() throws(JournalError) {
     guard isCheckpointDue else { return }
     try checkUsable()
     try noting { () throws(JournalError) in try connection.checkpoint() }
+    nextCheckpoint = connection.logFrames == 0 ? 0 : connection.logFrames + checkpointFrames
   }
 }
 
@@ -261,7 +272,7 @@ extension Connection {
       try number("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == 0
     else {
       throw JournalError(
-        .corrupt, "\(path): not as a journal is laid out. \(JournalError.repair)")
+        .corrupt, "\(path): not as a journal is laid out.", advice: JournalError.repair)
     }
   }
 

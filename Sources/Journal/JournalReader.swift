@@ -109,14 +109,18 @@ public class JournalReader {
 
   func damaged(_ what: String) -> JournalError {
     JournalError(
-      .corrupt, "\(path): damaged: \(what) (the seal does not fit). \(JournalError.repair)")
+      .corrupt, "\(path): damaged: \(what) (the seal does not fit).",
+      advice: JournalError.repair)
   }
 
   func contradiction(_ what: String) -> JournalError {
-    JournalError(.corrupt, "\(path): \(what). \(JournalError.repair)")
+    JournalError(.corrupt, "\(path): \(what).", advice: JournalError.repair)
   }
 
   // MARK: Runs
+
+  /// Nobody counts so far: what follows such a number could not be counted.
+  private static var countLimit: UInt64 { 1 << 62 }
 
   /// A lenient reader passes over damaged runs.
   func runs(
@@ -145,7 +149,12 @@ public class JournalReader {
         run: JournalRun(run: statement.unsigned(0), base: statement.unsigned(1)),
         time: Timestamp(nanoseconds: statement.integer(2)), began: statement.unsigned(3),
         ended: statement.optionalUnsigned(4), schema: schemas[id] ?? [])
-      guard Self.seal(run, schema: id, &seal) == statement.unsigned(6), schemas[id] != nil else {
+      let isPossible = [run.run.run, run.run.base, run.began, run.ended ?? 0].allSatisfy {
+        $0 < Self.countLimit
+      }
+      guard isPossible, Self.seal(run, schema: id, &seal) == statement.unsigned(6),
+        schemas[id] != nil
+      else {
         if isLenient { continue }
         throw damaged("run \(run.run.run)")
       }

@@ -289,6 +289,20 @@ import Wire
     }
     let file = try directory.begun(.async)
     file.checkpointFrames = 100
+    // A reader is in the way: it is not tried again before the log is as much longer.
+    try file.append([batch()])
+    var reader: OpaquePointer?
+    #expect(sqlite3_open(directory.journal, &reader) == SQLITE_OK)
+    #expect(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM log", nil, nil, nil) == SQLITE_OK)
+    while !file.isCheckpointDue { try file.append([batch()]) }
+    try file.checkpointIfDue()
+    #expect(!file.isCheckpointDue)
+    let blocked = count
+    while !file.isCheckpointDue { try file.append([batch()]) }
+    #expect(count > blocked + 10)
+    sqlite3_close(reader)
+    try file.checkpointIfDue()
+    #expect(!file.isCheckpointDue)
     let size = Files.size(directory.journal)
     while !file.isCheckpointDue { try file.append([batch()]) }
     #expect(count > 10)

@@ -101,6 +101,50 @@ import Wire
     #expect(try directory.open().rows().count == 40)
   }
 
+  @Test
+  func `Where fsck says that a revision is sound, recovery comes to it, whatever page is damaged`()
+    throws
+  {
+    var story = Story()
+    let file = try directory.begun()
+    for _ in 0..<40 { try file.append([story.batch(20)]) }
+    file.close()
+    let whole = Files.read(directory.journal)
+    var recoveries = 0
+    for page in 1..<(whole.count / 4096) {
+      var bytes = whole
+      for offset in 0..<8 { bytes[page * 4096 + offset] ^= 0x5a }
+      Files.write(bytes, to: directory.journal)
+      for suffix in ["-wal", "-shm"] { unlink(directory.journal + suffix) }
+      guard let sound = JournalReader.fsck(directory.journal).soundRevision else { continue }
+      do {
+        #expect(try recover(sound).revision == sound, "page \(page)")
+      } catch {
+        Issue.record("page \(page), to \(sound): \(error)")
+      }
+      #expect(JournalReader.fsck(directory.journal).findings == [], "page \(page)")
+      recoveries += 1
+    }
+    #expect(recoveries > 5)
+  }
+
+  @Test func `What is sound is gone back to, whatever a damaged last row says of itself`() throws {
+    let (story, _) = try write()
+    SQL.run(
+      directory.journal,
+      "UPDATE run SET ended = NULL WHERE run = 2; UPDATE log SET turn = 1, revision = 1 "
+        + "WHERE sequence = \(story.rows[story.rows.count - 1].row.sequence)")
+    let sound = story.rows[story.rows.count - 2].row.revision
+    #expect(try recover(sound).revision == sound)
+  }
+
+  @Test func `A revision that is not there yet is none to go back to`() throws {
+    let (story, _) = try write()
+    #expect(
+      error(.failed) { _ = try recover(story.revision + 1) }
+        .contains("ends with revision \(story.revision)"))
+  }
+
   @Test func `Damaged sessions, runs and suspects are left out`() throws {
     let (story, _) = try write()
     SQL.run(directory.journal, "UPDATE session SET uid = 7 WHERE number = 1")
