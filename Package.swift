@@ -260,7 +260,10 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "LockstepServerTests",
-      dependencies: ["LockstepServer", "Documents", "Lockstep", "Sessions", "Values", "CBOR"],
+      dependencies: [
+        "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Sessions", "Values",
+        "CBOR",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "LockstepClientTests",

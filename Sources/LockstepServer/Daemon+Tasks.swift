@@ -13,7 +13,7 @@ extension Daemon {
     guard Memory.isThere(bytes) else {
       let reason =
         "no memory for a snapshot, which takes about \(bytes) bytes: let the process have more "
-        + "(LimitAS=, LimitDATA=, ulimit)"
+        + "(MemoryMax=, LimitAS=, LimitDATA=, ulimit)"
       return tell(.journal(.snapshotImpossible(reason)))
     }
     var number: UInt64?

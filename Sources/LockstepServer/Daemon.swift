@@ -82,11 +82,13 @@ public final class Daemon<R: Reducer> {
     let standing = beginning.journal?.standing
     var stands: (@Sendable (SessionAction) -> Void)?
     if let standing { stands = { standing.set($0) } }
+    let isPolicyNew = policy != nil || (standing?.hasHadPolicy ?? (beginning.inheritance != nil))
+    if policy != nil { standing?.notePolicy() }
     let server = Server<R>(
       restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
       middleware: middleware, dependencies: dependencies, shellReports: reports,
       durability: keeping?.durability ?? .none, stands: stands,
-      policy: policy ?? Self.standardPolicy, isPolicyNew: policy != nil, at: Self.now())
+      policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, at: Self.now())
     if beginning.isNew, let file = beginning.journal?.file {
       try JournalStart.keepSnapshot(server.keptSnapshot, file)
     }
@@ -156,8 +158,9 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
-    tell(.started(start))
+    // First those who stand where the former process ended: a feature's first action is news to them.
     takeOver()
+    tell(.started(start))
     logger.notice(
       "serving",
       metadata: [

@@ -49,7 +49,7 @@ public struct DaemonOptions: ParsableArguments {
     help: ArgumentHelp(
       "Change a limit; may be repeated.",
       discussion: "Names and defaults: `lockstep limits`. Durations are in milliseconds.",
-      valueName: "name=value"))
+      valueName: "name=value"), transform: LimitChange.init(argument:))
   public var changedLimits: [LimitChange] = []
 
   @Option(
@@ -63,7 +63,7 @@ public struct DaemonOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Serve the state of a JSON file, and record actions instead of doing them.",
-      discussion: "To test clients alone: `lockstep log` shows what they sent.",
+      discussion: "To test clients alone: `lockstep log` shows what they sent. Nothing is kept.",
       valueName: "file"))
   public var stub: String?
 
@@ -107,7 +107,7 @@ public struct DaemonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Give up what was kept behind a revision, and go on from there.",
+      "Give up what was kept after a revision, and go on from there.",
       discussion: "A copy of the journal is kept beside it.", valueName: "revision"))
   public var recoverTo: UInt64?
 
@@ -127,12 +127,20 @@ public struct DaemonOptions: ParsableArguments {
     if let crashReport, !(1...10_000).contains(crashReport) {
       throw ValidationError("--crash-report must be from 1 to 10000, not \(crashReport).")
     }
+    if stub != nil, stateDir != nil || durability.map({ $0 != .none }) ?? false {
+      throw ValidationError(
+        "--stub serves a file and keeps nothing: leave out --state-dir and --durability.")
+    }
+    if recoverTo != nil, stub != nil || durability == Durability.none {
+      throw ValidationError(
+        "--recover-to needs a state that is kept: leave out --durability and --stub.")
+    }
   }
 
-  /// Where and how the state is kept; nil when it is not.
+  /// Where and how the state is kept; nil when it is not, as that of `--stub`.
   public var keeping: Keeping? {
     get throws {
-      if durability == Durability.none { return nil }
+      if durability == Durability.none || stub != nil { return nil }
       guard let directory = stateDir ?? StateDirectory.standard() else {
         if durability == nil && recoverTo == nil { return nil }
         throw DaemonError(
@@ -172,16 +180,25 @@ public struct FileMode: ExpressibleByArgument, Sendable {
 }
 
 /// A limit and the value that it gets.
-public struct LimitChange: ExpressibleByArgument, Sendable {
+public struct LimitChange: Sendable {
   let name: String
   let value: UInt64
 
-  public init?(argument: String) {
-    let parts = argument.split(separator: "=", maxSplits: 1)
-    guard parts.count == 2, let value = UInt64(parts[1]),
-      Limits().table.contains(where: { $0.name == parts[0] })
-    else { return nil }
-    name = String(parts[0])
+  /// Reads `name=value`.
+  public init(argument: String) throws {
+    let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    guard let least = Limits.least(of: name) else {
+      let names = Limits().table.map(\.name).joined(separator: ", ")
+      throw ValidationError("there is no limit \"\(name)\". The names are: \(names).")
+    }
+    guard parts.count == 2, let value = UInt64(parts[1]) else {
+      throw ValidationError("write \(name)=NUMBER, and a whole number.")
+    }
+    guard value >= least else {
+      throw ValidationError("\(name) is at least \(least), not \(value).")
+    }
+    self.name = name
     self.value = value
   }
 

@@ -164,6 +164,13 @@ extension LockstepDaemon {
     _ logger: Logger
   ) throws {
     let path = options.socketPath
+    Descriptors.openEarly()
+    let descriptors = Descriptors.raiseLimit()
+    if descriptors - Descriptors.own < options.limits.connections {
+      logger.warning(
+        "fewer descriptors than connections: those beyond will wait (LimitNOFILE=, ulimit -n)",
+        metadata: ["descriptors": "\(descriptors)", "connections": "\(options.limits.connections)"])
+    }
     let policy = try options.policy.map { try PolicyFile.read($0, for: R.self) }
     let service = try ServiceManager()
     let loop = try Loop()
@@ -176,6 +183,8 @@ extension LockstepDaemon {
     let reports: [String: @Sendable () -> Value] =
       options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:]
     let keeping = try options.keeping
+    // Before the journal begins a run: of a start that comes to nothing there should be no trace.
+    if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
       state, reducer: reducer, middleware: middleware, dependencies: dependencies,
       limits: options.limits,
@@ -207,6 +216,12 @@ extension LockstepDaemon {
     }
     loop.run()
     withExtendedLifetime((shell, signals)) {}
+  }
+
+  /// Whether a path can be served on, at this moment.
+  private static func checkSocket(_ path: String) throws {
+    try SocketPath.check(path)
+    _ = try SocketClaim(path)
   }
 
   /// Read the policy again. All of it holds from here on, or, with a mistake in it, nothing.

@@ -22,16 +22,19 @@ struct SocketClaim: ~Copyable {
       case .notASocket(let path):
         "\(path) exists and is not a socket. Move it away, or give another path with --socket."
       case .noDirectory(let path, let reason):
-        "cannot serve on \(path): \(reason). "
-          + "Make its directory, or give another path with --socket."
+        "cannot serve on \(path): \(reason). Make its directory, or one that you may write to, or give "
+          + "another path with --socket."
       }
     }
   }
 
   /// Claim a path, and remove a dead daemon's socket from it.
   init(_ path: String) throws(Failure) {
-    let lockPath = path + ".lock"
-    descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    // Beside what is no socket, no lock is left.
+    let isTaken = Self.isTaken(path)
+    let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+    descriptor = isTaken ? -1 : open(path + ".lock", flags, 0o600)
+    if isTaken { throw .notASocket(path: path) }
     guard descriptor >= 0 else {
       throw .noDirectory(path: path, reason: String(cString: strerror(errno)))
     }
@@ -52,6 +55,12 @@ struct SocketClaim: ~Copyable {
   }
 
   deinit { close(descriptor) }
+
+  /// Whether something stands at a path that is no socket.
+  private static func isTaken(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
+  }
 
   private static func pid(in descriptor: Int32) -> Int32? {
     var bytes = [UInt8](repeating: 0, count: 16)

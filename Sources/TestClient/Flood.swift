@@ -9,10 +9,8 @@ import Wire
 package struct Flood {
   private let clients: [RawClient]
   private let bytes: [UInt8]
-  /// Of each connection.
-  package static let actions: UInt64 = 16_000
-
-  init(socket: String, connections: Int) throws {
+  /// So many actions of each connection.
+  init(socket: String, connections: Int, actions: UInt64) throws {
     clients = try (0..<connections).map { _ in
       let client = try RawClient(path: socket)
       try client.greet(label: "flood")
@@ -20,7 +18,7 @@ package struct Flood {
     }
     var payload = CBOREncoder()
     DocumentAction.increment([.text("flood\(getuid())")], by: 1).encode(into: &payload)
-    bytes = (1...Self.actions as ClosedRange<UInt64>).flatMap { number in
+    bytes = (1...max(1, actions)).flatMap { number in
       Frame.encode {
         ClientMessage.action(number: number, .applied, payload: payload.bytes).encode(into: &$0)
       }

@@ -21,13 +21,19 @@ import Wire
 ///
 /// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It says
 /// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`. As `TestClient SOCKET
-/// flood UID COUNT` it is a hostile user: see `Flood`. With five arguments it is another user: see
+/// flood UID COUNT ACTIONS` it is a hostile user: see `Flood`. With five others it is another user: see
 /// `Relay`.
 @main
 struct TestClient {
   @MainActor
   static func main() async throws {
     let arguments = CommandLine.arguments
+    if arguments.count == 6, arguments[2] == "flood", let uid = UInt32(arguments[3]),
+      let count = Int(arguments[4]), let actions = UInt64(arguments[5])
+    {
+      try Relay.become(uid, uid, [])
+      return try Flood(socket: arguments[1], connections: count, actions: actions).run { say($0) }
+    }
     if arguments.count == 6 { return try Relay.run(arguments) }
     if arguments.count == 5, arguments[2] == "clients", let count = Int(arguments[3]),
       let seconds = Int(arguments[4])
@@ -36,12 +42,6 @@ struct TestClient {
       let (actions, longest) = try clients.run(for: .seconds(seconds)) { say($0) }
       return say(
         "clients \(count) actions \(actions) longest-ms \(Int(longest / .milliseconds(1)))")
-    }
-    if arguments.count == 5, arguments[2] == "flood", let uid = UInt32(arguments[3]),
-      let count = Int(arguments[4])
-    {
-      try Relay.become(uid, uid, [])
-      return try Flood(socket: arguments[1], connections: count).run { say($0) }
     }
     if arguments.count == 5, let count = UInt64(arguments[4]) {
       return try appendNumbers(socket: arguments[1], tokenFile: arguments[3], through: count)

@@ -26,8 +26,13 @@ struct JournalStart<State: Synchronizable> {
     if let revision = keeping.recoverTo {
       let recovery = try JournalFile.recover(directory: keeping.directory, to: revision)
       logger.warning(
-        "gave up what was kept behind a revision",
+        "gave up what was kept after a revision",
         metadata: ["revision": "\(revision)", "before": "\(recovery.backup)"])
+    }
+    if StandingAction.isThere(keeping.directory), !(try JournalFile.isThere(keeping.directory)) {
+      logger.warning(
+        "the journal that was kept here is gone, and a new one begins: put it back if it should not",
+        metadata: ["directory": "\(keeping.directory)"])
     }
     let file = try JournalFile(
       directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
@@ -56,6 +61,8 @@ struct JournalStart<State: Synchronizable> {
       let server = KeptSnapshot(handing: kept, schema: schema, time: .now)
       try keepSnapshot(server, file)
     }
+    // The image knows everyone who is connected, the journal those who have acted.
+    kept.unheard = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
     let wasClean = contents.runs.last?.ended != nil
     logger.notice(
       "state recovered",

@@ -194,7 +194,8 @@ private final class Worker: @unchecked Sendable {
   }
 
   private func reopen() {
-    guard failure != nil else { return }
+    // Open already: what was to heal it could not be made, and is asked for again.
+    guard failure != nil else { return onNews(.reopened) }
     do throws(JournalError) {
       try file.reopen()
       try file.probe()
@@ -236,10 +237,12 @@ private struct FilePlace {
   /// Why the path does not lead there any more; nil if it does. One system call.
   var loss: String? {
     guard let found = Self.identity(path) else {
-      return "\(path) has vanished. Put it back, or restart the daemon."
+      return "\(path) has vanished. Put it back. Until then the state is in memory alone: "
+        + "'lockstep export' saves it."
     }
     guard let identity, identity == found else {
-      return "\(path) has been replaced by another file. Put it back, or restart the daemon."
+      return "\(path) has been replaced by another file. Put it back. Until then the state is in "
+        + "memory alone: 'lockstep export' saves it."
     }
     return nil
   }

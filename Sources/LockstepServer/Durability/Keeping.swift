@@ -6,7 +6,7 @@ public struct Keeping: Sendable {
   /// there.
   public var directory: String
   public var durability: Durability
-  /// Give up what was kept behind this revision, before anything else.
+  /// Give up what was kept after this revision, before anything else.
   public var recoverTo: UInt64?
 
   public init(

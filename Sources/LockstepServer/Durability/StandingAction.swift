@@ -6,6 +6,8 @@ import Wire
 // a crash loop. So each action of a client stands in memory that outlives the process, a mapped
 // file, while it is reduced; the next run reads there what was being done. The kernel writes the
 // page some time: a crash of the machine may leave an old one, a crash of the process never does.
+//
+//     word 0, 1, 2: the action's number, and its session's token     word 3: whether a policy held
 
 /// The action that is being reduced, where a dead process's successor can read it.
 ///
@@ -33,6 +35,9 @@ final class StandingAction: @unchecked Sendable {
     words = memory.bindMemory(to: UInt64.self, capacity: Self.byteCount / 8)
   }
 
+  /// Whether a state directory has been used: the file comes with the journal.
+  static func isThere(_ directory: String) -> Bool { access(directory + "/standing", F_OK) == 0 }
+
   deinit { munmap(words, Self.byteCount) }
 
   /// What stands there: what the last run was doing when it ended.
@@ -49,4 +54,15 @@ final class StandingAction: @unchecked Sendable {
   }
 
   func clear() { words[0] = 0 }
+
+  // MARK: Policies
+
+  /// Whether a policy has ever hidden something from the mirrors of this directory's state: what they
+  /// have may then be a part.
+  var hasHadPolicy: Bool { words[3] != 0 }
+
+  func notePolicy() {
+    words[3] = 1
+    msync(words, Self.byteCount, MS_SYNC)
+  }
 }

@@ -1,5 +1,6 @@
 import Documents
 import Foundation
+import Journal
 import Lockstep
 import LockstepClient
 import TestClient
@@ -264,6 +265,72 @@ struct DiskTroubleTests {
       let mirror = try await home.mirror()
       #expect(writers.flatMap { $0.book.complaints(mirror.state, isWhole: true) } == [])
       try await second.stop()
+    }
+  }
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `recovery is whole, or changes nothing, however little room there is`() async throws {
+    try await withHome { home in
+      let disk = try SmallDisk(home.folder + "/disk", bytes: 16 << 20)
+      defer { disk.remove() }
+      var home = home
+      home.state = disk.path + "/state"
+      let daemon = try await home.start()
+      let setter = try await Setter(home)
+      for _ in 0..<200 { #expect(try await setter.set() == nil) }
+      setter.replica.close()
+      try await daemon.stop()
+      let before = Files.read(home.journal)
+      var (refused, done) = (0, 0)
+      for room in stride(from: 0, through: 2 << 20, by: 64 << 10) {
+        try disk.fill(butFor: room)
+        do {
+          let recovery = try JournalFile.recover(directory: home.state, to: 150)
+          done += 1
+          #expect(recovery.revision == 150)
+          #expect(JournalReader.fsck(home.journal).findings == [], "\(room)")
+          disk.makeRoom()
+          try FileManager.default.removeItem(atPath: recovery.backup)
+          Files.write(before, to: home.journal)
+        } catch {
+          refused += 1
+          #expect(Files.read(home.journal) == before, "\(room): \(error)")
+        }
+        disk.makeRoom()
+      }
+      #expect(refused > 3 && done > 3, "\(refused) refused, \(done) done")
+    }
+  }
+
+  @Test func `a daemon that runs out of descriptors before it has served anybody serves on`()
+    async throws
+  {
+    try await withHome { home in
+      let daemon = try ChildProcess(
+        "/bin/sh",
+        [
+          "-c", "ulimit -n 64; exec \"$0\" \"$@\"", Binaries.daemon, "--socket", home.socket,
+        ])
+      defer { daemon.signal(SIGKILL) }
+      try await daemon.line(with: "fewer descriptors than connections")
+      try await daemon.line(with: " serving ")
+      let served = Served(folder: home.folder, socket: home.socket, daemon: daemon)
+      var crowd = try (0..<90).map { _ in try served.raw() }
+      try await daemon.line(with: "too many open files")
+      // Encoded beside the loop: the first use of the global pool.
+      let first = crowd[0]
+      _ = try first.greet()
+      try first.send(.subscribe(subscription: 1, .root, nil))
+      var hasSnapshot = false
+      while !hasSnapshot, let message = try first.receive() {
+        if case .snapshot = message { hasSnapshot = true }
+      }
+      #expect(hasSnapshot)
+      for client in crowd { client.close() }
+      crowd = []
+      let mirror = try await home.mirror()
+      try await mirror.send(DocumentAction.set(["n"], 1))
+      mirror.close()
     }
   }
 

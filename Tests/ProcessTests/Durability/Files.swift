@@ -69,5 +69,13 @@ struct SmallDisk: Sendable {
     try #require(errno == ENOSPC)
   }
 
+  /// Leave about so many bytes free.
+  func fill(butFor bytes: Int) throws {
+    try fill()
+    var status = stat()
+    try #require(stat(path + "/filler", &status) == 0)
+    try #require(truncate(path + "/filler", max(0, Int(status.st_size) - bytes)) == 0)
+  }
+
   func makeRoom() { unlink(path + "/filler") }
 }

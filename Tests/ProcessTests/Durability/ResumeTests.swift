@@ -9,6 +9,35 @@ import Wire
 /// A restart costs a mirror nothing, as long as what it has is kept.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
 struct ResumeTests {
+  @Test func `what a policy hid is there when it is taken away`() async throws {
+    try await withHome { home in
+      let file = home.folder + "/policy.yaml"
+      let policy = """
+        version: 1
+        rules:
+          - users: [\(geteuid())]
+            connect: true
+            read: [/]
+            deny-read: [/secret]
+            act: ["*"]
+            write: [/]
+        """
+      try policy.write(toFile: file, atomically: true, encoding: .utf8)
+      let first = try await home.start(["--policy", file])
+      let mirror = try await home.mirror()
+      try await mirror.send(DocumentAction.set(["secret"], "hush"))
+      try await mirror.send(DocumentAction.set(["open"], 1), .durable)
+      #expect(mirror.state == ["open": 1])
+      try await first.process.kill()
+      let second = try await home.start()
+      try await eventually("it sees all") { mirror.state == ["open": 1, "secret": "hush"] }
+      let (ours, theirs) = try await mirror.bothDigests()
+      #expect(ours == theirs)
+      mirror.close()
+      try await second.stop()
+    }
+  }
+
   /// Mirrors in processes of their own, and in this one.
   private struct Crowd {
     let processes: [ChildProcess]

@@ -130,6 +130,31 @@ struct StateDirectoryTests {
     ("a journal of a version that never was", 60, [0, 0, 0, 0], "not as a journal is laid out"),
   ]
 
+  @Test func `a journal that has gone is missed, and not only begun anew`() async throws {
+    try await withHome { home in
+      try await home.start().stop()
+      for name in ["", "-wal", "-shm"] { unlink(home.state + "/journal.sqlite" + name) }
+      let second = try await home.start()
+      let said = second.process.output.joined(separator: "\n")
+      #expect(said.contains("the journal that was kept here is gone"), "\(said)")
+      try await second.stop()
+    }
+  }
+
+  @Test func `a start that cannot serve leaves no trace in the journal`() async throws {
+    try await withHome { home in
+      var astray = home
+      astray.socket = home.folder + "/none/socket"
+      let missing = try await astray.refusal()
+      #expect(missing.contains("Make its directory"), "\(missing)")
+      #expect(!FileManager.default.fileExists(atPath: home.state))
+      Files.write([1], to: home.socket)
+      let taken = try await home.refusal()
+      #expect(taken.contains("is not a socket"), "\(taken)")
+      #expect(!FileManager.default.fileExists(atPath: home.socket + ".lock"))
+    }
+  }
+
   @Test func `what is no journal of this version is refused, and not touched`() async throws {
     try await withJournal { home, begun in
       for (name, offset, bytes, says) in Self.foreign {

@@ -33,6 +33,36 @@ struct DaemonOptionsTests {
     }
   }
 
+  @Test func `a stub keeps nothing, and finds nothing that was kept`() async throws {
+    try await withFolder { folder in
+      let path = folder + "/state.json"
+      try Data(#"{"count": 7, "isLoading": false}"#.utf8).write(to: URL(fileURLWithPath: path))
+      let stub = try ChildProcess(
+        Binaries.example("counterd"), ["--socket", folder + "/socket", "--stub", path],
+        environment: ["XDG_STATE_HOME": folder])
+      defer { stub.signal(SIGKILL) }
+      try await stub.line(with: "serving")
+      #expect(!FileManager.default.fileExists(atPath: folder + "/lockstep"))
+    }
+  }
+
+  @Test(arguments: [
+    (["--stub", "/x", "--state-dir", "/y"], "leave out --state-dir"),
+    (["--stub", "/x", "--durability", "sync"], "leave out --state-dir"),
+    (["--stub", "/x", "--recover-to", "3"], "needs a state that is kept"),
+    (["--durability", "none", "--recover-to", "3"], "needs a state that is kept"),
+    (["--limit", "window=0"], "window is at least 1, not 0"),
+    (["--limit", "wndow=9"], "there is no limit \"wndow\""),
+    (["--limit", "window=many"], "a whole number"), (["--limit", "window"], "a whole number"),
+  ])
+  func `options with which nothing can be done are refused, and why`(
+    arguments: [String], said: String
+  ) async throws {
+    let daemon = try ChildProcess(Binaries.example("counterd"), arguments)
+    #expect(try await daemon.end() == .exit(64))
+    #expect(daemon.output.joined(separator: " ").contains(said), "\(daemon.output)")
+  }
+
   @Test("RKT-19: a daemon may serve a part of its feature, and rejects the rest by name")
   func part() async throws {
     try await withExample("primetimed", arguments: { _ in ["--feature", "counter"] }) { served in

@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+
+@testable import LockstepServer
+
+/// Trees of files as the kernel shows them, for a real limit takes rights that tests lack.
+@Suite struct ControlGroupTests {
+  private func free(
+    _ membership: String, _ files: [String: String]
+  ) throws -> Int? {
+    let root = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: root) }
+    for (path, text) in files {
+      let file = root.appending(path: path)
+      try FileManager.default.createDirectory(
+        at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: file)
+    }
+    return ControlGroup(membership: membership, root: root.path, machineSwap: 50)?.freeMemory
+  }
+
+  @Test func `the nearest limit of all groups counts, less what is in use`() throws {
+    let files = [
+      "system.slice/memory.max": "1000\n", "system.slice/memory.current": "700\n",
+      "system.slice/a.service/memory.max": "900\n",
+      "system.slice/a.service/memory.current": "100\n",
+    ]
+    #expect(try free("0::/system.slice/a.service\n", files) == 300)
+    #expect(try free("4:memory:/x\n0::/system.slice/a.service\n", files) == 300)
+    #expect(try free("0::/system.slice/b.service\n", files) == 300)
+    #expect(try free("0::/user.slice\n", files) == nil)
+  }
+
+  @Test func `what is cached of files is free`() throws {
+    var files = [
+      "a/memory.max": "1000\n", "a/memory.current": "990\n",
+      "a/memory.stat": "anon 100\nfile 900\ninactive_file 600\nactive_file 200\nslab 1\n",
+    ]
+    #expect(try free("0::/a", files) == 810)
+    files["a/memory.stat"] = "inactive_file 5000"
+    #expect(try free("0::/a", files) == 1000)
+  }
+
+  @Test(arguments: [
+    "max\n", "", "-1\n", "99999999999999999999\n", "12 monkeys\n",
+  ])
+  func `without a number there is no limit`(text: String) throws {
+    #expect(try free("0::/a", ["a/memory.max": text, "a/memory.current": "5\n"]) == nil)
+    #expect(try free("0::/a", ["a/memory.max": "5\n", "a/memory.current": text]) == nil)
+  }
+
+  @Test func `swap is free, as far as the group and the machine have it`() throws {
+    var files = [
+      "a/memory.max": "1000\n", "a/memory.current": "990\n", "a/memory.swap.max": "max\n",
+      "a/memory.swap.current": "5\n",
+    ]
+    #expect(try free("0::/a", files) == 60)
+    files["a/memory.swap.max"] = "25\n"
+    #expect(try free("0::/a", files) == 30)
+    files["a/memory.swap.max"] = "0\n"
+    #expect(try free("0::/a", files) == 10)
+  }
+
+  @Test func `in the root of a namespace the limit of that root counts`() throws {
+    #expect(try free("0::/\n", ["memory.max": "70\n", "memory.current": "80\n"]) == 0)
+  }
+
+  @Test(arguments: ["", "\n", "4:memory:/a\n", "0::", "0::/../b\n"])
+  func `elsewhere nothing is known`(membership: String) throws {
+    let files = ["b/memory.max": "9\n", "b/memory.current": "3\n"]
+    #expect(try free(membership, files) == nil)
+  }
+
+  @Test func `more than there is is not there`() {
+    #expect(Memory.isThere(1 << 21))
+    #expect(!Memory.isThere(1 << 60))
+  }
+}

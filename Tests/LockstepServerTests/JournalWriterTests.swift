@@ -1,0 +1,60 @@
+import EventLoop
+import Foundation
+import Journal
+import Lockstep
+import Sessions
+import Testing
+import Values
+
+@testable import LockstepServer
+
+/// What the thread of the journal says of trouble.
+@Suite(.timeLimit(.minutes(1))) struct JournalWriterTests {
+  private let folder: String
+  private let news = Locked<[JournalNews]>([])
+
+  init() throws {
+    var template = Array("/tmp/lockstep-writer-XXXXXX".utf8CString)
+    folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+  }
+
+  private func eventually(_ condition: ([JournalNews]) -> Bool) async throws {
+    while !condition(news.withLock { $0 }) { try await LoopClock().sleep(for: .milliseconds(2)) }
+  }
+
+  private func batch(_ number: UInt64) -> JournalBatch {
+    var batch = JournalBatch(number: number, revision: number)
+    batch.bytes = [1]
+    batch.rows = [
+      JournalRow(
+        sequence: number, time: Timestamp(nanoseconds: 0), origin: .owner, client: nil, name: "",
+        action: nil, revision: number, change: .init(base: number - 1, patch: 0..<1), answer: nil)
+    ]
+    return batch
+  }
+
+  @Test func `a file that is open again says so as often as it is asked`() async throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    try file.create(epoch: 1, seed: HashSeed(1))
+    try file.begin(
+      run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
+    let path = file.path
+    let writer = try JournalWriter(file) { [news] one in news.withLock { $0.append(one) } }
+    writer.add(.batch(batch(1)))
+    try await eventually { $0.last == .committed(through: 1) }
+    try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+    writer.add(.batch(batch(2)))
+    try await eventually { if case .failed? = $0.last { true } else { false } }
+    writer.add(.reopen)
+    try await eventually { if case .stillFailing? = $0.last { true } else { false } }
+    try? FileManager.default.removeItem(atPath: path)
+    try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+    // The snapshot that is to heal it may fail for lack of memory, of which this thread knows nothing.
+    for count in 1...3 {
+      writer.add(.reopen)
+      try await eventually { $0.count { $0 == .reopened } == count }
+    }
+    writer.close()
+  }
+}
