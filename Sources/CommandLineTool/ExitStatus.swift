@@ -16,7 +16,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .usage: "the command line is wrong, or a file or value that it names"
     case .unreachable: "cannot connect: no daemon serves at the socket, or it does not answer"
     case .goodbye: "the daemon said goodbye, or the connection was lost"
-    case .timeout: "not done within --timeout"
+    case .timeout: "no answer within --timeout; what was sent may have been done"
     case .notDurable: "done, but not durable as --durable asks"
     }
   }

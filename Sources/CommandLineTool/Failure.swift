@@ -20,8 +20,8 @@ struct Failure: Error, Equatable {
     switch error {
     case let error as Failure: self = error
     case let error as ClientError: self.init(error)
-    case let error as SocketPath.TooLong:
-      self.init(.usage, "\(error). Choose a shorter one with --socket or $LOCKSTEP_SOCKET.")
+    case let error as SocketPath.Unfit:
+      self.init(.usage, "\(error). Choose another with --socket or $LOCKSTEP_SOCKET.")
     case let error as LoopError: self.init(.unreachable, "\(error)")
     default: return nil
     }
@@ -64,7 +64,8 @@ struct Failure: Error, Equatable {
       "no daemon serves at \(path): the socket is a leftover and nobody listens. Start one with "
         + "'lockstepd --socket \(path)', which takes it over."
     case "EACCES", "EPERM":
-      "may not connect to \(path): permission denied. Its owner decides with 'lockstepd --mode'."
+      "may not connect to \(path): permission denied. The daemon's user and root may; others if a "
+        + "policy lets them ('lockstepd --policy')."
     default: "cannot connect to \(path): \(error)."
     }
   }

@@ -9,7 +9,7 @@ struct GlobalOptions: ParsableArguments {
         Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
         /run/lockstep/lockstep.sock.
         """, valueName: "path"),
-    completion: .file())
+    completion: .file(), transform: ArgumentOrder.unmarked)
   var socket: String?
 
   @Option(
@@ -20,7 +20,8 @@ struct GlobalOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "What to be called in the daemon's list of clients.", valueName: "name"))
+      "What to be called in the daemon's list of clients.", valueName: "name"),
+    transform: ArgumentOrder.unmarked)
   var label: String?
 
   @Flag(help: "Write one JSON value a line, on a terminal too.")

@@ -9,6 +9,7 @@ public enum LockstepProgram {
   public static func main() async {
     Signals.ignoreBrokenPipe()
     do {
+      try checkEncoding()
       let arguments = ArgumentOrder.arranged(Array(CommandLine.arguments.dropFirst()))
       try checkCommand(arguments.first)
       var command = try LockstepCommand.parseAsRoot(arguments)
@@ -23,6 +24,16 @@ public enum LockstepProgram {
     } catch {
       if let failure = Failure(error) { end(failure) }
       endParsing(error)
+    }
+  }
+
+  /// Refuse what would be stored as something else.
+  private static func checkEncoding() throws {
+    for index in 1..<max(1, Int(CommandLine.argc)) {
+      guard let argument = CommandLine.unsafeArgv[index] else { continue }
+      if String(validatingCString: argument) == nil {
+        throw Failure(.usage, "the argument '\(String(cString: argument).shortened)' is not UTF-8.")
+      }
     }
   }
 
@@ -47,7 +58,7 @@ public enum LockstepProgram {
 
   /// The parser was asked for help, or does not understand its arguments.
   private static func endParsing(_ error: any Error) -> Never {
-    let text = LockstepCommand.fullMessage(for: error)
+    let text = ArgumentOrder.unmarkedAll(LockstepCommand.fullMessage(for: error))
       .replacing(GlobalOptions.usage, with: "[<global options>]")
     if LockstepCommand.exitCode(for: error) == .success {
       if !text.isEmpty { try? StandardOutput.write(Array((text + "\n").utf8)) }

@@ -17,16 +17,19 @@ public enum SocketPath {
     return "/run/lockstep/lockstep.sock"
   }
 
-  /// A path that does not fit a socket address.
-  public struct TooLong: Error, CustomStringConvertible {
+  /// A path that does not fit a socket address, or is empty.
+  public struct Unfit: Error, CustomStringConvertible {
     public let path: String
     public var description: String {
-      "the socket path has \(path.utf8.count) bytes, and the system allows \(SocketPath.limit): "
+      if path.isEmpty { return "the socket path is empty" }
+      return
+        "the socket path has \(path.utf8.count) bytes, and the system allows \(SocketPath.limit): "
         + path
     }
   }
 
-  public static func check(_ path: String) throws(TooLong) {
-    if path.utf8.count > limit { throw TooLong(path: path) }
+  /// Throws when a path cannot be that of a socket.
+  public static func check(_ path: String) throws(Unfit) {
+    if path.utf8.count > limit || path.isEmpty { throw Unfit(path: path) }
   }
 }

@@ -16,9 +16,35 @@ struct ArgumentTests {
   }
 
   @Test func `a negative number is a value`() throws {
-    #expect(ArgumentOrder.arranged(["increment", "/n", "-5"]) == ["increment", "/n", " -5"])
     let command = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["set", "/n", "-5"]))
     #expect(try (command as? SetValue)?.action() == .set(["n"], -5))
+  }
+
+  @Test(arguments: ["-5", "-hello", "-h2", "-"]) func `a text may begin with a dash`(
+    text: String
+  ) throws {
+    let arguments = ArgumentOrder.arranged(["set", "/n", "--text", text])
+    let command = try LockstepCommand.parseAsRoot(arguments) as? SetValue
+    #expect(command?.arguments.json == text)
+    let behind = ArgumentOrder.arranged(["set", "/n", "--text", "--", text])
+    #expect((try LockstepCommand.parseAsRoot(behind) as? SetValue)?.arguments.json == text)
+  }
+
+  @Test func `where values are files, a word with a dash is an option that there is not`() {
+    #expect(ArgumentOrder.arranged(["export", "-o"]) == ["export", "-o"])
+    #expect(throws: (any Error).self) {
+      _ = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["export", "-o"]))
+    }
+  }
+
+  @Test func `a message of the parser quotes what was written`() throws {
+    do {
+      _ = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["get", "--timeout", "-1"]))
+      Issue.record("it was taken")
+    } catch {
+      let text = ArgumentOrder.unmarkedAll(LockstepCommand.fullMessage(for: error))
+      #expect(text.contains("'-1' is invalid"), "\(text)")
+    }
   }
 
   @Test(arguments: [

@@ -134,7 +134,7 @@ import Values
   @Test func `what an action carries stands behind its names`() throws {
     let arguments = ArgumentOrder.arranged(["--json", "send", "todos.rank", "-1"])
     let send = try #require(try LockstepCommand.parseAsRoot(arguments) as? Send)
-    #expect(send.action == "todos.rank" && send.values == [" -1"] && send.options.json)
+    #expect(send.action == "todos.rank" && send.values == ["-1"] && send.options.json)
   }
 
   // MARK: Paths

@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Foundation
 import LockstepClient
 import Testing
@@ -44,7 +45,8 @@ struct CommandLineTests {
         (["set", "/a", "{oops"], 2, "line 1, column 2"), (["lamps"], 2, "lamps"),
         (["send", #"{"incr":{}}"#], 2, "increment"),
         (["patch", "/no/such/file"], 2, "/no/such/file"),
-        (["watch", "--until", "/a=1", "--timeout", "0.1"], 5, "not done after 100 ms"),
+        (["watch", "--until", "/a=1", "--timeout", "0.1"], 5, "not done within 100 ms"),
+        (["digest", "/absent"], 1, "nothing stands"), (["export", "-o"], 2, "-o"),
       ]
       for item in cases {
         let command = try ChildProcess(
@@ -57,6 +59,52 @@ struct CommandLineTests {
       }
       let missing = try await lockstep(served.folder + "/none", "get", "")
       #expect(missing.status == .exit(3), "\(missing.lines)")
+    }
+  }
+
+  @Test func `what may have been done is not said to be undone`() async throws {
+    try await withDaemon { served in
+      served.daemon.signal(SIGSTOP)
+      let late = try await lockstep(served.socket, "set", "/a", "1", "--timeout", "0.2")
+      served.daemon.signal(SIGCONT)
+      #expect(late.status == .exit(5))
+      #expect(late.lines.joined().contains("whether it was done is unknown"), "\(late.lines)")
+    }
+  }
+
+  @Test func `bytes that are no text are refused, and nothing is stored`() async throws {
+    try await withDaemon { served in
+      let program = (Binaries.folder ?? ".") + "/lockstep"
+      for script in [
+        #"exec "$0" --socket "$1" set /a --text "$(printf 'x\377')""#,
+        #"printf 'x\377' | "$0" --socket "$1" set /a --text -"#,
+      ] {
+        let command = try ChildProcess("/bin/sh", ["-c", script, program, served.socket])
+        #expect(try await command.end() == .exit(2))
+        #expect(command.output.joined().contains("not UTF-8"), "\(command.output)")
+      }
+      #expect(try await lockstep(served.socket, "get", "").lines == ["{}"])
+    }
+  }
+
+  @Test func `a server of another protocol is called one`() async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let loop = try Loop.startThread(name: "web")
+      defer { loop.stop() }
+      try await withCheckedThrowingContinuation { continuation in
+        loop.execute {
+          continuation.resume(
+            with: Result {
+              _ = try Listener.bind(
+                path: socket, mode: 0o600, backlog: 8, on: loop,
+                onConnection: { _ = $0.write(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)) })
+            })
+        }
+      }
+      let said = try await lockstep(socket, "get", "")
+      #expect(said.status == .exit(3))
+      #expect(said.lines.joined().contains("no Lockstep daemon"), "\(said.lines)")
     }
   }
 

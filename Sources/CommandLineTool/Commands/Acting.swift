@@ -4,8 +4,11 @@ import LockstepClient
 import Values
 import Wire
 
+/// A command that sends actions.
+protocol SendingCommand: AsyncParsableCommand {}
+
 /// A command that has one action done and says what came of it.
-protocol ActingCommand: AsyncParsableCommand {
+protocol ActingCommand: SendingCommand {
   var options: GlobalOptions { get }
   var safety: Safety { get }
 
@@ -75,7 +78,7 @@ struct PathAndValue: ParsableArguments {
   @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
   var path: PathArgument
 
-  @Argument(help: JSONArgument.help)
+  @Argument(help: JSONArgument.help, transform: ArgumentOrder.unmarked)
   var json: String
 
   @Flag(help: "The value is a string as it stands, not JSON.")

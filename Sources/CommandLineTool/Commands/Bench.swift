@@ -1,10 +1,11 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Glibc
 import LockstepClient
 import Values
 
-struct Bench: AsyncParsableCommand {
+struct Bench: SendingCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
     abstract: "Measure round trips and pipelined increments.",
@@ -76,7 +77,7 @@ struct Bench: AsyncParsableCommand {
 struct BenchRun: Sendable {
   let client: Client
   let path: Path
-  private let clock = ContinuousClock()
+  private let clock = LoopClock()
 
   init(client: Client, path: Path) {
     self.client = client
@@ -106,7 +107,7 @@ struct BenchRun: Sendable {
       for _ in sent..<end { mirror.post(DocumentAction.increment(path, by: 1)) }
       sent = end
       // What is posted is kept until it is acknowledged.
-      while mirror.unacknowledged > 2 * batch { try await Task.sleep(for: .microseconds(200)) }
+      while mirror.unacknowledged > 2 * batch { try await clock.sleep(for: .milliseconds(1)) }
     }
     try await mirror.send(DocumentAction.increment(path, by: 1))
     return Double(count) / start.duration(to: clock.now).inSeconds

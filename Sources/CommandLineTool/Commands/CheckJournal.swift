@@ -18,7 +18,9 @@ struct CheckJournal: ParsableCommand {
       there. The daemon may run.
       """)
 
-  @Argument(help: "A journal, or the directory that it is in.", completion: .file())
+  @Argument(
+    help: "A journal, or the directory that it is in.", completion: .file(),
+    transform: ArgumentOrder.unmarked)
   var path: String
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

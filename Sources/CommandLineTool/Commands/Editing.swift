@@ -102,7 +102,8 @@ struct Increment: ActingCommand {
   @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
   var path: PathArgument
 
-  @Argument(help: "How much: a number, perhaps negative.")
+  @Argument(
+    help: "How much: a number, perhaps negative.", transform: ArgumentOrder.unmarked)
   var by: String = "1"
 
   @OptionGroup var safety: Safety

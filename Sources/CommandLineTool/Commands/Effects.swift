@@ -16,7 +16,7 @@ struct Effects: AsyncParsableCommand {
   @Argument(help: "'cancel' ends effects; without it they are shown.")
   var verb: Verb?
 
-  @Argument(help: "The identifier or key of what to cancel.")
+  @Argument(help: "The identifier or key of what to cancel.", transform: ArgumentOrder.unmarked)
   var what: String?
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

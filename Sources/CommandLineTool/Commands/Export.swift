@@ -17,7 +17,9 @@ struct Export: AsyncParsableCommand {
       own is written by the names of its fields.
       """)
 
-  @Argument(help: "A file; '-' or none is standard output.", completion: .file())
+  @Argument(
+    help: "A file; '-' or none is standard output.", completion: .file(),
+    transform: ArgumentOrder.unmarked)
   var file: String = "-"
 
   @Option(help: "json or cbor; by default what the file's name ends with, else json.")

@@ -3,7 +3,7 @@ import Documents
 import Glibc
 import Values
 
-struct Load: AsyncParsableCommand {
+struct Load: SendingCommand {
   static let configuration = CommandConfiguration(
     commandName: "load",
     abstract: "Replace the whole document by that of a file.",
@@ -14,7 +14,8 @@ struct Load: AsyncParsableCommand {
       the old one must be an object.
       """)
 
-  @Argument(help: "A file; '-' is standard input.", completion: .file())
+  @Argument(
+    help: "A file; '-' is standard input.", completion: .file(), transform: ArgumentOrder.unmarked)
   var file: String
 
   @Option(help: "json or cbor; by default what the file's name ends with, else json.")

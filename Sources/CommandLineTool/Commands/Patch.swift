@@ -10,7 +10,8 @@ struct Patch: ActingCommand {
       the whole is rejected, and the message names it.
       """)
 
-  @Argument(help: "A file; '-' is standard input.", completion: .file())
+  @Argument(
+    help: "A file; '-' is standard input.", completion: .file(), transform: ArgumentOrder.unmarked)
   var file: String
 
   @OptionGroup var safety: Safety

@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import LockstepClient
 import Values
 
@@ -24,7 +25,7 @@ struct Ping: AsyncParsableCommand {
       let output = Output(options)
       var latencies = Latencies()
       for number in 1...count {
-        if number > 1, let interval { try await Task.sleep(for: interval.duration) }
+        if number > 1, let interval { try await LoopClock().sleep(for: interval.duration) }
         let time = try await client.store.ping()
         latencies.add(time)
         if output.isPretty {

@@ -3,7 +3,7 @@ import Documents
 import LockstepClient
 import Values
 
-struct Send: AsyncParsableCommand {
+struct Send: SendingCommand {
   static let configuration = CommandConfiguration(
     commandName: "send",
     abstract: "Have any action of the daemon's feature done.",
@@ -20,10 +20,14 @@ struct Send: AsyncParsableCommand {
       A path is a JSON Pointer, bytes are base64.
       """)
 
-  @Argument(help: "An action by its names, or as JSON; '-' reads JSON from standard input.")
+  @Argument(
+    help: "An action by its names, or as JSON; '-' reads JSON from standard input.",
+    transform: ArgumentOrder.unmarked)
   var action: String
 
-  @Argument(help: "What the action carries: a value for each field, or name=value.")
+  @Argument(
+    help: "What the action carries: a value for each field, or name=value.",
+    transform: ArgumentOrder.unmarked)
   var values: [String] = []
 
   @OptionGroup var safety: Safety

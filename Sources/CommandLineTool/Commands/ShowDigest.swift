@@ -23,6 +23,11 @@ struct ShowDigest: AsyncParsableCommand {
       let path = try client.resolve(path)
       let mirror = try await client.mirror(of: path.path)
       if !client.isDocument { return try await showDaemons(mirror) }
+      guard mirror.state != nil else {
+        throw Failure(
+          .refused,
+          "nothing stands at the path that has a digest: it goes through objects, not into arrays.")
+      }
       let (revision, digest) = try await mirror.daemonDigest()
       // The session compared both at this very revision, and would have replaced the mirror.
       let isEqual = mirror.lastDivergence == nil

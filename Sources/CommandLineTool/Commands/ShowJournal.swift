@@ -14,7 +14,9 @@ struct ShowJournal: ParsableCommand {
       removed some time later.
       """)
 
-  @Argument(help: "A journal, or the directory that it is in.", completion: .file())
+  @Argument(
+    help: "A journal, or the directory that it is in.", completion: .file(),
+    transform: ArgumentOrder.unmarked)
   var path: String
 
   @Option(help: ArgumentHelp("Begin with this revision.", valueName: "revision"))

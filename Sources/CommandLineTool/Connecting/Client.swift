@@ -32,7 +32,7 @@ struct Client: Sendable {
   private static func connect<C: ParsableCommand>(
     _ options: GlobalOptions, for command: C, reconnects: Bool
   ) async throws -> Client {
-    Deadline.start(options.timeout)
+    Deadline.start(options.timeout, acts: command is any SendingCommand)
     let socket = options.socket ?? SocketPath.standard
     let label = options.label ?? "lockstep \(C.configuration.commandName ?? "")"
     var settings = Replica<Value>.Options(socket: socket, label: label)
@@ -46,7 +46,12 @@ struct Client: Sendable {
       throw Failure(
         .unreachable,
         "\(socket) accepts connections, but does not answer as a Lockstep daemon. Is it one, and "
-          + "is it running, not stopped?")
+          + "is it running, not stopped? Or it has just ended.")
+    } catch ClientError.closed(let goodbye)
+      where goodbye.code == .frameTooLarge || goodbye.code == .malformed
+    {
+      // No daemon answers a hello so.
+      throw Failure(.unreachable, "what serves at \(socket) is no Lockstep daemon.")
     }
   }
 

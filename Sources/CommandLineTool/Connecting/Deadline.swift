@@ -1,17 +1,24 @@
+import EventLoop
 import Glibc
 
 /// The end of a command that takes longer than `--timeout`.
 enum Deadline {
-  /// Begin to count. A command that has to clean up behind itself gets a moment to do so.
-  static func start(_ limit: Seconds?) {
+  /// Begin to count. A command that has to clean up behind itself gets a moment to do so. `acts`: it may
+  /// have sent something, of which nobody knows what became.
+  static func start(_ limit: Seconds?, acts: Bool) {
     guard let limit else { return }
     Task.detached {
-      try? await Task.sleep(for: limit.duration)
+      try? await LoopClock().sleep(for: limit.duration)
       if Interruption.isWatched {
         Interruption.note(.timeout)
-        try? await Task.sleep(for: .seconds(1))
+        try? await LoopClock().sleep(for: .seconds(1))
       }
-      StandardError.say("not done after \(limit.duration.formatted) (--timeout).")
+      let time = limit.duration.formatted
+      StandardError.say(
+        acts
+          ? "no answer within \(time) (--timeout): whether it was done is unknown. Look with 'lockstep "
+            + "get' before you send it again."
+          : "not done within \(time) (--timeout).")
       exit(ExitStatus.timeout.rawValue)
     }
   }

@@ -1,10 +1,15 @@
-/// Where arguments may stand, beyond what the parser allows.
+/// Where arguments may stand, and what they may begin with, beyond what the parser allows.
 enum ArgumentOrder {
   private static let withValue: Set = ["--socket", "--timeout", "--label"]
   private static let withoutValue: Set = ["--json", "--no-color"]
 
-  /// The arguments with global options moved behind the command, and negative numbers marked as
-  /// values: a space in front of a number is no part of it in JSON.
+  /// Stands in front of a value that begins with "-", so that the parser does not take it for an
+  /// option: the last of the private characters, which nobody types.
+  private static let mark = "\u{10FFFD}"
+
+  /// The arguments with global options moved behind the command, and values that look like options
+  /// marked: negative numbers, and, where values are data, words with one dash, for no option has one
+  /// but `-h`.
   static func arranged(_ arguments: [String]) -> [String] {
     var index = 0
     while index < arguments.count {
@@ -19,17 +24,35 @@ enum ArgumentOrder {
       }
     }
     let isCommand = index < arguments.count && !arguments[index].hasPrefix("-")
-    guard isCommand else { return markNegatives(arguments) }
-    return markNegatives([arguments[index]] + arguments[..<index] + arguments[(index + 1)...])
+    guard isCommand else { return arguments }
+    return markValues([arguments[index]] + arguments[..<index] + arguments[(index + 1)...])
   }
 
-  private static func markNegatives(_ arguments: [String]) -> [String] {
-    arguments.map { argument in
-      let bytes = argument.utf8
-      guard bytes.first == UInt8(ascii: "-"), let second = bytes.dropFirst().first,
-        second >= UInt8(ascii: "0") && second <= UInt8(ascii: "9")
-      else { return argument }
-      return " " + argument
+  /// The commands whose values are data, and may begin with anything.
+  private static let taking: Set = [
+    "append", "increment", "insert", "merge", "send", "set", "test", "watch",
+  ]
+
+  private static func markValues(_ arguments: [String]) -> [String] {
+    let takesWords = arguments.first.map(taking.contains) ?? false
+    var isBehindAll = false
+    return arguments.map { argument in
+      if argument == "--" { isBehindAll = true }
+      guard argument.hasPrefix("-"), !isBehindAll, let second = argument.utf8.dropFirst().first
+      else {
+        return argument
+      }
+      let isNumber = UInt8(ascii: "0")...UInt8(ascii: "9") ~= second
+      let isWord = takesWords && second != UInt8(ascii: "-") && argument != "-h"
+      return isNumber || isWord ? mark + argument : argument
     }
+  }
+
+  /// A message of the parser's, which may quote values.
+  static func unmarkedAll(_ text: String) -> String { text.replacing(mark, with: "") }
+
+  /// A value as it was written.
+  static func unmarked(_ argument: String) -> String {
+    argument.hasPrefix(mark) ? String(argument.dropFirst()) : argument
   }
 }

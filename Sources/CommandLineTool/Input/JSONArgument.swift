@@ -11,7 +11,12 @@ enum JSONArgument {
   static func value(_ argument: String, isText: Bool? = nil) throws(Failure) -> Value {
     if argument == "-" {
       let bytes = try File.standardInput.read()
-      if isText == true { return .text(String(decoding: bytes, as: UTF8.self)) }
+      if isText == true {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+          throw Failure(.usage, "standard input is not UTF-8.")
+        }
+        return .text(text)
+      }
       return try File.standardInput.parsingJSON(bytes)
     }
     if isText == true { return .text(argument) }

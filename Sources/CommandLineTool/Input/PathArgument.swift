@@ -12,7 +12,8 @@ struct PathArgument: Equatable, Sendable {
     self.scopeCount = scopeCount
   }
 
-  init(_ text: String) throws {
+  init(_ argument: String) throws {
+    let text = ArgumentOrder.unmarked(argument)
     if let path = Path(pointer: text) {
       self.init(path)
     } else if text.hasPrefix("/") {

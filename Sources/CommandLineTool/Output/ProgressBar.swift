@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -18,8 +19,8 @@ final class ProgressBar: Sendable {
     state = Mutex(State(stage: stage))
     guard Terminal.isTerminal(STDERR_FILENO), !options.json else { return }
     Task.detached { [weak self] in
-      try? await Task.sleep(for: .seconds(1))
-      while let self, draw() { try? await Task.sleep(for: .milliseconds(100)) }
+      try? await LoopClock().sleep(for: .seconds(1))
+      while let self, draw() { try? await LoopClock().sleep(for: .milliseconds(100)) }
     }
   }
 
