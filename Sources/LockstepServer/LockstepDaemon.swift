@@ -175,7 +175,7 @@ extension LockstepDaemon {
     let service = try ServiceManager()
     let loop = try Loop()
     let metrics = MetricsRegistry.shared
-    let middleware = standardMiddleware(options, logger, metrics) + middleware
+    let middleware = try standardMiddleware(options, logger, metrics) + middleware
     let about: [(String, Value)] = [
       ("version", .text(Self.configuration.version)), ("pid", .integer(Int64(getpid()))),
       ("socket", .text(path)),
@@ -242,14 +242,21 @@ extension LockstepDaemon {
   /// What the options ask for, in front of the daemon's own.
   private func standardMiddleware(
     _ options: DaemonOptions, _ logger: Logger, _ metrics: MetricsRegistry
-  ) -> [any Middleware<Feature.State, Feature.Action>] {
+  ) throws -> [any Middleware<Feature.State, Feature.Action>] {
     var middleware: [any Middleware<Feature.State, Feature.Action>] = []
     if let count = options.crashReport {
       middleware.append(CrashReportMiddleware(actions: count))
     }
     if options.logActions { middleware.append(LoggingMiddleware(logger: logger)) }
     if options.metrics { middleware.append(MetricsMiddleware(factory: metrics)) }
-    if !options.features.isEmpty { middleware.append(FeatureFilter(names: options.features)) }
+    let parts = try options.features.map { name throws(DaemonError) in
+      do throws(UnknownAction) {
+        return try ActionPattern(name, of: Feature.schema)
+      } catch {
+        throw DaemonError("--feature: \(error.message)")
+      }
+    }
+    if !parts.isEmpty { middleware.append(FeatureFilter(parts: parts)) }
     if let rate = options.rateLimit { middleware.append(RateLimitMiddleware(perSecond: rate)) }
     return middleware
   }

@@ -12,7 +12,10 @@ struct StockDaemon: LockstepDaemon {
       version: "0.1.0")
   }
 
-  @Option(help: ArgumentHelp("Begin with the JSON document of this file.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp(
+      "Begin with the JSON document of this file.",
+      discussion: "A state that was kept goes before.", valueName: "file"))
   var load: String?
 
   var feature: DocumentFeature { DocumentFeature() }

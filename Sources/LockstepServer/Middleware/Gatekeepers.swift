@@ -1,4 +1,5 @@
 public import Lockstep
+import Sessions
 import Synchronization
 public import Values
 
@@ -76,7 +77,7 @@ public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableA
 
 /// Serves a part of a feature: rejects the actions of all others.
 struct FeatureFilter<State: Synchronizable, Action: SynchronizableAction>: Middleware {
-  let names: [String]
+  let parts: [ActionPattern]
 
   var name: String { "feature filter" }
 
@@ -84,9 +85,9 @@ struct FeatureFilter<State: Synchronizable, Action: SynchronizableAction>: Middl
     _ action: inout Action, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
     let name = action.name
-    if names.contains(where: { name == $0 || name.hasPrefix($0 + ".") }) { return .proceed }
+    if parts.contains(where: { $0.covers(name) }) { return .proceed }
+    let served = parts.map(\.description).joined(separator: ", ")
     throw Rejection(
-      .unknownAction,
-      "\(name) is not served: this daemon serves only \(names.joined(separator: ", "))")
+      .unknownAction, "\(name) is not served: this daemon serves only \(served)")
   }
 }

@@ -150,38 +150,13 @@ struct PolicyReader {
     var patterns: [ActionPattern] = []
     for node in try nodes(of: node, key, "[set, \"todos.*\"]") {
       let text = try text(node, "the name of an action")
-      guard let pattern = ActionPattern(text) else {
-        throw error(
-          node, "\(text.quoted) is no name of an action, nor `*` or a name with `.*` behind it")
+      do throws(UnknownAction) {
+        patterns.append(try ActionPattern(text, of: schema))
+      } catch {
+        throw self.error(node, error.message)
       }
-      try checkAction(text, node)
-      patterns.append(pattern)
     }
     return patterns
-  }
-
-  /// A name that is misspelt would allow nothing, or, worse, deny nothing.
-  private func checkAction(_ text: String, _ node: YAMLNode) throws(PolicyError) {
-    var kind: Schema.Kind? = schema.action
-    var parents: [Substring] = []
-    for name in text.split(separator: ".", omittingEmptySubsequences: false) {
-      if name == "*" && (parents.isEmpty || schema.cases(of: kind) != nil) { return }
-      guard let cases = schema.cases(of: kind) else {
-        // Actions that are no enumeration have names that the schema does not tell.
-        guard !parents.isEmpty else { return }
-        throw error(node, "\(parents.joined(separator: ".").quoted) carries no action")
-      }
-      guard let item = cases.first(where: { String.isSame($0.name, String(name)) }) else {
-        let names = cases.map(\.name)
-        let place = parents.isEmpty ? "" : " in \(parents.joined(separator: ".").quoted)"
-        throw error(
-          node,
-          "there is no action \(String(name).quoted)\(place); there are: \(names.sentence)"
-            + String(name).near(names))
-      }
-      kind = item.fields.last?.kind
-      parents.append(name)
-    }
   }
 
   // MARK: Nodes
@@ -235,21 +210,6 @@ extension YAMLNode {
     case .scalar(let text): text.quoted
     case .sequence: "a list"
     case .mapping: "keys and values"
-    }
-  }
-}
-
-extension Schema {
-  /// The cases of an enumeration, or of an optional one.
-  fileprivate func cases(of kind: Kind?) -> [Case]? {
-    switch kind {
-    case .optional(let wrapped)?: return cases(of: wrapped)
-    case .type(let name)?:
-      guard case .enumeration(let cases)? = types[name] else { return nil }
-      return cases
-    case .bool?, .integer?, .unsigned?, .double?, .text?, .bytes?, .value?, .path?, .array?, .map?,
-      nil:
-      return nil
     }
   }
 }

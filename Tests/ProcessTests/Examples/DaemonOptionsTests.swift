@@ -73,6 +73,13 @@ struct DaemonOptionsTests {
     }
   }
 
+  @Test func `a part that the feature does not have is no part to serve`() async throws {
+    let daemon = try ChildProcess(Binaries.example("primetimed"), ["--feature", "conter"])
+    #expect(try await daemon.end() == .exit(1))
+    let said = daemon.output.joined()
+    #expect(said.contains("there is no action") && said.contains("counter"), "\(said)")
+  }
+
   @Test func `a user who sends more actions than the rate allows is told so, and no other`()
     async throws
   {
