@@ -65,19 +65,21 @@ public final class Daemon<R: Reducer> {
 
   /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
   /// kept or, by way of the service manager, handed over; `state` begins a new epoch when nothing
-  /// has been. `progress` is called now and then while it reads.
+  /// has been, and is not asked for otherwise. `progress` is called now and then while it reads.
   ///
   /// Throws an error that says what to do when the directory cannot be used or what is there
   /// contradicts itself. O(the state and the changes since its snapshot).
   public convenience init(
-    _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+    _ state: @autoclosure () throws -> R.State, reducer: R,
+    middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
     policy: Policy? = nil, keeping: Keeping?, service: ServiceManager? = nil,
     progress: () -> Void = {}, logger: Logger, on loop: Loop
   ) throws {
     let beginning = try Beginnings<R.State>(
-      state, keeping: keeping, service: service, schema: R.schema, limits: limits, logger: logger,
+      { try state() }, keeping: keeping, service: service, schema: R.schema, limits: limits,
+      logger: logger,
       progress: progress)
     let standing = beginning.journal?.standing
     var stands: (@Sendable (SessionAction) -> Void)?

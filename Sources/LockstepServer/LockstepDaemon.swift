@@ -160,7 +160,8 @@ extension LockstepDaemon {
   }
 
   func serve<R: Reducer<Feature.State, Feature.Action>>(
-    _ state: R.State, _ reducer: R, _ options: DaemonOptions, _ dependencies: DependencyValues,
+    _ state: @autoclosure () throws -> R.State, _ reducer: R, _ options: DaemonOptions,
+    _ dependencies: DependencyValues,
     _ logger: Logger
   ) throws {
     let path = options.socketPath
@@ -186,7 +187,7 @@ extension LockstepDaemon {
     // Before the journal begins a run: of a start that comes to nothing there should be no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
-      state, reducer: reducer, middleware: middleware, dependencies: dependencies,
+      try state(), reducer: reducer, middleware: middleware, dependencies: dependencies,
       limits: options.limits,
       about: about + (keeping.map { [("stateDirectory", .text($0.directory))] } ?? []),
       reports: reports, policy: policy, keeping: keeping, service: service,

@@ -16,11 +16,18 @@ struct Beginnings<State: Synchronizable> {
   let inheritance: Inheritance<State>?
 
   init(
-    _ state: State, keeping: Keeping?, service: ServiceManager?, schema: Schema, limits: Limits,
+    _ state: () throws -> State, keeping: Keeping?, service: ServiceManager?, schema: Schema,
+    limits: Limits,
     logger: Logger, progress: () -> Void
   ) throws {
     let stored = Self.stored(service, schema, logger)
+    // Not asked for where something has been kept: the file that it comes from may be long gone.
+    // Where nothing has, it comes first: if there is none, no journal should tell of the start.
+    // A directory that cannot be looked into is told of by who opens it.
+    let isKept = keeping.map { (try? JournalFile.isThere($0.directory)) ?? true } ?? (stored != nil)
+    var first: State?
     do {
+      if !isKept { first = try state() }
       journal = try keeping.map { keeping in
         try JournalStart.open(
           keeping, image: stored?.image, schema: schema, limits: limits, logger: logger,
@@ -50,7 +57,8 @@ struct Beginnings<State: Synchronizable> {
     let last = known == nil ? nil : try file?.contents().runs.last
     let run = JournalRun(run: (last?.run.run ?? 0) + 1, base: 0)
     kept = Restoration(
-      state: state, epoch: epoch, seed: seed, run: run.run, runs: [run], revision: 0, base: 0,
+      state: try first ?? state(), epoch: epoch, seed: seed, run: run.run, runs: [run], revision: 0,
+      base: 0,
       sequence: 0)
     (start, isNew) = (.first, true)
     guard let file else { return }

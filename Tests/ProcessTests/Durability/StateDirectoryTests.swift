@@ -155,6 +155,25 @@ struct StateDirectoryTests {
     }
   }
 
+  @Test func `a document to begin with is needed once`() async throws {
+    try await withHome { home in
+      let file = home.folder + "/begin.json"
+      let missing = try await home.refusal(["--load", file])
+      #expect(missing.contains(file), "\(missing)")
+      #expect(!FileManager.default.fileExists(atPath: home.state))
+      Files.write(Array(#"{"n":1}"#.utf8), to: file)
+      let first = try await home.start(["--load", file])
+      let mirror = try await home.mirror()
+      try await mirror.send(DocumentAction.set(["n"], 2), .durable)
+      mirror.close()
+      try await first.stop()
+      try FileManager.default.removeItem(atPath: file)
+      let second = try await home.start(["--load", file])
+      #expect(try KeptDocument(home.state).root["n"] == 2)
+      try await second.stop()
+    }
+  }
+
   @Test func `what is no journal of this version is refused, and not touched`() async throws {
     try await withJournal { home, begun in
       for (name, offset, bytes, says) in Self.foreign {
