@@ -34,10 +34,7 @@ extension Server {
       state: core.state, epoch: epoch, seed: core.seed, run: run, runs: runs,
       revision: core.revision, base: keeper.base, sequence: core.sequence,
       sessions: keptSnapshot.head.sessions, sessionCount: sessionCount)
-    kept.changesFrom = history.base
-    history.forEach(after: history.base) { revision, patch in
-      kept.changes.append((revision, [UInt8](patch)))
-    }
+    kept.history = history
     let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
   }

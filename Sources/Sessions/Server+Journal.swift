@@ -30,11 +30,12 @@ extension Server {
       keeper.forget(token)
       detached.remove(token, of: uid)
     }
-    for (revision, patch) in kept.changes { history.append(patch, revision: revision) }
     guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()
-    history.append(keeper.ephemeral.replacement(from: core.state), revision: core.revision)
+    keeper.ephemeral.replacement(from: core.state).withUnsafeBytes {
+      history.append($0, revision: core.revision)
+    }
     flushed = core.revision
   }
 

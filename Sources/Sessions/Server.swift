@@ -159,7 +159,8 @@ public struct Server<R: Reducer>: Sendable {
     self.stands = stands
     self.limits = limits
     self.about = about
-    history = History(limit: limits.historyBytes, base: kept.changesFrom)
+    history = kept.history
+    history.bound(to: limits.historyBytes)
     keeper = Keeper(
       durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
@@ -249,7 +250,7 @@ public struct Server<R: Reducer>: Sendable {
     if keeper.records { record(reduction, answer) }
     switch reduction {
     case .changed(let revision):
-      history.append(patch.bytes, revision: revision)
+      patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
       size.note(patchBytes: patch.bytes.count)
       if !faults.dropsPatch(of: revision) {
         scopes.note(patch.bytes, revision: revision, limits: limits)

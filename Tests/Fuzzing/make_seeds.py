@@ -108,7 +108,8 @@ STATES = [
     DOCUMENT,
 ]
 # The state, the history with one change, a session, and a connection that sees two scopes.
-HAND_OVER = encode(DOCUMENT) + encode([7, 9, 1, [1, 0], 3, 3, 4, 1, 2, [3, {"$bytes": "8140"}]])
+HAND_OVER = encode(DOCUMENT)
+HAND_OVER += encode([7, 9, 1, [1, 0], 3, 3, 4, 1, [2, [3, {"$bytes": "8140"}, [2]]]])
 HAND_OVER += encode([[1, 2, 1000, 1, []]]) + encode(1) + encode([[
     1, 10, 1000, 1000, [4, 5], 1, True, 1, 2, 1, 2, "label", 0, None,
     [1, 1, [], None, 3, True, 2, 2, ["a", "b"], None, 3, False],

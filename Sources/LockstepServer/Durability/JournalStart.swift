@@ -38,15 +38,19 @@ struct JournalStart<State: Synchronizable> {
       directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
       create: true)
     let standing = try StandingAction(directory: keeping.directory)
-    try file.checkStructure()
-    if keeping.durability == .sync { try file.checkLog() }
+    let handed = try matching(image, file)
+    // Who goes on where the former process was looks no more often than if that had gone on: it takes
+    // as long as all the rest, clients wait, and what it has does not come from the file.
+    if handed == nil {
+      try file.checkStructure()
+      if keeping.durability == .sync { try file.checkLog() }
+    }
     if try file.isUnused() {
       return JournalStart(
         file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)
     }
     let began = Instant(nanoseconds: clock())
     let contents = try file.contents()
-    let handed = image.flatMap { image in Self.matches(contents, image) ? image : nil }
     var kept: Restoration<State>
     if let handed {
       kept = handed.next
@@ -77,11 +81,16 @@ struct JournalStart<State: Synchronizable> {
       start: wasClean ? .restarted : .crashed)
   }
 
-  /// Whether the image is of the moment with which the journal ends.
-  private static func matches(_ contents: JournalContents, _ image: HandOver<State>) -> Bool {
-    guard let last = contents.runs.last else { return false }
-    return contents.identity.epoch == image.kept.epoch && last.run.run == image.kept.run
-      && last.ended == image.kept.revision
+  /// The image, if it is of the moment with which the journal ends.
+  private static func matching(
+    _ image: HandOver<State>?, _ file: JournalFile
+  ) throws(JournalError) -> HandOver<State>? {
+    guard let image, try file.identity() != nil else { return nil }
+    let contents = try file.contents()
+    guard let last = contents.runs.last, contents.identity.epoch == image.kept.epoch,
+      last.run.run == image.kept.run, last.ended == image.kept.revision
+    else { return nil }
+    return image
   }
 
   private static func clock() -> UInt64 {

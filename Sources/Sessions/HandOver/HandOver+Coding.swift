@@ -7,7 +7,7 @@ import Wire
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
   /// Rises with every change of the form. A process takes up only what has its own.
-  static let format: UInt32 = 2
+  static let format: UInt32 = 3
   static let headBytes = 24
 }
 
@@ -18,7 +18,7 @@ extension HandOver {
     encoder.array(6)
     schema.encode(into: &encoder)
     kept.state.encode(into: &encoder)
-    encodeHistory(into: &encoder)
+    encodeRun(into: &encoder)
     encoder.array(kept.sessions.count)
     for session in kept.sessions { session.encode(into: &encoder) }
     encoder.encode(connectionCount)
@@ -44,8 +44,8 @@ extension HandOver {
     bytes.withUnsafeBytes { Hashing.sip($0, seed: .unseeded) }
   }
 
-  private func encodeHistory(into encoder: inout CBOREncoder) {
-    encoder.array(10)
+  private func encodeRun(into encoder: inout CBOREncoder) {
+    encoder.array(9)
     encoder.encode(kept.epoch)
     encoder.encode(kept.seed.rawValue)
     encoder.encode(kept.run)
@@ -58,12 +58,7 @@ extension HandOver {
     encoder.encode(kept.base)
     encoder.encode(kept.sequence)
     encoder.encode(kept.sessionCount)
-    encoder.encode(kept.changesFrom)
-    encoder.array(2 * kept.changes.count)
-    for change in kept.changes {
-      encoder.encode(change.revision)
-      encoder.encode(bytes: change.patch)
-    }
+    kept.history.encode(into: &encoder)
   }
 
   /// Read what a former process left. The state is matched by name where its schema is another.
@@ -119,11 +114,8 @@ extension HandOver {
     } else {
       state = try State(from: &decoder, seed: .unseeded)
     }
-    kept = try Self.history(of: state, &decoder)
-    if isTranslated {
-      kept.changes = []
-      kept.changesFrom = kept.revision
-    }
+    kept = try Self.run(of: state, &decoder)
+    if isTranslated { kept.history = History(base: kept.revision) }
     kept.sessions = try decoder.list { decoder throws(CBORError) in
       try JournalSession(from: &decoder)
     }
@@ -134,10 +126,10 @@ extension HandOver {
     decoder.close()
   }
 
-  private static func history(
+  private static func run(
     of state: State, _ decoder: inout CBORDecoder
   ) throws(CBORError) -> Restoration<State> {
-    try decoder.expectArray(10, "a history")
+    try decoder.expectArray(9, "a run")
     let (epoch, seed, run) = (
       try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.count()
     )
@@ -148,20 +140,10 @@ extension HandOver {
       state: state, epoch: epoch, seed: seed, run: run, runs: runs,
       revision: try decoder.count(), base: try decoder.count(), sequence: try decoder.count(),
       sessionCount: try decoder.count())
-    kept.changesFrom = try decoder.count()
     let start = decoder.offset
-    kept.changes = try decoder.pairs { decoder throws(CBORError) in
-      (revision: try decoder.count(), patch: [UInt8](try decoder.byteString()))
-    }
-    var last = kept.changesFrom
-    for change in kept.changes {
-      guard change.revision > last, change.revision <= kept.revision else {
-        throw CBORError(.notAllowed("changes out of order"), at: start)
-      }
-      last = change.revision
-    }
-    guard kept.changesFrom <= kept.revision, kept.base <= kept.revision else {
-      throw CBORError(.notAllowed("changes from \(kept.changesFrom)"), at: start)
+    kept.history = try History(from: &decoder)
+    guard kept.history.newest <= kept.revision, kept.base <= kept.revision else {
+      throw CBORError(.notAllowed("changes behind revision \(kept.revision)"), at: start)
     }
     decoder.close()
     return kept
@@ -263,7 +245,7 @@ extension CBORDecoder {
   fileprivate static let countLimit: UInt64 = 1 << 62
 
   /// Read a number that counts something.
-  fileprivate mutating func count() throws(CBORError) -> UInt64 {
+  mutating func count() throws(CBORError) -> UInt64 {
     let start = offset
     let number = try unsigned()
     guard number < Self.countLimit else {
@@ -272,7 +254,7 @@ extension CBORDecoder {
     return number
   }
 
-  fileprivate mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
+  mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
     let start = offset
     let found = try array()
     guard found == count else {
@@ -281,7 +263,7 @@ extension CBORDecoder {
   }
 
   /// Read an array whose items come in groups. Memory grows only with what is read.
-  fileprivate mutating func groups<T>(
+  mutating func groups<T>(
     of size: Int, _ read: (inout CBORDecoder) throws(CBORError) -> T
   ) throws(CBORError) -> [T] {
     let start = offset

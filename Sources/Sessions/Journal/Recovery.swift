@@ -35,10 +35,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
   private var sequence: UInt64
   private var sessionCount: UInt64
   private var sessions: [SessionToken: Session] = [:]
-  private var changes: [(revision: UInt64, patch: [UInt8])] = []
-  private var firstChange = 0
-  private var changeBytes = 0
-  private var changesFrom: UInt64
+  private var history: History
   private var lastGood: UInt64
 
   private let seed: HashSeed
@@ -58,7 +55,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
     base = snapshot.base
     sequence = snapshot.sequence
     sessionCount = snapshot.sessionCount
-    changesFrom = snapshot.revision
+    history = History(limit: limits.historyBytes, base: snapshot.revision)
     lastGood = snapshot.revision
     let numbers = [snapshot.revision, snapshot.base, snapshot.sequence, snapshot.sessionCount]
     guard numbers.allSatisfy({ $0 < Self.countLimit }), snapshot.base <= snapshot.revision else {
@@ -152,7 +149,12 @@ public struct Recovery<State: Synchronizable>: Sendable {
     }
     base = row.revision
     revision = max(revision, row.revision)
-    remember(patch, row.revision)
+    // What clients that come back may lack; but the numbers of fields may have changed.
+    if translation == nil {
+      history.append(patch, revision: row.revision)
+    } else {
+      history = History(limit: limits.historyBytes, base: row.revision)
+    }
   }
 
   private mutating func apply(_ patch: UnsafeRawBufferPointer) throws(CBORError) {
@@ -174,27 +176,6 @@ public struct Recovery<State: Synchronizable>: Sendable {
       try state.apply(patch: &decoder, seed: seed)
     }
     state.adopt(seed: seed)
-  }
-
-  /// Keep what clients that come back may lack, up to the limit of the history.
-  private mutating func remember(_ patch: UnsafeRawBufferPointer, _ revision: UInt64) {
-    // The numbers of fields may have changed.
-    guard translation == nil else {
-      changesFrom = revision
-      return
-    }
-    changes.append((revision, [UInt8](patch)))
-    changeBytes += patch.count
-    while changeBytes > limits.historyBytes, firstChange < changes.count {
-      changeBytes -= changes[firstChange].patch.count
-      changesFrom = changes[firstChange].revision
-      changes[firstChange].patch = []
-      firstChange += 1
-    }
-    if firstChange > 4096, firstChange * 2 > changes.count {
-      changes.removeSubrange(..<firstChange)
-      firstChange = 0
-    }
   }
 
   private mutating func note(_ answer: JournalRow.Answer, _ revision: UInt64) {
@@ -262,8 +243,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
       runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
       sequence: sequence, sessionCount: sessionCount)
     kept.sessions = keptSessions
-    kept.changes = Array(changes[firstChange...])
-    kept.changesFrom = changesFrom
+    kept.history = history
     return kept
   }
 

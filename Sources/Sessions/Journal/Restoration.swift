@@ -19,10 +19,8 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var sessionCount: UInt64
   /// Sessions of which the journal does not know yet, for they have not acted.
   public var unheard: Set<SessionToken> = []
-  /// Changes up to `base`, oldest first, and the revision on which the first is based: for clients
-  /// that come back with an older state.
-  public var changes: [(revision: UInt64, patch: [UInt8])] = []
-  public var changesFrom: UInt64
+  /// Changes up to `base`, for clients that come back with an older state.
+  public var history: History
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
   /// Whether a former process handed everything over, fields that are not kept and connections, too.
@@ -45,7 +43,7 @@ public struct Restoration<State: Synchronizable>: Sendable {
     self.sequence = sequence
     self.sessions = sessions
     self.sessionCount = sessionCount
-    changesFrom = base
+    history = History(base: base)
   }
 }
 

@@ -1,0 +1,93 @@
+import CBOR
+import Sessions
+import Testing
+import Values
+
+/// The patches that a server remembers, and what becomes of them in the next process.
+struct HistoryTests {
+  private struct Change: Equatable {
+    var revision: UInt64
+    var patch: [UInt8]
+  }
+
+  private func changes(_ history: History, after revision: UInt64? = nil) -> [Change] {
+    var found: [Change] = []
+    history.forEach(after: revision ?? history.base) { revision, patch in
+      found.append(Change(revision: revision, patch: [UInt8](patch)))
+    }
+    return found
+  }
+
+  private func read(_ bytes: [UInt8]) throws(CBORError) -> History {
+    try CBORDecoder.read(bytes) { decoder throws(CBORError) in try History(from: &decoder) }
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func `what is handed on is the same history, and goes on`(seed: UInt64) throws {
+    var random = SplitMix64(seed)
+    let limit = Int.random(in: 1_000...200_000, using: &random)
+    var history = History(limit: limit, base: 10)
+    var all: [Change] = []
+    func add(to history: inout History) {
+      // Of some revisions there is nothing to keep, and sometimes of many.
+      let most: UInt64 = Int.random(in: 0..<50, using: &random) == 0 ? 100 : 3
+      let size = Int.random(in: 0..<20, using: &random) == 0 ? 20_000 : 100
+      let revision = history.newest + UInt64.random(in: 1...most, using: &random)
+      let byte = UInt8(truncatingIfNeeded: revision)
+      let change = Change(
+        revision: revision,
+        patch: Array(repeating: byte, count: Int.random(in: 1...size, using: &random)))
+      all.append(change)
+      change.patch.withUnsafeBytes { history.append($0, revision: change.revision) }
+    }
+    for _ in 0..<Int.random(in: 0...600, using: &random) { add(to: &history) }
+
+    var encoder = CBOREncoder()
+    history.encode(into: &encoder)
+    var next = try read(encoder.bytes)
+    #expect(next.base == history.base && next.newest == history.newest)
+    #expect(next.byteCount == history.byteCount)
+    #expect(changes(next) == changes(history))
+
+    next.bound(to: limit)
+    for _ in 0..<100 { add(to: &next) }
+    #expect(next.byteCount <= limit)
+    // All that is newer than the base, and nothing else.
+    #expect(changes(next) == all.filter { $0.revision > next.base })
+    for from in [next.base, next.base + 5, next.newest] where next.covers(from) {
+      let missed = all.filter { $0.revision > from }
+      #expect(changes(next, after: from) == missed)
+      #expect(next.byteCount(after: from) == missed.reduce(0) { $0 + $1.patch.count })
+    }
+    let newest = next.newest
+    next.bound(to: 0)
+    #expect(changes(next) == [] && next.base == newest && next.newest == newest)
+  }
+
+  private static let odd: [(String, [(first: UInt64, bytes: [UInt8], sizes: [UInt64])])] = [
+    ("a chunk that begins before the last one ends", [(5, [1, 2], [1, 1]), (6, [3], [1])]),
+    ("a chunk at the base", [(2, [1], [1])]),
+    ("bytes of no patch", [(3, [1, 2], [1])]),
+    ("a patch beyond the bytes", [(3, [1], [2])]),
+    ("a patch of more bytes than there can be", [(3, [1], [1, .max])]),
+    ("a chunk without patches", [(3, [], [])]),
+    ("a revision to which nobody counts", [(.max, [1], [1])]),
+  ]
+
+  @Test(arguments: odd)
+  func `what is no history is refused`(
+    name: String, chunks: [(first: UInt64, bytes: [UInt8], sizes: [UInt64])]
+  ) {
+    var encoder = CBOREncoder()
+    encoder.array(2)
+    encoder.encode(2 as UInt64)
+    encoder.array(3 * chunks.count)
+    for chunk in chunks {
+      encoder.encode(chunk.first)
+      encoder.encode(bytes: chunk.bytes)
+      encoder.array(chunk.sizes.count)
+      for size in chunk.sizes { encoder.encode(size) }
+    }
+    #expect(throws: CBORError.self) { try read(encoder.bytes) }
+  }
+}
