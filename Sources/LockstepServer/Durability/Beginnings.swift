@@ -17,8 +17,7 @@ struct Beginnings<State: Synchronizable> {
 
   init(
     _ state: () throws -> State, keeping: Keeping?, service: ServiceManager?, schema: Schema,
-    limits: Limits,
-    logger: Logger, progress: () -> Void
+    limits: Limits, logger: Logger, progress: () -> Void
   ) throws {
     let stored = Self.stored(service, schema, logger)
     // Not asked for where something has been kept: the file that it comes from may be long gone.

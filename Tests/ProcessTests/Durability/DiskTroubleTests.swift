@@ -66,11 +66,7 @@ struct DiskTroubleTests {
   func `with a full disk everything goes on but durability, which comes back with room`()
     async throws
   {
-    try await withHome { home in
-      let disk = try SmallDisk(home.folder + "/disk", bytes: 3 << 20)
-      defer { disk.remove() }
-      var home = home
-      home.state = disk.path + "/state"
+    try await withHome(onDiskOf: 3 << 20) { home, disk in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
       let setter = try await Setter(home)
@@ -109,11 +105,7 @@ struct DiskTroubleTests {
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
   func `a daemon killed on a full disk has lost nothing durable`() async throws {
-    try await withHome { home in
-      let disk = try SmallDisk(home.folder + "/disk", bytes: 2 << 20)
-      defer { disk.remove() }
-      var home = home
-      home.state = disk.path + "/state"
+    try await withHome(onDiskOf: 2 << 20) { home, disk in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
       let setter = try await Setter(home)
@@ -142,11 +134,7 @@ struct DiskTroubleTests {
   func `what a daemon stops with while its disk is full is not taken for more than it is`()
     async throws
   {
-    try await withHome { home in
-      let disk = try SmallDisk(home.folder + "/disk", bytes: 2 << 20)
-      defer { disk.remove() }
-      var home = home
-      home.state = disk.path + "/state"
+    try await withHome(onDiskOf: 2 << 20) { home, disk in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
       let setter = try await Setter(home)
@@ -270,11 +258,7 @@ struct DiskTroubleTests {
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
   func `recovery is whole, or changes nothing, however little room there is`() async throws {
-    try await withHome { home in
-      let disk = try SmallDisk(home.folder + "/disk", bytes: 16 << 20)
-      defer { disk.remove() }
-      var home = home
-      home.state = disk.path + "/state"
+    try await withHome(onDiskOf: 16 << 20) { home, disk in
       let daemon = try await home.start()
       let setter = try await Setter(home)
       for _ in 0..<200 { #expect(try await setter.set() == nil) }

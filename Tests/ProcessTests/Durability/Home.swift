@@ -85,6 +85,19 @@ func withHome<R>(_ body: (Home) async throws -> R) async throws -> R {
   try await withFolder { try await body(Home($0)) }
 }
 
+/// A home whose state directory is on a disk of its own, of so many bytes.
+func withHome<R>(
+  onDiskOf bytes: Int, _ body: (Home, SmallDisk) async throws -> R
+) async throws -> R {
+  try await withHome { home in
+    let disk = try SmallDisk(home.folder + "/disk", bytes: bytes)
+    defer { disk.remove() }
+    var home = home
+    home.state = disk.path + "/state"
+    return try await body(home, disk)
+  }
+}
+
 /// A daemon that serves, and the state with which it began.
 struct RunningDaemon: Sendable {
   let process: ChildProcess

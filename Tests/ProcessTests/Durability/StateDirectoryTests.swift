@@ -67,18 +67,15 @@ struct StateDirectoryTests {
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
   func `a file system that cannot be written to is refused`() async throws {
-    try await withHome { home in
-      let disk = try SmallDisk(home.folder + "/disk", bytes: 4 << 20)
-      defer { disk.remove() }
-      var home = home
-      home.state = disk.path + "/state"
+    try await withHome(onDiskOf: 4 << 20) { home, disk in
       try await home.start().stop()
       try disk.remount(isReadOnly: true)
       let refusal = try await home.refusal()
       #expect(refusal.contains("/state/lock: the lock cannot be opened"), "\(refusal)")
       #expect(refusal.contains("Read-only file system"), "\(refusal)")
-      home.state = disk.path + "/other"
-      let other = try await home.refusal()
+      var elsewhere = home
+      elsewhere.state = disk.path + "/other"
+      let other = try await elsewhere.refusal()
       #expect(other.contains("/other: the directory cannot be made"), "\(other)")
     }
   }
