@@ -1,16 +1,17 @@
 import CBOR
-package import Documents
+public import Documents
 import Glibc
-// Not a package import: then nothing that uses a type of Values is specialised for a feature.
 import Values
 
 /// A JSON file that a state begins with.
-package enum DocumentFile {
-  package struct Failure: Error, CustomStringConvertible {
-    package let description: String
+public enum DocumentFile {
+  /// Why a file cannot be read: a sentence for people, with its path.
+  public struct Failure: Error, CustomStringConvertible {
+    public let description: String
   }
 
-  package static func document(_ path: String) throws -> Document { Document(try read(path)) }
+  /// The document that a file holds: any JSON. O(its bytes). Throws `Failure`.
+  public static func document(_ path: String) throws -> Document { Document(try read(path)) }
 
   private static func read(_ path: String) throws -> Value {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -1,4 +1,4 @@
-package import CBOR
+public import CBOR
 import Wire
 
 /// The latest patches of the whole state, at most one for each revision, for clients that come back.
@@ -106,7 +106,7 @@ public struct History: Sendable {
 extension History {
   /// Append it as one item, of chunks and not of patches: there may be hundreds of thousands of these.
   /// O(its bytes).
-  package func encode(into encoder: inout CBOREncoder) {
+  public func encode(into encoder: inout CBOREncoder) {
     encoder.array(2)
     encoder.encode(base)
     encoder.array(3 * chunks.count)
@@ -123,7 +123,7 @@ extension History {
   }
 
   /// Read what `encode` has written, and nothing else. O(its bytes).
-  package init(from decoder: inout CBORDecoder) throws(CBORError) {
+  public init(from decoder: inout CBORDecoder) throws(CBORError) {
     try decoder.expectArray(2, "a history")
     self.init(base: try decoder.count())
     let start = decoder.offset
