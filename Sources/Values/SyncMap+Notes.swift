@@ -48,6 +48,8 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
   /// An open hash table of 2 × capacity positions, each plus one, 0 where free; nil while the
   /// notes are few enough to look through.
   @usableFromInline var index: UnsafeMutablePointer<UInt32>?
+  /// What the index multiplies hashes by.
+  @usableFromInline let secret = MapNoteSecret.value
   /// Where the entry touched last stood, to try first when it settles. Never followed unchecked.
   @usableFromInline var hint: UnsafeMutablePointer<Note>?
   /// Where a key that is absent has its value during an access through `SyncMap.subscript`.
@@ -80,7 +82,7 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
   func isIndexed(_ hash: UInt64, _ key: Key) -> Bool {
     let index = index.unsafelyUnwrapped
     let mask = 2 &* capacity &- 1
-    var place = Int(truncatingIfNeeded: hash) & mask
+    var place = place(of: hash, mask)
     // Half of the places at least are free, so this ends.
     while index[place] != 0 {
       let position = Int(index[place]) &- 1
@@ -88,6 +90,13 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
       place = (place &+ 1) & mask
     }
     return false
+  }
+
+  /// Where the search for a hash begins. Every client knows the seed of the hashes, and could choose
+  /// keys whose hashes end alike: without the secret, n such keys would cost O(n²) in one action.
+  @inlinable @inline(__always)
+  func place(of hash: UInt64, _ mask: Int) -> Int {
+    Int(truncatingIfNeeded: Hashing.mix(hash &* secret)) & mask
   }
 
   /// Note a key that has no note yet.
@@ -120,7 +129,7 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
   func enter(_ position: Int) {
     let index = index.unsafelyUnwrapped
     let mask = 2 &* capacity &- 1
-    var place = Int(truncatingIfNeeded: hashes[position]) & mask
+    var place = place(of: hashes[position], mask)
     while index[place] != 0 { place = (place &+ 1) & mask }
     index[place] = UInt32(position &+ 1)
   }
@@ -165,4 +174,10 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
     spare.deinitialize(count: 1)
     spare.deallocate()
   }
+}
+
+/// An odd number that no peer knows: Swift seeds its hashing at random in every process.
+@usableFromInline
+enum MapNoteSecret {
+  @usableFromInline static let value = UInt64(bitPattern: Int64(Hasher().finalize())) | 1
 }
