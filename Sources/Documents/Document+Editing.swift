@@ -40,7 +40,7 @@ extension Document {
   public mutating func append(_ value: Value, at path: Path) throws(Rejection) {
     let seed = seed
     let value = value.adopting(seed)
-    try modify(at: path, ifAbsent: Value.array([value]).adopting(seed)) {
+    try modify(at: path, ifAbsent: .success(Value.array([value]).adopting(seed))) {
       (place, keys, notes) throws(Rejection) in
       guard case .array(var elements) = place else { throw .notArray(place, at: keys) }
       if !notes.covers(keys[...]) { notes.note(keys, was: place) }
@@ -58,7 +58,10 @@ extension Document {
       throw Rejection(
         .wrongType, "cannot add \(amount.summary): it is a \(amount.kind), not a number", at: path)
     }
-    try modify(at: path, ifAbsent: amount) { (place, keys, notes) throws(Rejection) in
+    func sum() -> Result<Value, Rejection> {
+      Result { () throws(Rejection) in try Value.sum(.integer(0), amount, at: path) }
+    }
+    try modify(at: path, ifAbsent: sum()) { (place, keys, notes) throws(Rejection) in
       guard place.isNumber else { throw .notNumber(place, at: keys) }
       let old = place
       place = try Value.sum(old, amount, at: path)
@@ -124,6 +127,8 @@ extension Document {
 extension Document {
   enum PutRule {
     case set, insert, replace
+    /// As `set`, but in an array the element must be there.
+    case merge
   }
 
   mutating func put(_ value: Value, at path: Path, _ rule: PutRule) throws(Rejection) {
@@ -141,7 +146,7 @@ extension Document {
 
   /// Change the value at a path where it stands, or give an object the absent member.
   private mutating func modify(
-    at path: Path, ifAbsent value: @autoclosure () -> Value,
+    at path: Path, ifAbsent value: @autoclosure () -> Result<Value, Rejection>,
     _ body: (inout Value, [PathKey], inout EditNotes) throws(Rejection) -> Void
   ) throws(Rejection) {
     var keys = path.keys
@@ -152,7 +157,7 @@ extension Document {
         (place, keys, notes) throws(Rejection) in
         try body(&place, keys, &notes)
       }
-      if done == nil { try parent.putChild(value(), .set, &keys, &notes) }
+      if done == nil { try parent.putChild(value().get(), .set, &keys, &notes) }
     }
   }
 }

@@ -4,11 +4,11 @@ public import Values
 extension Document {
   /// Merge a patch into the value at a path (RFC 7386, section 2): members of the patch that are
   /// null are removed, objects merge into objects, anything else replaces. A member that is absent
-  /// becomes an object first. O(size of the patch).
+  /// becomes an object first; an element must be there. O(size of the patch).
   public mutating func merge(_ patch: Value, at path: Path) throws(Rejection) {
     let patch = patch.adopting(seed)
     guard case .object(let members) = patch, isObject(at: path) else {
-      return try put(patch.withoutNulls, at: path, .set)
+      return try put(patch.withoutNulls, at: path, .merge)
     }
     var keys = path.keys
     try root.descend(&keys, &notes, to: keys.count) { place, keys, notes in

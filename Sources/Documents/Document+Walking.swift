@@ -70,7 +70,7 @@ extension Value {
 
 extension Value {
   /// The path with every index of an array as a number, as far as it exists, and how many levels
-  /// of a patch the containers on it take (`Value.levels`).
+  /// of a patch the containers on it take (`Value.patchLevels`).
   func resolve(_ path: Path) -> (path: Path, levels: Int) {
     var keys = path.keys
     var levels = 0
@@ -86,27 +86,6 @@ extension Value {
       current = current?.child(keys[depth])
     }
     return (Path(keys), levels)
-  }
-
-  /// How deep the value nests, as a patch of it would: an object is one level, an array two, for a
-  /// patch of an array is an array of maps. Looks no deeper than `limit`. O(its size).
-  func levels(upTo limit: Int) -> Int {
-    var deepest = 0
-    switch self {
-    case .object(let entries):
-      if limit <= 1 || entries.isEmpty { return 1 }
-      entries.forEachEntry { _, value in
-        if deepest < limit { deepest = Swift.max(deepest, value.levels(upTo: limit - 1)) }
-      }
-      return deepest + 1
-    case .array(let elements):
-      if limit <= 2 || elements.isEmpty { return 2 }
-      for value in elements where deepest < limit {
-        deepest = Swift.max(deepest, value.levels(upTo: limit - 2))
-      }
-      return deepest + 2
-    case .null, .bool, .integer, .unsigned, .double, .text, .bytes: return 0
-    }
   }
 
   /// About how many bytes the value form has, or `limit` if it has more. O(the lesser of both).

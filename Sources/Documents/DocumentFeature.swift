@@ -16,6 +16,9 @@ public struct DocumentFeature: Reducer {
     /// frame may have. Copies share storage, but their patch does not, and a copy of the whole into
     /// itself doubles it: without a limit, sixty of them in 368 bytes outgrow any memory.
     public var maxCopiedBytes = 16 << 20
+    /// How much one action may do, in steps of less than a microsecond: two for each action, and
+    /// one for each key of its paths.
+    public var maxSteps = 1_000_000
 
     public init() {}
   }
@@ -29,7 +32,8 @@ public struct DocumentFeature: Reducer {
   public func reduce(
     into state: inout Document, action: DocumentAction
   ) throws(Rejection) -> Effect<DocumentAction> {
-    var left = Allowance(actions: limits.maxActions, copiedBytes: limits.maxCopiedBytes)
+    var left = Allowance(
+      actions: limits.maxActions, copiedBytes: limits.maxCopiedBytes, steps: limits.maxSteps)
     try reduce(into: &state, action, &left)
     return .none
   }
@@ -41,11 +45,13 @@ public struct DocumentFeature: Reducer {
   private struct Allowance {
     var actions: Int
     var copiedBytes: Int
+    var steps: Int
   }
 
   private func reduce(
     into state: inout Document, _ action: DocumentAction, _ left: inout Allowance
   ) throws(Rejection) {
+    try walk(action, &left)
     switch action {
     case .set(let path, let value):
       try check(value, at: path, in: state)
@@ -97,6 +103,25 @@ public struct DocumentFeature: Reducer {
     }
   }
 
+  /// Count the steps of an action, but for those of actions inside.
+  private func walk(_ action: DocumentAction, _ left: inout Allowance) throws(Rejection) {
+    left.steps -= 2
+    switch action {
+    case .set(let path, _), .merge(let path, _), .remove(let path), .increment(let path, _),
+      .append(let path, _), .insert(let path, _), .test(let path, _), .replace(let path, _):
+      left.steps -= path.keys.count
+    case .move(let from, let to), .copy(let from, let to):
+      left.steps -= from.keys.count + to.keys.count
+    case .transaction: break
+    }
+    guard left.steps >= 0 else {
+      throw Rejection(
+        .limit,
+        "an action may make at most \(limits.maxSteps) steps: two for each action inside, and one "
+          + "for each key of a path")
+    }
+  }
+
   /// O(the size of what is copied), as its patch is.
   private func checkCopy(
     from source: Path, to target: Path, in state: Document, _ left: inout Allowance
@@ -112,21 +137,22 @@ public struct DocumentFeature: Reducer {
 
   // MARK: Depth
 
-  /// A scalar makes nothing deeper, so only containers are measured: O(size of the value).
+  /// A scalar makes nothing deeper. O(size of the value), which came in the action.
   private func check(
     _ value: Value, at path: Path, in state: Document, inArray: Bool = false
   ) throws(Rejection) {
-    let levels = value.levels(upTo: limits.maxDepth + 1) + (inArray ? 2 : 0)
+    let levels = value.patchLevels + (inArray ? 2 : 0)
     if levels > 0 { try check(state.root.resolve(path).levels + levels, at: path) }
   }
 
-  /// A value that moves no deeper than it stood need not be measured.
+  /// A value that moves no deeper than it stood need not be measured. O(the paths): the value has
+  /// been measured before, or is now, once.
   private func checkTransfer(
     from source: Path, to target: Path, in state: Document
   ) throws(Rejection) {
     let (from, to) = (state.root.resolve(source).levels, state.root.resolve(target).levels)
     guard to > from, let value = state.root.value(at: source) else { return }
-    try check(to + value.levels(upTo: limits.maxDepth + 1), at: target)
+    try check(to + value.patchLevels, at: target)
   }
 
   private func check(_ levels: Int, at path: Path) throws(Rejection) {

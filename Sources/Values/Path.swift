@@ -62,6 +62,16 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
 
   public var description: String { keys.isEmpty ? "the whole" : pointer }
 
+  /// About how many bytes the keys take. O(keys).
+  package var byteCount: Int {
+    keys.reduce(0) { bytes, key in
+      switch key {
+      case .text(let text): bytes + text.utf8.count
+      case .integer: bytes + 9
+      }
+    }
+  }
+
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(keys.count)
     for key in keys { key.encode(into: &encoder) }

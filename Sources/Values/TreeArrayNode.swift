@@ -48,6 +48,8 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
   // (Hyatt and Mann, "A lockless transposition-table implementation", 2002.)
   @usableFromInline let cachedPolynomial = Atomic<UInt64>(0)
   @usableFromInline let cachedCheck = Atomic<UInt64>(0)
+  /// How deep the elements nest, plus one, or 0.
+  @usableFromInline let cachedNesting = Atomic<UInt64>(0)
 
   @inlinable
   init(leaf elements: ContiguousArray<Element>, seed: HashSeed, isAdopted: Bool = false) {
@@ -117,6 +119,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
       : TreeArrayNode(height: height, children: children, seed: seed, isAdopted: isAdopted)
     copy.cachedPolynomial.store(cachedPolynomial.load(ordering: .relaxed), ordering: .relaxed)
     copy.cachedCheck.store(cachedCheck.load(ordering: .relaxed), ordering: .relaxed)
+    copy.cachedNesting.store(cachedNesting.load(ordering: .relaxed), ordering: .relaxed)
     return copy
   }
 
@@ -135,6 +138,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     isAdopted = false
     cachedPolynomial.store(0, ordering: .relaxed)
     cachedCheck.store(0, ordering: .relaxed)
+    cachedNesting.store(0, ordering: .relaxed)
   }
 
   // MARK: Inserting
@@ -394,6 +398,17 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     cachedPolynomial.store(result, ordering: .relaxed)
     cachedCheck.store(result &+ tag, ordering: .relaxed)
     return result
+  }
+
+  /// The greatest that `levels` says of an element below; remembered in every node.
+  func deepest(_ levels: (Element) -> Int) -> Int {
+    let known = cachedNesting.load(ordering: .relaxed)
+    if known != 0 { return Int(truncatingIfNeeded: known) - 1 }
+    var deepest = 0
+    for element in elements { deepest = max(deepest, levels(element)) }
+    for child in children { deepest = max(deepest, child.node.deepest(levels)) }
+    cachedNesting.store(UInt64(truncatingIfNeeded: deepest) + 1, ordering: .relaxed)
+    return deepest
   }
 
   /// The base of the polynomial to a power, modulo 2^64. O(log exponent).

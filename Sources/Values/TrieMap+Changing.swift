@@ -29,7 +29,7 @@ extension TrieRef {
     var rest = hash
     while isKnownUniquelyReferenced(&slot.pointee) {
       let node = TrieRef(in: slot)
-      node.forgetDigest()
+      node.forgetContents()
       if node.isLeaf {
         if let hint, node.isEntry(hint, key, hash) { return hint }
         return node.entryInLeaf(key, hash, rest: rest)
@@ -69,7 +69,7 @@ extension TrieRef {
     while true {
       makeUnique(slot)
       let node = TrieRef(in: slot)
-      node.forgetDigest()
+      node.forgetContents()
       if node.isLeaf {
         if node.count == TrieShape.leafLimit && level < TrieShape.lastLevel {
           split(slot, level: level)
@@ -158,7 +158,7 @@ extension TrieRef {
       }
       makeUnique(slot)
       let node = TrieRef(in: slot)
-      node.forgetDigest()
+      node.forgetContents()
       if node.isLeaf {
         let value = node.remove(at: node.position(key, hash, rest: rest).index)
         if node.count == 0, let parent {

@@ -8,8 +8,8 @@
 // A walk holds the address of a node instead of a reference and so costs no reference counting.
 // That is safe because whoever walks has the root alive (it is borrowed, or inout) and every node
 // keeps its children alive. A node is written only after `isKnownUniquelyReferenced` held for every
-// slot from the root down to it: then no other map reaches it. The one exception is `digest`, a
-// cache that any thread may fill; every access to it is atomic.
+// slot from the root down to it: then no other map reaches it. The exceptions are `digest` and
+// `nesting`, caches that any thread may fill; every access to them is atomic.
 
 public import Synchronization
 
@@ -39,6 +39,9 @@ struct TrieHeader {
   @usableFromInline var seed: HashSeed
   /// The digest sum of the subtree, or 0. Touched through `TrieRef.digest` only.
   @usableFromInline var digest: UInt64 = 0
+  /// How deep the values of the subtree nest, plus one, or 0. Touched through `TrieRef.nesting`
+  /// only.
+  @usableFromInline var nesting: UInt64 = 0
 
   @inlinable
   init(capacity: Int, count: Int, seed: HashSeed) {
@@ -63,7 +66,7 @@ struct TrieEntry<Key: SyncKey, Value: Synchronizable> {
   }
 }
 
-/// Written only while a single reference exists, except for the atomic digest.
+/// Written only while a single reference exists, except for the atomic caches.
 @usableFromInline
 final class TrieNode<Key: SyncKey, Value: Synchronizable>: ManagedBuffer<TrieHeader, UInt64> {
   @inlinable
@@ -122,8 +125,18 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     (address + (Self.headerOffset &+ 24)).assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
+  /// As `digest`.
   @inlinable @inline(__always)
-  func forgetDigest() { digest.pointee.store(0, ordering: .relaxed) }
+  var nesting: UnsafeMutablePointer<Atomic<UInt64>> {
+    (address + (Self.headerOffset &+ 32)).assumingMemoryBound(to: Atomic<UInt64>.self)
+  }
+
+  /// Forget what was remembered about the contents: they are about to change.
+  @inlinable @inline(__always)
+  func forgetContents() {
+    digest.pointee.store(0, ordering: .relaxed)
+    nesting.pointee.store(0, ordering: .relaxed)
+  }
 
   @inlinable @inline(__always)
   var hashes: UnsafeMutablePointer<UInt64> {
@@ -148,7 +161,8 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     bitmap & (1 as UInt32) &<< UInt32(truncatingIfNeeded: digit) != 0
   }
 
-  /// Where an entry has its value: behind the key, aligned. Swift lays out a struct so (TypeLayout.rst).
+  /// Where an entry has its value: behind the key, aligned. Swift lays out a struct so
+  /// (TypeLayout.rst).
   @inlinable @inline(__always)
   static var valueOffset: Int {
     let mask = MemoryLayout<Value?>.alignment &- 1

@@ -67,6 +67,22 @@ extension TrieRef {
     return sum
   }
 
+  /// The greatest that `levels` says of a value of the subtree; remembered in every node.
+  func deepest(_ levels: (Value) -> Int) -> Int {
+    let known = nesting.pointee.load(ordering: .relaxed)
+    if known != 0 { return Int(truncatingIfNeeded: known) - 1 }
+    var deepest = 0
+    if isLeaf {
+      for index in 0..<count {
+        deepest = Swift.max(deepest, levels(Self.value(entries + index).pointee))
+      }
+    } else {
+      withDigits { deepest = Swift.max(deepest, child($0).deepest(levels)) }
+    }
+    nesting.pointee.store(UInt64(truncatingIfNeeded: deepest) + 1, ordering: .relaxed)
+    return deepest
+  }
+
   @usableFromInline
   var nodeCount: Int {
     var total = 1

@@ -1,0 +1,129 @@
+public import CBOR
+
+/// About how many bytes of memory encoded values take once they are decoded: no fewer than they do,
+/// and no more than `mostPerByte` for each byte of theirs.
+///
+/// It reads the encoding and builds nothing, so it can be asked before anything is allocated. An
+/// array of empty objects takes a hundred times its bytes; a long text takes little more than its
+/// own.
+public struct MemoryEstimate: Sendable {
+  /// The sum so far.
+  public private(set) var bytes = 0
+  private let limit: Int
+
+  /// The most that one byte can stand for: a container, and its place in another.
+  public static let mostPerByte = container + slot
+  /// A node with its header, by what the allocator takes for it.
+  private static let container = 128
+  /// A value in an array.
+  private static let slot = 24
+  /// A key and a value in a map, with the hash, half of the room being free.
+  private static let entry = 96
+  /// What a text or byte string that does not fit its slot takes besides its bytes.
+  private static let heap = 48
+
+  /// Stops to read once there are more than `limit` bytes.
+  public init(limit: Int = .max) { self.limit = limit }
+
+  public var isExceeded: Bool { bytes > limit }
+
+  /// Read the next item, a value in value form, and add what it takes. Once `isExceeded`, the rest
+  /// is not looked at. O(its bytes).
+  public mutating func addValue(_ decoder: inout CBORDecoder) throws(CBORError) {
+    bytes += Self.slot
+    try addContents(&decoder)
+  }
+
+  /// What a value takes besides its slot.
+  private mutating func addContents(_ decoder: inout CBORDecoder) throws(CBORError) {
+    switch try decoder.peekMajor() {
+    case .array:
+      bytes += Self.container
+      for _ in 0..<(try decoder.array()) where !isExceeded { try addValue(&decoder) }
+      decoder.close()
+    case .map:
+      bytes += Self.container
+      for _ in 0..<(try decoder.map()) where !isExceeded {
+        try addKey(&decoder)
+        try addContents(&decoder)
+      }
+      decoder.close()
+    case .bytes, .text: try addString(&decoder)
+    case .unsigned, .negative, .tag, .simple: try decoder.skip()
+    }
+  }
+
+  private mutating func addKey(_ decoder: inout CBORDecoder) throws(CBORError) {
+    bytes += Self.entry
+    try addString(&decoder)
+  }
+
+  private mutating func addString(_ decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    try decoder.skip()
+    let count = decoder.offset - start
+    if count > 15 { bytes += Self.heap + count }
+  }
+
+  /// Read the next item, a patch, and add what it may at most add to a state. O(its bytes).
+  public mutating func addPatch(_ decoder: inout CBORDecoder) throws(CBORError) {
+    switch try decoder.peekMajor() {
+    case .map:
+      for _ in 0..<(try decoder.map()) where !isExceeded {
+        try addKey(&decoder)
+        try addPatch(&decoder)
+      }
+      decoder.close()
+    case .array:
+      let count = try decoder.array()
+      if count == 1 {
+        try addContents(&decoder)
+      } else if count == 2 {
+        try addSplices(&decoder)
+        try addPatch(&decoder)
+      }
+      decoder.close()
+    case .bytes, .text: try addString(&decoder)
+    case .unsigned, .negative, .tag, .simple: try decoder.skip()
+    }
+  }
+
+  private mutating func addSplices(_ decoder: inout CBORDecoder) throws(CBORError) {
+    for _ in 0..<(try decoder.array() / 3) where !isExceeded {
+      try decoder.skip()
+      try decoder.skip()
+      for _ in 0..<(try decoder.array()) where !isExceeded { try addValue(&decoder) }
+      decoder.close()
+    }
+    decoder.close()
+  }
+}
+
+/// How large a state is.
+public struct StateMeasure: Equatable, Sendable {
+  /// The bytes of its value form.
+  public var encoded: Int
+  /// About how much memory it takes.
+  public var memory: Int
+
+  public init(encoded: Int, memory: Int) {
+    self.encoded = encoded
+    self.memory = memory
+  }
+}
+
+extension StateMeasure {
+  /// How large a state is. O(the state), and as much memory for a moment as its value form has
+  /// bytes.
+  public init(of state: some Synchronizable) {
+    var encoder = CBOREncoder()
+    state.encode(into: &encoder)
+    var estimate = MemoryEstimate()
+    encoder.bytes.withUnsafeBytes { bytes in
+      var decoder = CBORDecoder(bytes, depth: .max)
+      // What was encoded here can be read.
+      try? estimate.addValue(&decoder)
+    }
+    self.init(encoded: encoder.bytes.count, memory: estimate.bytes)
+  }
+}

@@ -1,0 +1,13 @@
+extension Value {
+  /// How deep the value nests, as a patch of it would: an object is one level, an array two, for a
+  /// patch of an array is an array of maps. O(its size) at first, then O(what changed): collections
+  /// remember theirs.
+  public var patchLevels: Int {
+    switch self {
+    case .object(let entries):
+      withExtendedLifetime(entries.root) { 1 + TrieRef(entries.root).deepest(\.patchLevels) }
+    case .array(let elements): 2 + (elements.root?.deepest(\.patchLevels) ?? 0)
+    case .null, .bool, .integer, .unsigned, .double, .text, .bytes: 0
+    }
+  }
+}
