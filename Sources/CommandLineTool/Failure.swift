@@ -48,6 +48,7 @@ struct Failure: Error, Equatable {
           + "have more.")
     case .refused(let reason):
       self.init(.refused, "the daemon refuses to show the path (\(reason)).")
+    case .noDigest: self.init(.refused, "\(error). Ask again, or for another path.")
     }
   }
 

@@ -45,6 +45,13 @@ public struct Rejection: Error, Hashable, Sendable, CustomStringConvertible {
     self.path = path
   }
 
+  /// The rejection with no text longer than so many bytes: what it says is kept for every session
+  /// and in the log. A longer path is left out.
+  public func bounded(to bytes: Int) -> Rejection {
+    let path = path.flatMap { $0.byteCount <= bytes && $0.keys.count <= bytes ? $0 : nil }
+    return Rejection(code, message.prefix(bytes: bytes), at: path)
+  }
+
   public var description: String {
     guard let path else { return message }
     return "\(message) (at \(path.keys.isEmpty ? "the whole document" : path.pointer))"

@@ -15,6 +15,9 @@ public enum ClientError: Error, CustomStringConvertible {
   case outcomeUnknown
   /// The daemon refuses to show the path.
   case refused(ServerMessage.Reason)
+  /// The daemon has no digest that could be compared now: the mirror has not caught up, or shows a
+  /// part of what stands at its path.
+  case noDigest
 
   public var description: String {
     switch self {
@@ -29,6 +32,8 @@ public enum ClientError: Error, CustomStringConvertible {
     case .rejected(let rejection): "rejected: \(rejection)"
     case .outcomeUnknown: "whether the action was done cannot be known: the session is lost"
     case .refused(let reason): "the daemon refuses the subscription: \(reason)"
+    case .noDigest:
+      "the daemon has no digest to compare now: the mirror has not caught up, or shows only a part"
     }
   }
 }

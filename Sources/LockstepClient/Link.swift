@@ -36,7 +36,7 @@ final class Link: Sendable {
     var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
     /// Reports that go on.
     var reportStreams: [UInt64: AsyncThrowingStream<Value, any Error>.Continuation] = [:]
-    var digests: [UInt64: [CheckedContinuation<(UInt64, Digest), any Error>]] = [:]
+    var digests: [UInt64: [CheckedContinuation<(UInt64, Digest?), any Error>]] = [:]
     var observers: [UInt64: Observer] = [:]
     var nextNumber: UInt64 = 1
     /// Acknowledgements of actions that nobody waits for.

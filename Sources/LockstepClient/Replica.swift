@@ -363,14 +363,16 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
     }
   }
 
-  /// The daemon's digest of what the mirror shows, and the revision at which it is true.
+  /// The daemon's digest of what the mirror shows, and the revision at which it is true. Throws
+  /// `ClientError.noDigest` when there is none that could be compared now.
   public func daemonDigest() async throws -> (revision: UInt64, digest: Digest) {
     let subscription = subscription
-    let answer: (UInt64, Digest) = try await request { state, continuation in
+    let (revision, digest): (UInt64, Digest?) = try await request { state, continuation in
       state.digests[subscription, default: []].append(continuation)
       state.session.requestDigest(of: subscription, into: &state.commands)
     }
-    return answer
+    guard let digest else { throw ClientError.noDigest }
+    return (revision, digest)
   }
 
   private func request<R: Sendable>(

@@ -15,7 +15,7 @@ extension Daemon {
       return stop(retryAfter: retryAfter)
     }
     logger.notice("handing over", metadata: ["clients": "\(server.connectionCount)"])
-    stopDeadline = Self.now() + Self.partingTime
+    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service.stopping("handing over")
     closeListeners()
     effects.cancelAll()

@@ -45,15 +45,15 @@ extension Daemon {
   func measureState() {
     guard Memory.isThere(server.snapshotMemory) else {
       // What is known will do: it takes no more.
-      return tell(.stateMeasured(bytes: server.snapshotMemory / 3))
+      return tell(.stateMeasured(server.knownSize))
     }
     let state = server.state
     let loop = loop
     let daemon = Unchecked(self)
     // The global pool, as for snapshots.
     Task.detached {
-      let bytes = state.valueFormBytes
-      loop.execute { daemon.value?.tell(.stateMeasured(bytes: bytes)) }
+      let measure = StateMeasure(of: state)
+      loop.execute { daemon.value?.tell(.stateMeasured(measure)) }
     }
   }
 

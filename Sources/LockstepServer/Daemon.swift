@@ -44,9 +44,6 @@ public final class Daemon<R: Reducer> {
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
 
-  /// How long a peer that was told goodbye may take to read it.
-  static var partingTime: Duration { .seconds(3) }
-
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
   /// only the process's own user and root may connect.
   public convenience init(
@@ -160,7 +157,8 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
-    // First those who stand where the former process ended: a feature's first action is news to them.
+    // First those who stand where the former process ended: a feature's first action is news to
+    // them.
     takeOver()
     tell(.started(start))
     logger.notice(
@@ -184,7 +182,7 @@ public final class Daemon<R: Reducer> {
   public func stop(retryAfter: UInt64? = 1000) {
     guard stopDeadline == nil else { return loop.stop() }
     logger.notice("stopping", metadata: ["clients": "\(server.connectionCount)"])
-    stopDeadline = Self.now() + Self.partingTime
+    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service?.stopping("stopping")
     closeListeners()
     endTurn()
@@ -390,7 +388,7 @@ public final class Daemon<R: Reducer> {
     guard let pipe = pipes.removeValue(forKey: id) else { return }
     tell(.closed(id))
     guard pipe.unsentBytes > 0 else { return pipe.close() }
-    parting[id] = (pipe, Self.now() + Self.partingTime)
+    parting[id] = (pipe, Self.now() + server.limits.goodbyeDeadline)
     pipe.onDrained = { [unowned self] in
       parting[id] = nil
       endIfDone()

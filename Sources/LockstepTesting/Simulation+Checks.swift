@@ -192,7 +192,7 @@ extension Simulation {
         throw failure("client \(clients[slot].identity)'s mirror \(number) diverged: \(why)")
       }
     case .digest(let number, let revision, let digest):
-      guard let mirror = clients[slot].session.mirror(number),
+      guard let digest, let mirror = clients[slot].session.mirror(number),
         let welcome = clients[slot].session.welcome
       else { return }
       var position = welcome.position

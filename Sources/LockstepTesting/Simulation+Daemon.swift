@@ -130,10 +130,10 @@ extension Simulation {
       let (frames, wholeBytes) = job.measured()
       try deliver(.snapshotEncoded(job.id, frames, wholeBytes: wholeBytes))
     }
-    if let bytes = measured {
+    if let measure = measured {
       measured = nil
       served = nil
-      try deliver(.stateMeasured(bytes: bytes))
+      try deliver(.stateMeasured(measure))
     }
     if !(now < lastTick + .seconds(1)) {
       lastTick = now
@@ -207,7 +207,7 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
-    case .measureState: measured = daemon?.state.valueFormBytes
+    case .measureState: measured = (daemon?.state).map { StateMeasure(of: $0) }
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
     case .keepSnapshot(let heals):

@@ -40,7 +40,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var ledger = Ledger<R.State>()
   var jobs: [SnapshotJob<R.State>] = []
   /// What the state took when it was to be measured; the daemon has not heard of it.
-  var measured: Int?
+  var measured: StateMeasure?
   var lastTick = Instant(nanoseconds: 0)
   /// The process ends, or starts, at this time.
   var changesAt: Instant?

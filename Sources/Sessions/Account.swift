@@ -14,10 +14,15 @@ struct Account: Sendable {
   var unsentBytes = 0
   /// Bytes of frames whose end has not come.
   var partialBytes = 0
-  /// Bytes that have been read from the user in this turn.
+  /// Bytes that have been read from the user in this turn, and those of the patches that its
+  /// actions made; with what earlier turns had far beyond the share.
   var turnBytes = 0
   /// Connections that are not read from until it is their turn, in its order.
   var waiting: [ConnectionID] = []
+  /// Connections that have asked something and wait for their turn to be answered, in its order.
+  var asking: [ConnectionID] = []
+  /// What each of these is granted in this turn, in units of work.
+  var grant = 0
   var accepts: TokenBucket
   var actions: TokenBucket
 
@@ -119,6 +124,21 @@ extension Server {
 
   // MARK: Shares
 
+  /// Change what decides whether a connection is read from, and say so if it is now, or no more.
+  mutating func changeReading(
+    of id: ConnectionID, _ commands: inout [Command], _ change: (inout ServerSession) -> Void
+  ) {
+    guard let place = connections.place(of: id) else { return }
+    let mayRead = connections[place: place].mayRead
+    change(&connections[place: place])
+    if connections[place: place].mayRead == mayRead { return }
+    if mayRead {
+      if !faults.neverPauses { commands.append(.pauseReading(id)) }
+    } else if !faults.neverResumes {
+      commands.append(.resumeReading(id))
+    }
+  }
+
   /// Note that bytes were read from a connection, and pause its user's once the share of this turn
   /// is used up. O(the user's connections) when that happens.
   @inline(__always)
@@ -132,31 +152,47 @@ extension Server {
     }
   }
 
+  /// Charge a user for what an action did, where others are connected: a copy is short to say.
+  @inline(__always)
+  mutating func chargePatch(at place: Int) {
+    guard accounts.count > 1 else { return }
+    isSharing = true
+    accounts[place: connections[place: place].account].turnBytes += patch.bytes.count
+  }
+
   private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
     let others = connections.keys.filter {
       guard let connection = connections[$0] else { return false }
       return connection.peer.uid == uid && !connection.isWaiting
     }
     for id in others.sorted() {
-      connections[id]?.isWaiting = true
       accounts[uid]?.waiting.append(id)
-      if connections[id]?.isBlocked == false { commands.append(.pauseReading(id)) }
+      changeReading(of: id, &commands) { $0.isWaiting = true }
     }
   }
 
-  /// Begin a turn in which everyone has a share again: some of those who wait are read from.
+  /// Begin a turn in which everyone has a share again: some of those who wait are read from. A user
+  /// whose actions did much more than a share waits for some turns.
   mutating func share(_ commands: inout [Command]) {
     guard isSharing else { return }
     isSharing = false
     for uid in accounts.keys.sorted() {
-      accounts[uid]?.turnBytes = 0
+      let debt = (accounts[uid]?.turnBytes ?? 0) - limits.turnBytesPerUser
+      // What one read brings beyond the share is forgiven.
+      let isInDebt = accounts.count > 1 && debt > 4 * limits.turnBytesPerUser
+      accounts[uid]?.turnBytes = isInDebt ? debt : 0
+      if isInDebt {
+        pause(uid, &commands)
+        isSharing = true
+        mustShare = true
+        continue
+      }
       guard let waiting = accounts[uid]?.waiting, !waiting.isEmpty else { continue }
       // As many as use up the share if each of them brings a whole buffer; alone, all.
       let most = accounts.count > 1 ? max(1, limits.turnBytesPerUser >> 16) : waiting.count
       for id in waiting.prefix(most) {
         guard connections[id]?.isWaiting == true else { continue }
-        connections[id]?.isWaiting = false
-        if connections[id]?.isBlocked == false { commands.append(.resumeReading(id)) }
+        changeReading(of: id, &commands) { $0.isWaiting = false }
       }
       accounts[uid]?.waiting.removeFirst(min(most, waiting.count))
       if waiting.count > most { isSharing = true }

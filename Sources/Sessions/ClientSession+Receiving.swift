@@ -13,7 +13,7 @@ extension ClientSession {
     var frames = FrameDecoder(limit: configuration.frameBytes)
     swap(&frames, &self.frames)
     do throws(WireError) {
-      try frames.receive(bytes) { item throws(WireError) in try self.read(item, &commands) }
+      try frames.receiveAll(bytes) { item throws(WireError) in try self.read(item, &commands) }
       // The daemon may have been given a larger limit than the usual one.
       frames.limit = max(configuration.frameBytes, daemonFrameBytes)
       self.frames = frames
@@ -96,8 +96,8 @@ extension ClientSession {
       numberOffset =
         (firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction) - 1
     }
-    // The next action that the daemon has not decided. If it has lost actions that it decided before,
-    // those that wait take their numbers.
+    // The next action that the daemon has not decided. If it has lost actions that it decided
+    // before, those that wait take their numbers.
     let next = firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
     // Invariant: numbers begin at 1, so `next` is more than the offset; the daemon's is any number.
     if welcome.isResumed, next - numberOffset - 1 > welcome.lastAction {
@@ -133,7 +133,8 @@ extension ClientSession {
       compare(number, revision, digest, welcome, &commands)
     case .schema(let schema):
       if try adopt(schema, &commands) { resubscribe(&commands) }
-    case .report(let number, let value): commands.append(.notify(.report(number, value)))
+    case .report(let number, let value, let hasMore):
+      take(value, of: number, hasMore: hasMore, &commands)
     case .goodbye(let goodbye): lastGoodbye = goodbye
     case .restarting(let retryAfter):
       lastGoodbye = Goodbye(.restarting, "the daemon restarts", retryAfter: retryAfter)
@@ -143,6 +144,19 @@ extension ClientSession {
       for index in mirrors.indices { mirrors[index].takeOver(position) }
     case .welcome: throw WireError(.outOfOrder, "a second welcome")
     case .patch: break
+    }
+  }
+
+  /// Take a report, or a page of one.
+  private mutating func take(
+    _ page: Value, of query: UInt64, hasMore: Bool, _ commands: inout [Command]
+  ) {
+    var report = page
+    if let before = pages.removeValue(forKey: query) { report = before.joined(with: page) }
+    if hasMore {
+      pages[query] = report
+    } else {
+      commands.append(.notify(.report(query, report)))
     }
   }
 
@@ -233,11 +247,11 @@ extension ClientSession {
   }
 
   private mutating func compare(
-    _ number: UInt64, _ revision: UInt64, _ digest: Digest, _ welcome: ServerMessage.Welcome,
+    _ number: UInt64, _ revision: UInt64, _ digest: Digest?, _ welcome: ServerMessage.Welcome,
     _ commands: inout [Command]
   ) {
     commands.append(.notify(.digest(number, revision: revision, digest)))
-    guard let index = mirrors.firstIndex(where: { $0.number == number }),
+    guard let digest, let index = mirrors.firstIndex(where: { $0.number == number }),
       mirrors[index].isLive
     else { return }
     mirrors[index].advance(to: revision)
@@ -303,5 +317,23 @@ extension ClientSession {
       }
     }
     tell(first..<end, acknowledgement)
+  }
+}
+
+extension Value {
+  /// A page of a report and the next, as `Protocols/wire.md` joins them: arrays one behind the
+  /// other, of objects those of equal names; of anything else the next.
+  fileprivate func joined(with next: Value) -> Value {
+    switch (self, next) {
+    case (.array(var elements), .array(let more)):
+      elements.append(contentsOf: more)
+      return .array(elements)
+    case (.object(var entries), .object(let more)):
+      for (name, value) in more {
+        entries.updateValue(entries[name]?.joined(with: value) ?? value, forKey: name)
+      }
+      return .object(entries)
+    default: return next
+    }
   }
 }

@@ -47,8 +47,10 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     /// What became of actions: their identifiers, and the acknowledgement as it came.
     case acknowledged(ClosedRange<ActionID>, Acknowledgement)
     case pong(UInt64, revision: UInt64)
+    /// The answer to a query, its pages joined.
     case report(UInt64, Value)
-    case digest(UInt64, revision: UInt64, Digest)
+    /// The daemon's digest of what a subscription shows; nil when it has none to compare now.
+    case digest(UInt64, revision: UInt64, Digest?)
     case schema(Schema)
     /// A mirror was not what the daemon has. It is being replaced by a snapshot.
     case diverged(UInt64, String)
@@ -134,6 +136,8 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   public internal(set) var mirrors: [Mirror<Mirrored>] = []
   var nextSubscription: UInt64 = 1
   var changed: Set<UInt64> = []
+  /// Pages of reports that are still coming, by the query's number.
+  var pages: [UInt64: Value] = [:]
   var lastHeard = Instant(nanoseconds: 0)
   var lastDigest = Instant(nanoseconds: 0)
   var greetingSince = Instant(nanoseconds: 0)
@@ -255,13 +259,14 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     lastHeard = now
     frames = FrameDecoder(limit: configuration.frameBytes)
     isLeaving = false
+    pages = [:]
     sentOnConnection = 0
     commands.append(
       .send(
         Self.frame(
           .hello(
             .init(
-              versions: 1...1, label: configuration.label,
+              versions: ProtocolVersion.range, label: configuration.label,
               fingerprint: (schema ?? configuration.schemaUse.expected)?.fingerprint,
               token: token,
               position: mirrors.compactMap(\.position).min {

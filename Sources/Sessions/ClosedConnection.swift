@@ -23,6 +23,7 @@ extension Server {
     if closedConnections.count >= limits.closedConnections {
       closedConnections.removeFirst(closedConnections.count - limits.closedConnections + 1)
     }
+    closedCount += 1
     closedConnections.append(
       ClosedConnection(
         id: connection.id.rawValue, peer: connection.peer, label: connection.label,
@@ -31,27 +32,34 @@ extension Server {
         goodbye: connection.goodbye))
   }
 
-  /// The report "clients.closed": the newest last.
-  var closedReport: Value {
-    .array(TreeArray(closedConnections.map(describe)))
+  /// Write the next rows of the report "clients.closed": the newest last.
+  func writeClosed(from first: UInt64, into page: inout PageWriter) -> RunningReport.Rest? {
+    let oldest = closedCount - UInt64(closedConnections.count)
+    var next = max(first, oldest)
+    while next < closedCount, !page.isFull {
+      page.beginRow()
+      write(closedConnections[Int(next - oldest)], into: &page)
+      page.endRow()
+      next += 1
+    }
+    return next < closedCount ? .closed(from: next) : nil
   }
 
-  private func describe(_ closed: ClosedConnection) -> Value {
-    var entries: [(String, Value)] = [
-      ("connection", Value(closed.id)), ("pid", Value(closed.peer.pid)),
-      ("uid", Value(closed.peer.uid)), ("label", .text(closed.label)),
-      ("actions", Value(closed.actions)), ("bytesSent", Value(closed.bytesSent)),
-      ("lastedMs", Value(closed.lastedMs)), ("time", .text(closed.time.description)),
-      ("cause", .text(closed.goodbye.map { "\($0.code)" } ?? "lost")),
-    ]
-    if let goodbye = closed.goodbye {
-      entries.append(("message", .text(goodbye.message)))
-      if let limit = goodbye.limit {
-        entries.append(("limit", .text(limit.name)))
-        entries.append(("allowed", Value(limit.limit)))
-        entries.append(("observed", Value(limit.observed)))
-      }
-    }
-    return object(entries)
+  private func write(_ closed: ClosedConnection, into page: inout PageWriter) {
+    page.add("connection", closed.id)
+    page.add("pid", closed.peer.pid)
+    page.add("uid", closed.peer.uid)
+    page.add("label", closed.label)
+    page.add("actions", closed.actions)
+    page.add("bytesSent", closed.bytesSent)
+    page.add("lastedMs", closed.lastedMs)
+    page.add("time", closed.time.description)
+    page.add("cause", closed.goodbye.map { "\($0.code)" } ?? "lost")
+    guard let goodbye = closed.goodbye else { return }
+    page.add("message", goodbye.message)
+    guard let limit = goodbye.limit else { return }
+    page.add("limit", limit.name)
+    page.add("allowed", limit.limit)
+    page.add("observed", limit.observed)
   }
 }

@@ -1,4 +1,5 @@
 public import Lockstep
+public import Values
 public import Wire
 
 /// The shell's name for a connection; never used twice.
@@ -33,8 +34,8 @@ public enum Event: Equatable, Sendable {
   case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
   /// There is no memory to encode a snapshot.
   case snapshotImpossible(SnapshotJobID)
-  /// The state that was to be measured takes so many bytes in value form.
-  case stateMeasured(bytes: Int)
+  /// The state that was to be measured is so large.
+  case stateMeasured(StateMeasure)
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
   /// What became of batches and snapshots that were to be kept.

@@ -1,3 +1,5 @@
+public import Wire
+
 /// Everything that a peer could make grow, and how far it may. Passing a limit ends in a typed
 /// rejection or goodbye that names it, with the observed value.
 public struct Limits: Hashable, Sendable {
@@ -8,7 +10,8 @@ public struct Limits: Hashable, Sendable {
   public var connections = 10_000
   /// The most connections of one user: a quarter of all, so that four users have room.
   public var connectionsPerUser = 2500
-  /// How often a user may connect in a second. After a restart all of its clients come back at once.
+  /// How often a user may connect in a second. After a restart all of its clients come back at
+  /// once.
   public var connectionsPerSecond = 2500
   /// The most subscriptions of one user, on all its connections. Each costs some hundred bytes.
   public var subscriptionsPerUser = 100_000
@@ -18,8 +21,8 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of frames whose end has not come, on all connections of a user: sixteen of the
   /// largest at a time.
   public var partialBytesPerUser = 256 << 20
-  /// Bytes that are read from one user in a turn while others are connected: four buffers, which are
-  /// some thousand actions, and about as many milliseconds as anyone then waits for the others.
+  /// Bytes that are read from one user in a turn while others are connected: four buffers, which
+  /// are some thousand actions, and about as many milliseconds as anyone then waits for the others.
   public var turnBytesPerUser = 256 << 10
   /// Actions of one user in a second: more than the loop does, so that only who lowers it notices.
   public var actionsPerSecond = 10_000_000
@@ -46,15 +49,20 @@ public struct Limits: Hashable, Sendable {
   /// How many of them clients of one user may hold: three quarters, so that no one user's slow
   /// clients take what those of others stand at.
   public var heldStatesPerUser = 48
-  /// The most bytes of the state in value form, which are no fewer than it takes: a snapshot, which
-  /// needs as many for a moment, is made in a second or two. Beyond it, clients can only remove.
-  public var stateBytes = 1 << 30
+  /// The most bytes of memory that the state takes, by an estimate that is not below what it does:
+  /// ten million entries. Beyond it, clients can only remove.
+  public var stateBytes = 4 << 30
+  /// The most bytes of memory that the values of one action take, by the same estimate: sixteen
+  /// times `frameBytes`, for small containers take a hundred times their bytes.
+  public var actionMemoryBytes = 256 << 20
   /// Bytes of recent patches kept for clients that reconnect.
   public var historyBytes = 4 << 20
   /// How long a client may leave sent bytes unread before it is told goodbye.
   public var stallDeadline: Duration = .seconds(120)
   /// How long a connection may take to say hello.
   public var helloDeadline: Duration = .seconds(10)
+  /// How long a client may take to read the goodbye, after which the connection is closed unread.
+  public var goodbyeDeadline: Duration = .seconds(3)
   /// How often an idle client is told the newest revision: two of these missed and it may take
   /// the daemon for dead.
   public var bookmarkInterval: Duration = .seconds(5)
@@ -66,8 +74,20 @@ public struct Limits: Hashable, Sendable {
   public var inlineSnapshotBytes = 128 << 10
   /// Once this many bytes of patches wait in a turn, they become a frame of their own.
   public var patchFrameBytes = 256 << 10
-  /// Requests that one connection may make in one turn, actions not counted.
-  public var requestsPerTurn = 16_384
+  /// Requests of one connection that wait for an answer, actions not counted; as long as there are
+  /// so many, nothing more is read from it. Enough to fill some turns.
+  public var requestsPerTurn = 1024
+  /// Work on requests in one turn, in units of about a microsecond: as long as anybody waits for
+  /// the questions of others.
+  public var requestWorkPerTurn = 2000
+  /// Bytes of one page of a report: some hundred rows.
+  public var reportPageBytes = 64 << 10
+  /// The most bytes of a text that is said or kept: of a rejection, a goodbye, a member of a
+  /// report.
+  public var textBytes = 1024
+  /// Bytes of the texts of rejections that are kept for each session: some hundred. Of older ones
+  /// only the code is known.
+  public var rejectionBytes = 32 << 10
   /// Actions that effects and middleware sent and that run in one turn: some milliseconds, so that
   /// a feature that keeps sending to itself stops nobody else.
   public var waitingPerTurn = 4096
@@ -88,6 +108,16 @@ public struct Limits: Hashable, Sendable {
 
   public init() {}
 
+  /// Those that can end a connection or that a client must keep to, by name: said in the welcome.
+  public var announced: [ServerMessage.Welcome.Limit] {
+    let names: Set = [
+      "frameBytes", "connections", "connectionsPerUser", "connectionsPerSecond", "subscriptions",
+      "subscriptionsPerUser", "pathKeys", "pathBytes", "unsentBytesPerUser", "partialBytesPerUser",
+      "helloDeadlineMs", "goodbyeDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs",
+    ]
+    return table.filter { names.contains($0.name) }.map { .init($0.name, $0.value) }
+  }
+
   /// The limits by name, for people and for clients; durations in milliseconds.
   public var table: [(name: String, value: UInt64)] {
     Self.members.map { name, member in (name, member.value(in: self)) }
@@ -99,11 +129,12 @@ public struct Limits: Hashable, Sendable {
     return switch name {
     // The least frame that holds a welcome.
     case "frameBytes": 4096
+    case "textBytes": 256
     case "connections", "connectionsPerUser", "connectionsPerSecond", "unsentBytesPerUser",
       "partialBytesPerUser", "turnBytesPerUser", "actionsPerSecond", "effects", "window",
-      "helloDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs", "snapshotPartBytes",
-      "patchFrameBytes", "requestsPerTurn", "waitingPerTurn", "journalQueueBytes",
-      "journalDigestChanges":
+      "helloDeadlineMs", "goodbyeDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs",
+      "snapshotPartBytes", "patchFrameBytes", "requestsPerTurn", "requestWorkPerTurn",
+      "reportPageBytes", "waitingPerTurn", "journalQueueBytes", "journalDigestChanges":
       1
     default: 0
     }
@@ -158,14 +189,20 @@ public struct Limits: Hashable, Sendable {
     ("heldStates", .count(\.heldStates)),
     ("heldStatesPerUser", .count(\.heldStatesPerUser)),
     ("stateBytes", .count(\.stateBytes)),
+    ("actionMemoryBytes", .count(\.actionMemoryBytes)),
     ("historyBytes", .count(\.historyBytes)),
     ("stallDeadlineMs", .duration(\.stallDeadline)),
     ("helloDeadlineMs", .duration(\.helloDeadline)),
+    ("goodbyeDeadlineMs", .duration(\.goodbyeDeadline)),
     ("bookmarkIntervalMs", .duration(\.bookmarkInterval)),
     ("snapshotPartBytes", .count(\.snapshotPartBytes)),
     ("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
     ("patchFrameBytes", .count(\.patchFrameBytes)),
     ("requestsPerTurn", .count(\.requestsPerTurn)),
+    ("requestWorkPerTurn", .count(\.requestWorkPerTurn)),
+    ("reportPageBytes", .count(\.reportPageBytes)),
+    ("textBytes", .count(\.textBytes)),
+    ("rejectionBytes", .count(\.rejectionBytes)),
     ("waitingPerTurn", .count(\.waitingPerTurn)),
     ("logEntries", .count(\.logEntries)),
     ("logActionBytes", .count(\.logActionBytes)),

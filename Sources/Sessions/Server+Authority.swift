@@ -77,27 +77,6 @@ extension Server {
 
   // MARK: Acting
 
-  /// Why the client at a place may not send an action; nil if it may, or it is none.
-  func denial(of decoded: Result<R.Action, CBORError>, at place: Int) -> Rejection? {
-    guard case .success(let action) = decoded else { return nil }
-    return connections[place: place].rights?.refusal(of: action, in: core.state)
-  }
-
-  /// Reject an action unseen.
-  mutating func deny(
-    _ rejection: Rejection, _ number: UInt64, at place: Int
-  ) -> Acknowledgement.Outcome {
-    counters.actions += 1
-    counters.rejected += 1
-    let outcome = Acknowledgement.Outcome.rejected(RejectionMessage(rejection))
-    if keeper.durability != .none, let token = connections[place: place].token {
-      keep(token, at: connections[place: place].session)
-      recordRefusal(
-        SessionAction(session: token, number: number), connections[place: place].cause, outcome)
-    }
-    return outcome
-  }
-
   /// A rejection in the words that the client at a place may hear.
   func redacted(_ rejection: Rejection, at place: Int) -> Rejection {
     connections[place: place].rights?.redacted(rejection, in: core.state) ?? rejection
@@ -121,7 +100,7 @@ extension Server {
 
   /// End the query of a connection that follows the log, if it may not any more.
   mutating func ceaseFollowing(_ place: Int) {
-    guard let (query, _) = connections[place: place].following,
+    guard let query = connections[place: place].following?.query,
       let rights = connections[place: place].rights, !rights.mayAdminister
     else { return }
     let id = connections[place: place].id
@@ -144,8 +123,8 @@ extension Server {
     switch connections[place: place].phase {
     case .left: return
     // What is due to it may not be any more.
-    case .leaving: return dropSubscriptions(of: id)
-    case .awaitingHello, .live: break
+    case .leaving: return blind(id, place)
+    case .awaitingHello, .live, .parting: break
     }
     let former = connections[place: place].rights
     let (rights, denial) = admission(of: connections[place: place].peer)
@@ -153,7 +132,7 @@ extension Server {
     if let denial {
       commands.append(
         .log(LogLine(.notice, "client denied", connections[place: place].logFields)))
-      dropSubscriptions(of: id)
+      blind(id, place)
       return leave(id, denial)
     }
     guard rights != former else { return }
@@ -165,38 +144,39 @@ extension Server {
     touch(id, at: place)
   }
 
+  /// Take away all that a connection sees.
+  private mutating func blind(_ id: ConnectionID, _ place: Int) {
+    connections[place: place].isBlind = true
+    dropSubscriptions(of: id)
+  }
+
   /// Move a subscription to the scope that its connection may see now. Returns false when there is
   /// none, and no subscription any more.
   private mutating func look(again index: Int, _ place: Int) -> Bool {
     let subscription = connections[place: place].subscriptions[index]
     guard let old = scopes.index(of: subscription.scope) else { return true }
-    let (id, path) = (connections[place: place].id, scopes[index: old].path)
-    let uid = connections[place: place].peer.uid
+    let path = scopes[index: old].path
     switch sight(of: path, with: connections[place: place].rights) {
     case .nothing:
-      drop(subscription, of: id, by: uid)
-      connections[place: place].subscriptions.remove(at: index)
-      accounts[uid]?.subscriptions -= 1
+      end(connections[place: place].subscriptions.remove(at: index), of: connections[place: place])
       connections[place: place].hidden.append(subscription.number)
       return false
     case .shown(let filter):
       guard filter != scopes[index: old].filter else { return true }
-      drop(subscription, of: id, by: uid)
+      drop(subscription, of: connections[place: place])
       let new = scope(of: path, by: filter)
-      scopes[index: new].subscribers.append(id)
-      connections[place: place].subscriptions[index] = Subscription(
-        number: subscription.number, scope: scopes[index: new].id, progress: .lost(.view))
+      scopes[index: new].subscribers.append(connections[place: place].id)
+      connections[place: place].subscriptions.replace(
+        at: index,
+        by: Subscription(
+          number: subscription.number, scope: scopes[index: new].id, progress: .lost(.view)))
       return true
     }
   }
 
   /// Tell a client which of its subscriptions and queries have ended, for it may not see them.
   func sayHidden(_ connection: inout ServerSession) {
-    for number in connection.hidden {
-      say(
-        .init(subscription: number, scope: 0, .refused, .denied, revision: core.revision),
-        &connection)
-    }
+    for number in connection.hidden { refuse(number, .denied, &connection) }
     for number in connection.ceased {
       connection.output.append(
         Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))

@@ -32,17 +32,16 @@ extension Server {
     if watchesSessions, processes[id] == nil, !connection.hasExited {
       commands.append(.unwatch(id))
     }
-    for subscription in connection.subscriptions {
-      drop(subscription, of: id, by: connection.peer.uid)
-    }
-    // Who takes leave does not come back for outcomes, even if it is gone before our goodbye.
-    if case .leaving(let goodbye, let token?) = connection.phase, goodbye.code == .done {
-      forget(token, .goodbye)
-    }
+    for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
     followers.removeAll { $0 == id }
     guard let token = connection.token else { return }
-    detach(token, from: id)
+    // A client that said goodbye never resumes, even if it is gone before ours.
+    if case .parting = connection.phase {
+      forget(token, from: id)
+    } else {
+      detach(token, from: id)
+    }
     commands.append(
       .log(
         LogLine(
@@ -52,21 +51,36 @@ extension Server {
 
   /// Let everything go that a connection sees: it gets nothing more.
   mutating func dropSubscriptions(of id: ConnectionID) {
-    guard let connection = connections[id] else { return }
-    let uid = connection.peer.uid
-    connections[id]?.subscriptions = []
-    accounts[uid]?.subscriptions -= connection.subscriptions.count
-    for subscription in connection.subscriptions { drop(subscription, of: id, by: uid) }
+    guard let place = connections.place(of: id) else { return }
+    for subscription in connections[place: place].subscriptions.removeAll() {
+      end(subscription, of: connections[place: place])
+    }
   }
 
-  /// Let a subscription go, with what is held for it.
-  mutating func drop(_ subscription: Subscription, of id: ConnectionID, by uid: UInt64) {
+  /// Enter a subscription into its connection, its user's account and the scope at a place.
+  static func begin(
+    _ subscription: Subscription, of connection: inout ServerSession, _ account: inout Account,
+    _ scope: inout Scope
+  ) {
+    connection.subscriptions.append(subscription)
+    account.subscriptions += 1
+    scope.subscribers.append(connection.id)
+  }
+
+  /// Undo `begin` for a subscription that has been taken from its connection.
+  mutating func end(_ subscription: Subscription, of connection: ServerSession) {
+    accounts[place: connection.account].subscriptions -= 1
+    drop(subscription, of: connection)
+  }
+
+  /// Let go of what is held for a subscription, and of its scope.
+  mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _):
-      if !faults.leaksHeldStates { held.release(revision, by: uid) }
+      if !faults.leaksHeldStates { held.release(revision, by: connection.peer.uid) }
     case .live, .lost: break
     }
-    scopes.remove(id, from: subscription.scope)
+    scopes.remove(connection.id, from: subscription.scope)
   }
 
   /// Keep a session without a connection for its client to return.
@@ -91,6 +105,12 @@ extension Server {
     }
   }
 
+  /// Forget a session at its client's goodbye.
+  mutating func forget(_ token: SessionToken, from id: ConnectionID) {
+    detach(token, from: id, for: .done)
+    forget(token, .goodbye)
+  }
+
   /// Forget a session without a connection.
   mutating func forget(_ token: SessionToken, _ reason: SessionNews.EndReason) {
     guard var record = sessions[token], record.connection == nil else { return }
@@ -104,17 +124,13 @@ extension Server {
   mutating func blocked(
     _ id: ConnectionID, _ unsent: Int, _ commands: inout [Command]
   ) {
-    guard var connection = connections[id] else { return }
-    accounts[connection.peer.uid]?.unsentBytes += unsent - connection.unsentBytes
-    connection.unsentBytes = unsent
-    guard !connection.isBlocked else {
-      // A goodbye behind what waits already. Nothing is live, so there is nothing to hold.
-      connections[id] = connection
-      return
-    }
+    guard let place = connections.place(of: id) else { return }
+    noteUnsent(unsent, at: place)
+    // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
+    guard !connections[place: place].isBlocked else { return }
     precondition(core.revision == flushed, "the shell reports a blocked write at once")
-    connection.blockedSince = now
-    if !faults.neverPauses { commands.append(.pauseReading(id)) }
+    changeReading(of: id, &commands) { [now] in $0.blockedSince = now }
+    var connection = connections[place: place]
     for index in connection.subscriptions.indices
     where connection.subscriptions[index].progress == .live {
       connection.subscriptions[index].progress = .lagging(flushed)
@@ -126,6 +142,15 @@ extension Server {
     }
     connections[id] = connection
     limitUnsent(id)
+  }
+
+  /// Note that so many bytes of a connection's have not been written.
+  private mutating func noteUnsent(_ bytes: Int, at place: Int) {
+    let (account, before) = (
+      connections[place: place].account, connections[place: place].unsentBytes
+    )
+    accounts[place: account].unsentBytes += bytes - before
+    connections[place: place].unsentBytes = bytes
   }
 
   /// Let a connection go whose user leaves too much unread.
@@ -143,16 +168,11 @@ extension Server {
   }
 
   mutating func drained(_ id: ConnectionID, _ commands: inout [Command]) {
-    guard connections[id]?.isBlocked == true else { return }
-    connections[id]?.blockedSince = nil
-    if let connection = connections[id] {
-      accounts[connection.peer.uid]?.unsentBytes -= connection.unsentBytes
-    }
-    connections[id]?.unsentBytes = 0
-    if !faults.neverResumes, connections[id]?.isWaiting == false {
-      commands.append(.resumeReading(id))
-    }
-    touch(id)
+    guard let place = connections.place(of: id), connections[place: place].isBlocked else { return }
+    changeReading(of: id, &commands) { $0.blockedSince = nil }
+    noteUnsent(0, at: place)
+    lineUp(place)
+    touch(id, at: place)
   }
 
   mutating func tick(_ commands: inout [Command]) {
@@ -214,7 +234,10 @@ extension Server {
     // The next deadline runs from here, should the shell be slow to report the end.
     connections[connection.id]?.blockedSince = now
     dropSubscriptions(of: connection.id)
-    if let token = connection.token { detach(token, from: connection.id) }
+    if let token = connection.token {
+      detach(token, from: connection.id)
+      if case .parting = connection.phase { forget(token, .goodbye) }
+    }
     commands.append(.abort(connection.id))
   }
 
@@ -224,12 +247,27 @@ extension Server {
     for id in connections.keys.sorted() { leave(id, goodbye) }
   }
 
+  /// A client has said goodbye: it is answered by ours, behind all that is due.
+  mutating func part(_ place: Int) {
+    guard case .live(let token) = connections[place: place].phase else { return }
+    let id = connections[place: place].id
+    connections[place: place].goodbye = Goodbye(.done, "goodbye")
+    connections[place: place].phase = .parting(token)
+    connections[place: place].following = nil
+    followers.removeAll { $0 == id }
+    touch(id, at: place)
+  }
+
   /// Say goodbye at the turn's end.
   mutating func leave(_ id: ConnectionID, _ goodbye: Goodbye) {
     guard let phase = connections[id]?.phase else { return }
     switch phase {
     case .leaving, .left: return
-    case .live(let token):
+    case .parting(let token) where goodbye.code != .replaced:
+      // It has taken leave already, and waits for nothing that would come now.
+      detach(token, from: id, for: .done)
+      connections[id]?.phase = .leaving(Goodbye(.done, "goodbye"), token)
+    case .live(let token), .parting(let token):
       connections[id]?.goodbye = goodbye
       detach(token, from: id, for: goodbye.code)
       connections[id]?.phase = .leaving(goodbye, token)

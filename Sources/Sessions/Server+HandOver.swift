@@ -20,6 +20,7 @@ extension Server {
       connections[place: place].blockedSince = nil
       touch(id, at: place)
     }
+    endReports()
     isHandingOver = true
     handle(.turnEnded, at: now, into: &commands)
     isHandingOver = false
@@ -42,7 +43,7 @@ extension Server {
   private func hand(_ connection: ServerSession) -> HandedConnection? {
     let offered: SessionToken
     switch connection.phase {
-    case .leaving, .left: return nil
+    case .parting, .leaving, .left: return nil
     case .live(let token): offered = token
     case .awaitingHello(let token, _): offered = token
     }
@@ -50,8 +51,9 @@ extension Server {
       id: connection.id.rawValue, peer: connection.peer, ordinal: connection.ordinal,
       token: connection.token, offered: offered, label: connection.label,
       acknowledged: connection.acknowledged, follows: connection.following?.query,
-      subscriptions: connection.subscriptions.compactMap(hand),
-      unparsed: connection.frames.unparsed)
+      subscriptions: connection.subscriptions.all.compactMap(hand),
+      version: connection.version,
+      unparsed: connection.requests.unanswered + connection.frames.unparsed)
   }
 
   private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
@@ -86,6 +88,7 @@ extension Server {
     let (rights, denial) = admission(of: handed.peer)
     connection.rights = rights
     connections[connection.id] = connection
+    if connection.frames.isHeld { releasing.append(connection.id) }
     if let denial { return leave(connection.id, denial) }
     guard let token = handed.token else { return }
     guard sessions[token]?.connection == nil, sessions[token] != nil else {
@@ -99,6 +102,7 @@ extension Server {
     connections[place: place].phase = .live(token)
     connections[place: place].session = session
     connections[place: place].label = handed.label
+    connections[place: place].version = handed.version
     connections[place: place].acknowledged = handed.acknowledged
     connections[place: place].cause = cause(
       of: connections[place: place], sessions[place: session])
@@ -106,7 +110,8 @@ extension Server {
     watch(connections[place: place], for: &record, token)
     sessions[place: session] = record
     if let query = handed.follows {
-      connections[place: place].following = (query, core.sequence)
+      connections[place: place].following = Following(
+        query: query, sequence: core.sequence, isBehind: false)
       followers.append(connection.id)
       ceaseFollowing(place)
     }
@@ -116,10 +121,30 @@ extension Server {
     touch(connection.id, at: place)
   }
 
+  /// End the reports that are being sent: what is to come of them would be of another process.
+  private mutating func endReports() {
+    for id in connections.keys.sorted() {
+      guard let place = connections.place(of: id),
+        let report = connections[place: place].requests.report
+      else { continue }
+      connections[place: place].requests.report = nil
+      connections[place: place].output.append(
+        Self.frame(
+          .report(
+            number: report.query,
+            ["error": "the daemon restarts in the middle of this report: ask again"])))
+      touch(id, at: place)
+    }
+  }
+
   private mutating func takeOver(
     _ handed: HandedConnection.Subscribed, _ place: Int, _ isTranslated: Bool
   ) {
     let path = handed.path
+    // An image of our own never has one twice.
+    guard connections[place: place].subscriptions.index(ofNumber: handed.number) == nil else {
+      return
+    }
     guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
       return connections[place: place].hidden.append(handed.number)
     }
@@ -129,14 +154,17 @@ extension Server {
       ?? scopes.add(
         path, by: filter, id: isSame ? handed.scope : nil, lastChange: handed.lastChange,
         isPresent: core.state.isPresent(at: path))
-    scopes[index: index].subscribers.append(connections[place: place].id)
+    guard connections[place: place].subscriptions.index(ofScope: scopes[index: index].id) == nil
+    else { return }
     let isCurrent =
       handed.isCurrent && !isTranslated && isSame && scopes[index: index].id == handed.scope
-    connections[place: place].subscriptions.append(
-      Subscription(
-        number: handed.number, scope: scopes[index: index].id,
-        progress: isCurrent ? .live : .lost(isSame ? .history : .view)))
-    accounts[connections[place: place].peer.uid]?.subscriptions += 1
+    let subscription = Subscription(
+      number: handed.number, scope: scopes[index: index].id,
+      progress: isCurrent ? .live : .lost(isSame ? .history : .view))
+    let account = connections[place: place].account
+    Self.begin(
+      subscription, of: &connections[place: place], &accounts[place: account],
+      &scopes[index: index])
   }
 
   /// Give a session that waits to a connection.

@@ -15,7 +15,7 @@ extension Server {
       }
       var record = SessionRecord(
         uid: session.uid, number: session.number,
-        outcomes: Outcomes(window: limits.window, kept: outcomes))
+        outcomes: Outcomes(limits, kept: outcomes))
       record.isKept = !kept.unheard.contains(session.token)
       record.committed = record.outcomes.last
       record.expires = now + limits.sessionGrace

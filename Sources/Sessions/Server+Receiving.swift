@@ -14,15 +14,43 @@ extension Server {
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
     // What comes after a goodbye is not even cut into frames.
-    case .leaving, .left: return
+    case .parting, .leaving, .left: return
     case .awaitingHello, .live: break
     }
     charge(place, bytes.count, &commands)
+    readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in
+      try frames.receive(bytes, read)
+    }
+  }
+
+  /// Read on where reading stopped until what was asked had been answered.
+  mutating func releaseHeld(_ commands: inout [Command]) {
+    if releasing.isEmpty { return }
+    let ids = releasing
+    releasing = []
+    for id in ids {
+      guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
+        continue
+      }
+      readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in
+        try frames.release(read)
+      }
+    }
+  }
+
+  /// Have a connection's frames read, and pause it or go on reading it as that demands.
+  @inline(__always)
+  private mutating func readFrames(
+    from id: ConnectionID, at place: Int, _ commands: inout [Command],
+    _ body: (
+      inout FrameDecoder, (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    ) throws(WireError) -> Void
+  ) {
     var frames = FrameDecoder(limit: limits.frameBytes)
     swap(&frames, &connections[place: place].frames)
-    let buffered = frames.buffered
+    let (buffered, wasHeld) = (frames.buffered, frames.isHeld)
     do throws(WireError) {
-      try frames.receive(bytes) { item throws(WireError) in
+      try body(&frames) { item throws(WireError) in
         try self.read(item, from: id, at: place, &commands)
       }
     } catch {
@@ -33,28 +61,36 @@ extension Server {
       leave(id, Goodbye(error))
     }
     // Invariant: only `closed` removes a connection, so it still has its place.
-    swap(&frames, &connections[place: place].frames)
-    let more = connections[place: place].frames.buffered - buffered
+    let more = frames.buffered - buffered
+    if frames.isHeld == wasHeld {
+      swap(&frames, &connections[place: place].frames)
+    } else {
+      connections[place: place].frames = FrameDecoder(limit: limits.frameBytes, isHeld: wasHeld)
+      changeReading(of: id, &commands) { swap(&frames, &$0.frames) }
+    }
     if more != 0 { notePartial(more, place) }
     touch(id, at: place)
   }
 
+  /// Read one item. Returns whether the next may be read before what was asked has been answered.
+  @inline(__always)
   private mutating func read(
     _ item: UnsafeRawBufferPointer, from id: ConnectionID, at place: Int,
     _ commands: inout [Command]
-  ) throws(WireError) {
+  ) throws(WireError) -> Bool {
     var decoder = CBORDecoder(item)
     switch connections[place: place].phase {
-    case .leaving, .left: return
+    case .parting, .leaving, .left: return true
     case .awaitingHello(let offered, _):
       try readHello(item, from: id, offered, &commands)
+      return true
     case .live:
       let head = try MessageHead(from: &decoder)
       if head.type == .action {
         try readAction(head, &decoder, place)
-      } else {
-        try readRequest(item, place)
+        return true
       }
+      return try readRequest(item, place)
     }
   }
 
@@ -94,8 +130,7 @@ extension Server {
     }
     var record =
       resumed?.1
-      ?? SessionRecord(
-        uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(window: limits.window))
+      ?? SessionRecord(uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(limits))
     if resumed != nil, record.connection == nil {
       record.hasEnded = false
       say(.returned(session: record.number))
@@ -115,6 +150,7 @@ extension Server {
     guard var connection = connections[id], let session = sessions.place(of: token) else { return }
     connection.phase = .live(token)
     connection.session = session
+    connection.version = version
     // The label goes into logs and reports: keep it short and on one line.
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
@@ -128,12 +164,7 @@ extension Server {
       position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
       token: token, isResumed: isResumed, lastAction: record.outcomes.last,
       window: UInt64(limits.window),
-      limits: [
-        .init("frameBytes", UInt64(limits.frameBytes)),
-        .init("subscriptions", UInt64(limits.subscriptions)),
-        .init("pathKeys", UInt64(limits.pathKeys)),
-        .init("bookmarkIntervalMs", limits.bookmarkInterval.milliseconds),
-      ],
+      limits: limits.announced,
       schema: hello.fingerprint == schemaFingerprint ? nil : schema,
       peer: connection.peer, durable: durableRevision, session: record.number)
     connection.output.append(Self.frame(.welcome(welcome)))
@@ -161,19 +192,14 @@ extension Server {
   ) throws(WireError) {
     let number: UInt64
     let mark: Mark
-    let decoded: Result<R.Action, CBORError>
+    let decoded: Result<R.Action, ActionFailure>
     let byteCount: Int
     do throws(CBORError) {
       let action = try ActionHead(from: &decoder)
       number = action.number
       mark = action.mark
-      let start = decoder.offset
-      decoded = try decodeAction(&decoder)
-      byteCount = decoder.offset - start
-      try head.finish(&decoder)
-      guard decoder.isAtEnd else {
-        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
-      }
+      byteCount = decoder.remaining
+      decoded = try decodeAction(&decoder, head)
     } catch {
       throw .malformed(error)
     }
@@ -189,106 +215,125 @@ extension Server {
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
     connections[place: place].counters.actions += 1
-    let isLogged = byteCount <= limits.logActionBytes
     let outcome: Acknowledgement.Outcome
-    if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) {
-      outcome = .rejected(RejectionMessage(rejection))
-      counters.actions += 1
-      counters.rejected += 1
-      noteRefusal(number, place, outcome)
-    } else if connections[place: place].rights != nil,
-      let denial = denial(of: decoded, at: place)
-    {
-      outcome = deny(denial, number, at: place)
-    } else if keeper.durability == .none {
-      outcome = perform(decoded, place, isLogged: isLogged)
+    var sequence: UInt64?
+    if let rejection = judge(decoded, number, mark, byteCount, at: place) {
+      outcome = reject(number, rejection, at: place)
     } else {
-      outcome = performKept(decoded, number, mark, place, isLogged: isLogged)
+      sequence = core.sequence &+ 1
+      outcome = perform(decoded, number, byteCount, at: place)
+      chargePatch(at: place)
     }
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
-      mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied)
+      mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied,
+      sequence: sequence)
   }
 
-  /// Keep, where anything is kept, that an action was rejected unseen.
-  private mutating func noteRefusal(
-    _ number: UInt64, _ place: Int, _ outcome: Acknowledgement.Outcome
-  ) {
-    guard keeper.durability != .none, let token = connections[place: place].token else { return }
-    keep(token, at: connections[place: place].session)
-    recordRefusal(
-      SessionAction(session: token, number: number), connections[place: place].cause, outcome)
-  }
-
-  /// Perform an action of which is kept what became of it; or reject it unseen.
-  private mutating func performKept(
-    _ decoded: Result<R.Action, CBORError>, _ number: UInt64, _ mark: Mark, _ place: Int,
-    isLogged: Bool
-  ) -> Acknowledgement.Outcome {
-    guard let token = connections[place: place].token else { return .outcomeUnknown }
-    let action = SessionAction(session: token, number: number)
-    keep(token, at: connections[place: place].session)
-    if let rejection = refusal(of: action, mark) {
-      counters.actions += 1
-      counters.rejected += 1
-      let outcome = Acknowledgement.Outcome.rejected(RejectionMessage(rejection))
-      recordRefusal(action, connections[place: place].cause, outcome)
-      return outcome
+  /// Why an action is rejected before the store sees it; nil if it is to be performed.
+  @inline(__always)
+  private mutating func judge(
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
+    _ byteCount: Int, at place: Int
+  ) -> Rejection? {
+    if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) { return rejection }
+    switch copy decoded {
+    case .failure(let failure): return failure.rejection
+    case .success(let action):
+      if let rights = connections[place: place].rights,
+        let rejection = rights.refusal(of: action, in: core.state)
+      {
+        return rejection
+      }
     }
-    stands?(action)
-    let outcome = perform(decoded, place, isLogged: isLogged, for: action)
-    if case .failure = decoded {
-      recordRefusal(action, connections[place: place].cause, outcome)
+    if keeper.durability == .none { return nil }
+    guard let token = connections[place: place].token else { return nil }
+    return refusal(of: SessionAction(session: token, number: number), mark)
+  }
+
+  /// Reject an action that the store does not see. The one place where that is counted and kept.
+  private mutating func reject(
+    _ number: UInt64, _ rejection: Rejection, at place: Int
+  ) -> Acknowledgement.Outcome {
+    counters.actions += 1
+    counters.rejected += 1
+    let outcome = Acknowledgement.Outcome.rejected(
+      RejectionMessage(rejection.bounded(to: limits.textBytes)))
+    if keeper.durability != .none, let token = connections[place: place].token {
+      keep(token, at: connections[place: place].session)
+      recordRefusal(
+        SessionAction(session: token, number: number), connections[place: place].cause, outcome)
     }
     return outcome
   }
 
-  /// Decode an action behind its head. An item that is no action is skipped, if it is CBOR at all:
-  /// only the action is rejected.
-  @inline(__always)
-  private func decodeAction(
-    _ decoder: inout CBORDecoder
-  ) throws(CBORError) -> Result<R.Action, CBORError> {
-    var attempt = decoder
-    do throws(CBORError) {
-      let action = try R.Action(from: &attempt, seed: core.seed)
-      decoder = attempt
-      return .success(action)
-    } catch {
-      try decoder.skip()
-      return .failure(error)
-    }
-  }
-
+  /// Perform an action that was not rejected, and keep what became of it where anything is kept.
   @inline(__always)
   private mutating func perform(
-    _ decoded: Result<R.Action, CBORError>, _ place: Int, isLogged: Bool,
-    for answer: SessionAction? = nil
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
+    at place: Int
   ) -> Acknowledgement.Outcome {
-    switch decoded {
-    case .success(let action):
-      return Acknowledgement.Outcome(
-        reduce(
-          action, from: connections[place: place].cause, isLogged: isLogged, for: answer, at: place)
-      )
-    case .failure(let error):
-      counters.actions += 1
-      counters.rejected += 1
-      return .rejected(RejectionMessage(Rejection(error)))
+    guard case .success(let action) = copy decoded else { return .outcomeUnknown }
+    var answer: SessionAction?
+    if keeper.durability != .none, let token = connections[place: place].token {
+      let own = SessionAction(session: token, number: number)
+      keep(token, at: connections[place: place].session)
+      stands?(own)
+      answer = own
     }
+    return Acknowledgement.Outcome(
+      reduce(
+        action, from: connections[place: place].cause,
+        isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
+  }
+
+  /// Decode the rest of a message behind the head of an action. An item that is no action is
+  /// skipped, if it is CBOR at all: only the action is rejected.
+  @inline(__always)
+  private func decodeAction(
+    _ decoder: inout CBORDecoder, _ head: MessageHead
+  ) throws(CBORError) -> Result<R.Action, ActionFailure> {
+    if decoder.remaining > limits.actionMemoryBytes / MemoryEstimate.mostPerByte,
+      let failure = try excess(of: decoder)
+    {
+      return .failure(failure)
+    }
+    var attempt = decoder
+    let result: Result<R.Action, ActionFailure>
+    do throws(CBORError) {
+      result = .success(try R.Action(from: &attempt, seed: core.seed))
+      decoder = attempt
+    } catch {
+      try decoder.skip()
+      result = .failure(.undecodable(error))
+    }
+    try head.finish(&decoder)
+    guard decoder.isAtEnd else {
+      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+    }
+    return result
+  }
+
+  /// Why an action is not even decoded: its values would take too much memory. What is behind the
+  /// place where that is found out is not looked at.
+  private func excess(of decoder: CBORDecoder) throws(CBORError) -> ActionFailure? {
+    var decoder = decoder
+    var estimate = MemoryEstimate(limit: limits.actionMemoryBytes)
+    try estimate.addValue(&decoder)
+    return estimate.isExceeded ? .tooLarge(limit: limits.actionMemoryBytes) : nil
   }
 
   /// An action whose number is not the next: one that was decided before is acknowledged anew.
   private mutating func repeatAction(
     _ number: UInt64, _ expected: UInt64, _ place: Int,
-    _ decoded: Result<R.Action, CBORError>
+    _ decoded: Result<R.Action, ActionFailure>
   ) throws(WireError) {
     guard number < expected, number > 0 else {
       throw WireError(
         .outOfOrder, "action \(number) came where number \(expected) was expected")
     }
-    if faults.appliesTwice {
-      _ = perform(decoded, place, isLogged: false)
+    if faults.appliesTwice, case .success(let action) = decoded {
+      _ = reduce(action, from: connections[place: place].cause, isLogged: false, at: place)
     }
     if faults.losesRepeatedAcknowledgements { return }
     let repeated = connections[place: place].repeated
@@ -298,42 +343,18 @@ extension Server {
 
   // MARK: Requests
 
+  /// Returns whether the next item may be read before what was asked has been answered.
   private mutating func readRequest(
     _ item: UnsafeRawBufferPointer, _ place: Int
-  ) throws(WireError) {
-    let request: Request
-    switch try ClientMessage(item) {
-    case .hello: throw WireError(.outOfOrder, "hello was said already")
-    case .subscribe(let number, let path, let position):
-      guard path.keys.count <= limits.pathKeys else {
-        throw WireError(
-          .limit, "a subscribed path of \(path.keys.count) keys",
-          limit: LimitBreach("pathKeys", limit: limits.pathKeys, observed: path.keys.count))
-      }
-      let byteCount = path.keys.reduce(0) { $0 + $1.byteCount }
-      guard byteCount <= limits.pathBytes else {
-        throw WireError(
-          .limit, "a subscribed path of \(byteCount) bytes",
-          limit: LimitBreach("pathBytes", limit: limits.pathBytes, observed: byteCount))
-      }
-      request = .subscribe(number: number, path, position)
-    case .unsubscribe(let number): request = .unsubscribe(number: number)
-    case .ping(let value): request = .ping(value)
-    case .digestRequest(let number): request = .digest(subscription: number)
-    case .query(let number, let name, let arguments):
-      request = .query(number: number, name, arguments)
-    case .goodbye(_, _):
-      return leave(connections[place: place].id, Goodbye(.done, "goodbye"))
-    case .action: return
-    }
-    let count = connections[place: place].requests.count
-    guard count < limits.requestsPerTurn else {
-      throw WireError(
-        .limit, "too many requests at once",
-        limit: LimitBreach(
-          "requestsPerTurn", limit: limits.requestsPerTurn, observed: count + 1))
+  ) throws(WireError) -> Bool {
+    guard let request = try request(item) else {
+      // A goodbye: an action was read elsewhere.
+      part(place)
+      return true
     }
     connections[place: place].requests.append(request)
+    lineUp(place)
+    return connections[place: place].requests.count < limits.requestsPerTurn
   }
 }
 
@@ -355,12 +376,19 @@ extension RejectionMessage {
   }
 }
 
-extension PathKey {
-  /// About how many bytes it takes.
-  fileprivate var byteCount: Int {
+/// Why there is no action in a message of one.
+enum ActionFailure: Error {
+  case undecodable(CBORError)
+  /// Decoded, it would take more memory than this.
+  case tooLarge(limit: Int)
+
+  var rejection: Rejection {
     switch self {
-    case .text(let text): text.utf8.count
-    case .integer: 9
+    case .undecodable(let error): Rejection(error)
+    case .tooLarge(let limit):
+      Rejection(
+        .limit,
+        "the values of the action would take more memory than actionMemoryBytes, which is \(limit)")
     }
   }
 }

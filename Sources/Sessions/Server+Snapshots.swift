@@ -12,27 +12,12 @@ extension Server {
     _ number: UInt64, _ path: Path, _ position: Position?, _ connection: inout ServerSession,
     _ commands: inout [Command]
   ) {
-    let isDuplicate = connection.subscriptions.contains { subscription in
-      subscription.number == number
-        || scopes.index(of: subscription.scope).map { scopes[index: $0].path } == path
+    let sight = sight(of: path, with: connection.rights)
+    if let reason = refusal(ofSubscription: number, path, sight, connection) {
+      return refuse(number, reason, &connection)
     }
-    let uid = connection.peer.uid
-    guard !isDuplicate, connection.subscriptions.count < limits.subscriptions,
-      accounts[uid]?.subscriptions ?? 0 < limits.subscriptionsPerUser
-    else {
-      let reason: ServerMessage.Reason = isDuplicate ? .duplicate : .limit
-      say(
-        .init(subscription: number, scope: 0, .refused, reason, revision: core.revision),
-        &connection)
-      return
-    }
-    guard case .shown(let filter) = sight(of: path, with: connection.rights) else {
-      return say(
-        .init(subscription: number, scope: 0, .refused, .denied, revision: core.revision),
-        &connection)
-    }
+    guard case .shown(let filter) = sight else { return refuse(number, .denied, &connection) }
     let place = scope(of: path, by: filter)
-    scopes[index: place].subscribers.append(connection.id)
     var subscription = Subscription(
       number: number, scope: scopes[index: place].id, progress: .live)
     switch resume(position, scopes[index: place]) {
@@ -50,8 +35,31 @@ extension Server {
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
-    connection.subscriptions.append(subscription)
-    accounts[uid]?.subscriptions += 1
+    Self.begin(
+      subscription, of: &connection, &accounts[place: connection.account], &scopes[index: place])
+  }
+
+  /// Why a connection gets no other subscription; nil if it does, unless nothing may be seen there.
+  private func refusal(
+    ofSubscription number: UInt64, _ path: Path, _ sight: Sight, _ connection: ServerSession
+  ) -> ServerMessage.Reason? {
+    if connection.subscriptions.index(ofNumber: number) != nil { return .duplicate }
+    if case .shown(let filter) = sight, let place = scopes.index(of: path, by: filter),
+      connection.subscriptions.index(ofScope: scopes[index: place].id) != nil
+    {
+      return .duplicate
+    }
+    guard connection.subscriptions.count < limits.subscriptions,
+      accounts[place: connection.account].subscriptions < limits.subscriptionsPerUser
+    else { return .limit }
+    return nil
+  }
+
+  func refuse(
+    _ number: UInt64, _ reason: ServerMessage.Reason, _ connection: inout ServerSession
+  ) {
+    say(
+      .init(subscription: number, scope: 0, .refused, reason, revision: core.revision), &connection)
   }
 
   func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
@@ -114,8 +122,8 @@ extension Server {
     var loss: ServerMessage.Reason?
   }
 
-  /// The patches behind a snapshot, if the history has them and they are fewer bytes than it is. All
-  /// that come in one turn share them.
+  /// The patches behind a snapshot, if the history has them and they are fewer bytes than it is.
+  /// All that come in one turn share them.
   mutating func replay(_ scope: Scope, behind snapshot: EncodedSnapshot) -> Replay? {
     let revision = snapshot.revision
     guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
@@ -235,8 +243,11 @@ extension Server {
     if scopes[index: place].job == id { scopes[index: place].job = nil }
     for subscriber in scopes[index: place].subscribers {
       guard let place = connections.place(of: subscriber) else { continue }
-      for (index, subscription) in connections[place: place].subscriptions.enumerated() {
-        guard case .joining(id, let revision, _) = subscription.progress else { continue }
+      for index in connections[place: place].subscriptions.indices {
+        guard
+          case .joining(id, let revision, _) = connections[place: place].subscriptions[index]
+            .progress
+        else { continue }
         held.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.memory)
         touch(subscriber, at: place)
@@ -251,21 +262,23 @@ extension Server {
 
   /// End the subscriptions for whose snapshots there is no memory.
   mutating func refuseImpossible(_ connection: inout ServerSession) {
-    while let index = connection.subscriptions.firstIndex(where: { $0.progress == .lost(.memory) })
-    {
+    // From the end, for one that is removed leaves its index to the last.
+    for index in connection.subscriptions.indices.reversed()
+    where connection.subscriptions[index].progress == .lost(.memory) {
       let subscription = connection.subscriptions.remove(at: index)
-      accounts[connection.peer.uid]?.subscriptions -= 1
-      drop(subscription, of: connection.id, by: connection.peer.uid)
-      say(
-        .init(
-          subscription: subscription.number, scope: 0, .refused, .memory, revision: core.revision),
-        &connection)
+      end(subscription, of: connection)
+      refuse(subscription.number, .memory, &connection)
     }
   }
 
-  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in which
-  /// they grow, and their frames.
-  public var snapshotMemory: Int { 3 * size.estimate }
+  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in
+  /// which they grow, and their frames.
+  public var snapshotMemory: Int { 3 * size.encoded }
+
+  /// How large the state is at the most, as far as that is known.
+  public var knownSize: StateMeasure {
+    StateMeasure(encoded: size.encoded, memory: size.memory)
+  }
 
   enum Encoding {
     case running

@@ -6,15 +6,17 @@ import Wire
 extension Server {
   /// Compose and send what this turn brought.
   mutating func endTurn(_ commands: inout [Command]) {
+    releaseHeld(&commands)
     deliverNews()
     if core.hasWaiting { runWaiting() }
     if faults.startsEffectsEarly { takeOrders(&commands) }
     keepTurn(&commands)
-    touchFollowers()
+    lineUpFollowers()
     shareFrames()
+    grantWork()
+    if faults.followsDictionaryOrder { touched = Array(Set(touched)) }
     // Connections may be touched while others are composed: the list can grow.
     var index = 0
-    if faults.followsDictionaryOrder { touched = Array(Set(touched)) }
     while index < touched.count {
       compose(touched[index], &commands)
       index += 1
@@ -30,10 +32,13 @@ extension Server {
     takeOrders(&commands)
     keepSnapshot(&commands)
     measureState(&commands)
+    mustShare = false
     share(&commands)
     commands += unwatched.map { .unwatch($0) }
     unwatched = []
-    if core.hasWaiting || !news.isEmpty { commands.append(.wake) }
+    if core.hasWaiting || !news.isEmpty || !askers.isEmpty || !releasing.isEmpty || mustShare {
+      commands.append(.wake)
+    }
   }
 
   /// Give every live subscriber the frames of its scopes. The bytes are shared.
@@ -52,7 +57,7 @@ extension Server {
   private mutating func share(_ scope: borrowing Scope, with place: Int) {
     let id = scope.id
     guard
-      let index = connections[place: place].subscriptions.firstIndex(where: { $0.scope == id }),
+      let index = connections[place: place].subscriptions.index(ofScope: id),
       connections[place: place].subscriptions[index].progress == .live
     else { return }
     if let loss = scope.loss {
@@ -75,14 +80,11 @@ extension Server {
   private mutating func compose(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let place = connections.place(of: id) else { return }
     connections[place: place].isTouched = false
-    let leaving: Goodbye?
+    var leaving: Goodbye?
     let token: SessionToken
     switch connections[place: place].phase {
-    case .left: return
-    case .awaitingHello: return
-    case .live(let live):
-      leaving = nil
-      token = live
+    case .left, .awaitingHello: return
+    case .live(let live), .parting(let live): token = live
     case .leaving(let goodbye, let session):
       leaving = goodbye
       token = session ?? SessionToken(high: 0, low: 0)
@@ -106,9 +108,11 @@ extension Server {
       if joins { join(&connection, &commands) }
       answer(&connection, &commands)
       if joins { join(&connection, &commands) }
-      if connection.isCurrent { acknowledge(&connection, token) }
-      report(&connection)
+      if connection.isCurrent, !connection.isBlind { acknowledge(&connection, token) }
       bookmark(&connection)
+      if case .parting = connection.phase, isHandingOver || hasAll(connection) {
+        leaving = Goodbye(.done, "goodbye")
+      }
     }
     if let leaving {
       counters.goodbyes += 1
@@ -123,11 +127,28 @@ extension Server {
       commands.append(.send(id, frames))
     }
     swap(&connection, &connections[place: place])
-    guard let leaving else { return }
+    guard let leaving else { return goOn(with: id, at: place) }
     commands.append(.close(id))
     dropSubscriptions(of: id)
-    // Who takes leave does not come back for outcomes.
-    if leaving.code == .done { forget(token, .goodbye) }
+    // A client that said goodbye never resumes, so its outcomes can be dropped.
+    if leaving.code == .done { forget(token, from: id) }
+  }
+
+  /// Whether a connection has been sent all that is due to it.
+  private func hasAll(_ connection: borrowing ServerSession) -> Bool {
+    connection.requests.isEmpty && connection.isCurrent
+      && connection.acknowledged == sessions[place: connection.session].outcomes.last
+  }
+
+  /// Have a connection answered in a later turn, if it still waits for something, and read again
+  /// once it does not wait for much.
+  private mutating func goOn(with id: ConnectionID, at place: Int) {
+    lineUp(place)
+    if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
+      2 * connections[place: place].requests.count <= limits.requestsPerTurn
+    {
+      releasing.append(id)
+    }
   }
 
   // MARK: Catching up
@@ -136,6 +157,7 @@ extension Server {
   private mutating func catchUp(
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
+    if connection.isCurrent { return }
     for index in connection.subscriptions.indices {
       let subscription = connection.subscriptions[index]
       switch subscription.progress {
@@ -162,6 +184,7 @@ extension Server {
 
   /// Begin the snapshots that subscriptions need.
   private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    if connection.isCurrent { return }
     refuseImpossible(&connection)
     for index in connection.subscriptions.indices {
       guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
@@ -170,8 +193,8 @@ extension Server {
     }
   }
 
-  /// Send what happened since a snapshot that has just been sent: the patches themselves if they are
-  /// at hand, for the difference of two large states takes longer than to copy those.
+  /// Send what happened since a snapshot that has just been sent: the patches themselves if they
+  /// are at hand, for the difference of two large states takes longer than to copy those.
   private mutating func follow(
     _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
   ) -> Subscription.Progress {
@@ -249,7 +272,10 @@ extension Server {
       : outcomes.last
     guard first <= last || connection.repeated != nil else { return }
     var encoder = CBOREncoder()
+    let version = connection.version
     func say(_ acknowledgement: Acknowledgement) {
+      var acknowledgement = acknowledgement
+      if version < 2 { acknowledgement.sequence = nil }
       Frame.append(to: &encoder) {
         ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
       }
@@ -272,55 +298,5 @@ extension Server {
     else { return }
     connection.output.append(
       Self.frame(.bookmark(revision: core.revision, durable: durableRevision)))
-  }
-
-  // MARK: Answers
-
-  private mutating func answer(
-    _ connection: inout ServerSession, _ commands: inout [Command]
-  ) {
-    guard !connection.requests.isEmpty else { return }
-    var requests: [Request] = []
-    swap(&requests, &connection.requests)
-    for request in requests {
-      switch request {
-      case .subscribe(let number, let path, let position):
-        subscribe(number, path, position, &connection, &commands)
-      case .unsubscribe(let number):
-        guard let index = connection.subscriptions.firstIndex(where: { $0.number == number })
-        else { continue }
-        drop(
-          connection.subscriptions.remove(at: index), of: connection.id,
-          by: connection.peer.uid)
-        accounts[connection.peer.uid]?.subscriptions -= 1
-      case .ping(let value):
-        connection.output.append(Self.frame(.pong(value, revision: core.revision)))
-      case .digest(let number): answerDigest(number, &connection)
-      case .query(let number, let name, let arguments):
-        // Reports look at all connections.
-        connections[connection.id] = connection
-        let answer =
-          refusal(ofReport: name, to: connection.rights)
-          ?? actionReport(name, arguments, number, &connection) ?? report(name, asking: connection)
-        var frame = Self.frame(.report(number: number, answer))
-        if frame.count > limits.frameBytes {
-          frame = Self.frame(
-            .report(
-              number: number, ["error": "the report is larger than a frame may be"]))
-        }
-        connection.output.append(frame)
-      }
-    }
-  }
-
-  /// The digest of a subscription that is current; one that is not gets none: its stream would not
-  /// stand where the digest is true.
-  private mutating func answerDigest(_ number: UInt64, _ connection: inout ServerSession) {
-    guard let subscription = connection.subscriptions.first(where: { $0.number == number }),
-      subscription.progress == .live, let index = scopes.index(of: subscription.scope),
-      let digest = digest(of: scopes[index: index])
-    else { return }
-    connection.output.append(
-      Self.frame(.digest(subscription: number, revision: core.revision, digest)))
   }
 }

@@ -29,8 +29,8 @@ public struct Server<R: Reducer>: Sendable {
   /// The epoch and run that the positions of this server have.
   public let epoch: UInt64
   public let run: UInt64
-  /// The newest protocol version is also the only one so far.
-  public static var versions: ClosedRange<UInt64> { 1...1 }
+  /// The protocol versions that the server speaks.
+  public static var versions: ClosedRange<UInt64> { ProtocolVersion.range }
 
   var authority: Authority
   var core: StoreCore<R>
@@ -53,6 +53,11 @@ public struct Server<R: Reducer>: Sendable {
   var nextJob: UInt64 = 0
   /// Connections that may have something to get at the turn's end, in the order of their events.
   var touched: [ConnectionID] = []
+  /// The users of whom connections have asked something, in the order of their turns to be
+  /// answered.
+  var askers: [UInt64] = []
+  /// Connections whose held bytes are to be read in the next turn.
+  var releasing: [ConnectionID] = []
   /// Differences composed in this turn, by scope and base: several clients may need the same.
   var differences: [DifferenceKey: [UInt8]] = [:]
   /// The patches behind snapshots that this turn has framed.
@@ -70,8 +75,11 @@ public struct Server<R: Reducer>: Sendable {
   var accounts: Slots<UInt64, Account>
   /// Whether somebody has used a part of the share, or waits.
   var isSharing = false
-  /// The connections that ended last, oldest first.
+  /// Whether a user waits only for turns to pass.
+  var mustShare = false
+  /// The connections that ended last, oldest first, and how many have ended in all.
   var closedConnections: [ClosedConnection] = []
+  var closedCount: UInt64 = 0
   /// The sessions that have no connection.
   var detached = DetachedSessions()
   /// Whether the feature wants to hear what becomes of sessions.
@@ -92,6 +100,10 @@ public struct Server<R: Reducer>: Sendable {
   var followers: [ConnectionID] = []
   let schema: Schema
   let schemaFingerprint: UInt64
+  /// The last action of former processes: the log begins behind it.
+  let firstSequence: UInt64
+  /// The report "limits", which never changes.
+  let limitsReport: Value
   /// Turns logged actions into the form that people read; nil when the schema does not allow it.
   let actionNames: Translation?
   /// Reports that the shell makes, by name.
@@ -116,8 +128,8 @@ public struct Server<R: Reducer>: Sendable {
     let base: UInt64
   }
 
-  /// A server whose history begins with `state`. The epoch must be new and random. Without a policy,
-  /// everyone who connects may do everything.
+  /// A server whose history begins with `state`. The epoch must be new and random. Without a
+  /// policy, everyone who connects may do everything.
   public init(
     _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
@@ -150,10 +162,11 @@ public struct Server<R: Reducer>: Sendable {
     core = StoreCore(
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
-      dependencies: dependencies)
+      textBytes: limits.textBytes, dependencies: dependencies)
     epoch = kept.epoch
     run = kept.run
     runs = kept.runs
+    firstSequence = kept.sequence
     sessionCount = kept.sessionCount
     poisoned = kept.poisoned
     self.stands = stands
@@ -176,6 +189,9 @@ public struct Server<R: Reducer>: Sendable {
     schema = R.schema
     schemaFingerprint = schema.fingerprint
     actionNames = try? Translation(from: schema, to: .names, root: .action)
+    var entries = TrieMap<String, Value>()
+    for (name, value) in limits.table { entries.updateValue(Value(value), forKey: name) }
+    limitsReport = .object(entries)
     takeUp(kept)
   }
 
@@ -210,7 +226,7 @@ public struct Server<R: Reducer>: Sendable {
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
-    case .stateMeasured(let bytes): size.take(bytes)
+    case .stateMeasured(let measure): size.take(measure)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
@@ -251,7 +267,7 @@ public struct Server<R: Reducer>: Sendable {
     switch reduction {
     case .changed(let revision):
       patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
-      size.note(patchBytes: patch.bytes.count)
+      size.note(patch.bytes)
       if !faults.dropsPatch(of: revision) {
         scopes.note(patch.bytes, revision: revision, limits: limits)
       }

@@ -8,8 +8,11 @@ struct ServerSession: Sendable {
   enum Phase: Sendable, Equatable {
     /// Nothing has been said. Ends with `hello`, or at the deadline.
     case awaitingHello(offered: SessionToken, deadline: Instant)
-    /// The session of this token goes on here.
+    /// The session of this token goes on here. Can become `parting` and `leaving`.
     case live(SessionToken)
+    /// The client has said goodbye. It gets all that is due, then ours, and the session is
+    /// forgotten; what else it says is ignored.
+    case parting(SessionToken)
     /// This goodbye is composed at the turn's end, behind what the session still has to get; what
     /// comes meanwhile is ignored.
     case leaving(Goodbye, SessionToken?)
@@ -22,8 +25,8 @@ struct ServerSession: Sendable {
   /// What it may do; nil where nothing that it sends or is sent has to be looked at.
   var rights: Rights?
   var phase: Phase
-  /// The place of its record in `Server.sessions`, while the phase is live: a record is only
-  /// forgotten when no connection has it.
+  /// The place of its record in `Server.sessions`, while it has a token: a record is only forgotten
+  /// when no connection has it.
   var session = 0
   /// The place of its user's account in `Server.accounts`, which is there while a connection is.
   var account = 0
@@ -31,13 +34,17 @@ struct ServerSession: Sendable {
   var label = ""
   /// Why its actions are in the queue.
   var cause = Cause.owner
-  /// The query that is answered with every action from a sequence number on, until it ends.
-  var following: (query: UInt64, sequence: UInt64)?
-  var subscriptions: [Subscription] = []
-  /// What must be answered at the turn's end, in order.
-  var requests: [Request] = []
+  /// The version of the protocol that both speak.
+  var version: UInt64 = 1
+  /// The query that is answered with every new action.
+  var following: Following?
+  var subscriptions = Subscriptions()
+  var requests = RequestQueue()
   /// Subscriptions that have ended, for nothing may be seen there any more: said at the turn's end.
   var hidden: [UInt64] = []
+  /// Whether what it sees was taken away before it got all of it: an acknowledgement would say that
+  /// its mirrors stand where they do not.
+  var isBlind = false
   /// Queries that go on no more, for the same reason.
   var ceased: [UInt64] = []
   /// Actions up to this number are acknowledged on this connection.
@@ -92,42 +99,19 @@ struct ServerSession: Sendable {
 
   var isBlocked: Bool { blockedSince != nil }
 
+  /// Whether bytes are read from it: not while it does not read itself, while its user has used up
+  /// its share of a turn, or while what it has asked is to be answered first.
+  var mayRead: Bool { !isBlocked && !isWaiting && !frames.isHeld }
+
   var token: SessionToken? {
-    if case .live(let token) = phase { token } else { nil }
+    switch phase {
+    case .live(let token), .parting(let token): token
+    case .awaitingHello, .leaving, .left: nil
+    }
   }
 
   /// Whether every subscription stands where the last turn ended.
-  var isCurrent: Bool { subscriptions.allSatisfy { $0.progress == .live } }
-}
-
-/// What one connection sees of the state.
-struct Subscription: Sendable {
-  let number: UInt64
-  let scope: UInt64
-  var progress: Progress
-  /// The revision that the mirror is sure to have while the subscription lags or joins: that of
-  /// the scope's last change by then, for a live mirror need not know of later ones.
-  var base: UInt64 = 0
-
-  enum Progress: Sendable, Equatable {
-    /// Has got everything up to the last turn's end.
-    case live
-    /// Has got everything up to a revision, whose state is held for it.
-    case lagging(UInt64)
-    /// Waits for this snapshot, whose state is held for it; and why it needs one.
-    case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
-    /// Needs a snapshot, for this reason.
-    case lost(ServerMessage.Reason)
-  }
-}
-
-/// A request that is answered at the turn's end, behind the patches.
-enum Request: Sendable {
-  case subscribe(number: UInt64, Path, Position?)
-  case unsubscribe(number: UInt64)
-  case ping(UInt64)
-  case digest(subscription: UInt64)
-  case query(number: UInt64, String, [String])
+  var isCurrent: Bool { subscriptions.areLive }
 }
 
 /// What outlives a connection: whose actions were done, and what came of them.
@@ -152,6 +136,6 @@ struct SessionRecord: Sendable {
 
   /// What stands where no record is.
   static var none: SessionRecord {
-    SessionRecord(uid: 0, number: 0, outcomes: Outcomes(window: 0))
+    SessionRecord(uid: 0, number: 0, outcomes: Outcomes(Limits()))
   }
 }

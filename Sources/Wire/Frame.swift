@@ -35,46 +35,85 @@ public enum Frame {
 /// Cuts a stream of bytes into frames, however the bytes arrive.
 ///
 /// What arrives whole is handed on without a copy. Memory grows with the bytes that have arrived of
-/// one frame, never with the length that it claims.
+/// one frame, never with the length that it claims. Its reader may stop behind any frame: the bytes
+/// behind that one are held until it goes on.
 public struct FrameDecoder: Sendable {
   /// The most bytes an item may have.
   public var limit: Int
-  /// The beginning of a frame whose end has not arrived.
+  /// The beginning of a frame whose end has not arrived; when held, whole frames too.
   private var partial: [UInt8] = []
+  /// Whether the reader has stopped, and bytes behind it may hold whole frames.
+  public private(set) var isHeld = false
 
-  public init(limit: Int) { self.limit = limit }
+  public init(limit: Int, isHeld: Bool = false) {
+    self.limit = limit
+    self.isHeld = isHeld
+  }
 
-  /// The bytes that wait for the rest of their frame.
+  /// The bytes that have arrived and not been read.
   public var unparsed: [UInt8] { partial }
 
-  /// A decoder that goes on behind what another has not parsed.
+  /// A decoder that holds what another has not parsed: `release` it.
   public init(limit: Int, unparsed: [UInt8]) {
     self.limit = limit
     partial = unparsed
+    isHeld = !unparsed.isEmpty
   }
 
-  /// How many bytes wait for the rest of their frame.
+  /// How many bytes have arrived and not been read.
   public var buffered: Int { partial.count }
 
-  /// Take bytes off the stream and hand each item that is now whole to `body`, in order. Stops and
-  /// rethrows at the first error; the decoder is of no use afterwards.
+  /// Take bytes off the stream and hand each item that is now whole to `body`, in order, until it
+  /// returns false: then what is behind is held. Stops and rethrows at the first error; the decoder
+  /// is of no use afterwards.
   @inlinable
   public mutating func receive(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Void
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
   ) throws(WireError) {
     let rest = try resume(bytes, body)
+    if isHeld { return keep(rest) }
     let used = try cut(rest, body)
     keep(UnsafeRawBufferPointer(rebasing: rest[used...]))
+  }
+
+  /// As `receive`, for a reader that never stops.
+  @inlinable
+  public mutating func receiveAll(
+    _ bytes: UnsafeRawBufferPointer,
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Void
+  ) throws(WireError) {
+    try receive(bytes) { (item) throws(WireError) in
+      try body(item)
+      return true
+    }
+  }
+
+  /// Go on behind the frame at which the reader stopped, as `receive`.
+  public mutating func release(
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
+  ) throws(WireError) {
+    isHeld = false
+    var held: [UInt8] = []
+    swap(&held, &partial)
+    // `withUnsafeBytes` has no typed throws, hence the detour.
+    let result: Result<Void, WireError> = held.withUnsafeBytes { bytes in
+      do throws(WireError) {
+        return .success(try receive(bytes, body))
+      } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
   }
 
   /// Complete the frame that an earlier call began. Returns the bytes behind it.
   @usableFromInline
   mutating func resume(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Void
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
   ) throws(WireError) -> UnsafeRawBufferPointer {
-    if partial.isEmpty { return bytes }
+    if partial.isEmpty || isHeld { return bytes }
     var taken = 0
     if partial.count < Frame.headLength {
       taken = min(Frame.headLength - partial.count, bytes.count)
@@ -91,31 +130,34 @@ public struct FrameDecoder: Sendable {
       let frame = partial
       partial = []
       // `withUnsafeBytes` has no typed throws, hence the detour.
-      let result: Result<Void, WireError> = frame.withUnsafeBytes { whole in
+      let result: Result<Bool, WireError> = frame.withUnsafeBytes { whole in
         do throws(WireError) {
           return .success(try body(UnsafeRawBufferPointer(rebasing: whole[Frame.headLength...])))
         } catch {
           return .failure(error)
         }
       }
-      try result.get()
+      isHeld = try !result.get()
     }
     return UnsafeRawBufferPointer(rebasing: bytes[(taken + more)...])
   }
 
-  /// Hand on every frame that is whole in `bytes`. Returns how many bytes they had.
+  /// Hand on the frames that are whole in `bytes`. Returns how many bytes they had.
   @usableFromInline
-  func cut(
+  mutating func cut(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Void
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
   ) throws(WireError) -> Int {
     var offset = 0
     while bytes.count - offset >= Frame.headLength {
       let length = try frameLength(bytes, offset)
       let start = offset + Frame.headLength
       guard bytes.count - start >= length else { break }
-      try body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
       offset = start + length
+      guard try body(UnsafeRawBufferPointer(rebasing: bytes[start..<offset])) else {
+        isHeld = true
+        break
+      }
     }
     return offset
   }

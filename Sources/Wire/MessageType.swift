@@ -1,5 +1,11 @@
 public import CBOR
 
+/// The versions of `Protocols/wire.md`.
+public enum ProtocolVersion {
+  /// Those that this build speaks, daemon and client.
+  public static let range: ClosedRange<UInt64> = 1...2
+}
+
 /// The first item of every message. Clients send the numbers below 11, daemons those from 11.
 public enum MessageType: UInt64, Sendable, CaseIterable {
   case hello = 1

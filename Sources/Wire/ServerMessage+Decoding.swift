@@ -14,7 +14,8 @@ extension ServerMessage {
       // The pairs of a patch message are its own, read already.
       switch head.type {
       case .patch: decoder.close()
-      case .acknowledgement, .welcome: try head.finish(&decoder, read: min(head.extra, 1))
+      case .acknowledgement: try head.finish(&decoder, read: min(head.extra, 2))
+      case .welcome, .report: try head.finish(&decoder, read: min(head.extra, 1))
       default: try head.finish(&decoder)
       }
       guard decoder.isAtEnd else {
@@ -56,6 +57,7 @@ extension ServerMessage {
       if head.extra > 0, !decoder.nullIfNext() {
         acknowledgement.notDurable = try decoder.text()
       }
+      if head.extra > 1 { acknowledgement.sequence = try decoder.optionalUnsigned() }
       self = .acknowledgement(acknowledgement)
     case .pong: self = .pong(try decoder.unsigned(), revision: try decoder.unsigned())
     case .bookmark:
@@ -64,10 +66,12 @@ extension ServerMessage {
     case .digest:
       self = .digest(
         subscription: try decoder.unsigned(), revision: try decoder.unsigned(),
-        Digest(try decoder.unsigned()))
+        try decoder.optionalUnsigned().map { Digest($0) })
     case .schema: self = .schema(try Schema(from: &decoder))
     case .report:
-      self = .report(number: try decoder.unsigned(), try Value(from: &decoder, seed: seed))
+      let (number, value) = (try decoder.unsigned(), try Value(from: &decoder, seed: seed))
+      let isWhole = head.extra == 0 || decoder.nullIfNext()
+      self = .report(number: number, value, hasMore: isWhole ? false : try decoder.bool())
     case .goodbye: self = .goodbye(try Goodbye(from: &decoder))
     case .restarting: self = .restarting(retryAfter: try decoder.unsigned())
     case .restarted: self = .restarted(try Position(from: &decoder))

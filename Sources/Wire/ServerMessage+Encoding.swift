@@ -35,7 +35,7 @@ extension ServerMessage {
         encoder.raw(patch.patch)
       }
     case .acknowledgement(let acknowledgement):
-      begin(.acknowledgement, extra: acknowledgement.notDurable == nil ? 0 : 1)
+      begin(.acknowledgement, extra: acknowledgement.extraFields)
       acknowledgement.encodeFields(into: &encoder)
     case .pong(let value, let revision):
       begin(.pong)
@@ -49,14 +49,15 @@ extension ServerMessage {
       begin(.digest)
       encoder.encode(subscription)
       encoder.encode(revision)
-      encoder.encode(digest.rawValue)
+      encoder.encodeOptional(digest?.rawValue) { $0.encode($1) }
     case .schema(let schema):
       begin(.schema)
       schema.encode(into: &encoder)
-    case .report(let number, let value):
-      begin(.report)
+    case .report(let number, let value, let hasMore):
+      begin(.report, extra: hasMore ? 1 : 0)
       encoder.encode(number)
       value.encode(into: &encoder)
+      if hasMore { encoder.encode(true) }
     case .goodbye(let goodbye):
       begin(.goodbye)
       encoder.encode(goodbye.code.rawValue)
@@ -115,9 +116,12 @@ extension Acknowledgement {
     } else {
       encoder.encodeNull()
     }
-    // This field came later: without it the message has its first form.
-    if let notDurable { encoder.encode(notDurable) }
+    // These fields came later: without them the message has its first form.
+    if extraFields > 0 { encoder.encodeOptional(notDurable) { $0.encode($1) } }
+    if let sequence { encoder.encode(sequence) }
   }
+
+  fileprivate var extraFields: Int { sequence != nil ? 2 : notDurable != nil ? 1 : 0 }
 }
 
 extension Acknowledgement.Outcome {

@@ -15,9 +15,11 @@ public enum ServerMessage: Equatable, Sendable {
   case pong(UInt64, revision: UInt64)
   /// Every subscription has come to this revision.
   case bookmark(revision: UInt64, durable: UInt64?)
-  case digest(subscription: UInt64, revision: UInt64, Digest)
+  /// The digest of what a subscription shows; nil when there is none to compare now (version 2).
+  case digest(subscription: UInt64, revision: UInt64, Digest?)
   case schema(Schema)
-  case report(number: UInt64, Value)
+  /// The answer to a query, or a page of it: with `hasMore` another follows.
+  case report(number: UInt64, Value, hasMore: Bool = false)
   case goodbye(Goodbye)
   /// The daemon's process ends. Another may take the connection over as it is, and then says
   /// `restarted`; if the connection ends instead, this was its goodbye.
@@ -180,10 +182,13 @@ public struct Acknowledgement: Hashable, Sendable {
   public var outcome: Outcome
   /// Why actions that asked for `.durable` are only applied, if keeping them failed.
   public var notDurable: String?
+  /// The sequence number of the first action in the daemon's log, where the others follow it
+  /// without a gap; nil for actions that were rejected before they came there.
+  public var sequence: UInt64?
 
   public init(
     first: UInt64, last: UInt64, revision: UInt64, mark: Mark = .applied, _ outcome: Outcome,
-    notDurable: String? = nil
+    notDurable: String? = nil, sequence: UInt64? = nil
   ) {
     self.first = first
     self.last = last
@@ -191,6 +196,7 @@ public struct Acknowledgement: Hashable, Sendable {
     self.mark = mark
     self.outcome = outcome
     self.notDurable = notDurable
+    self.sequence = sequence
   }
 
   public enum Outcome: Hashable, Sendable {

@@ -78,7 +78,7 @@ struct TwoUsersTests {
       var decoder = FrameDecoder(limit: 1 << 30)
       var messages: [ServerMessage] = []
       bytes.withUnsafeBytes { bytes in
-        try? decoder.receive(bytes) { item throws(WireError) in
+        try? decoder.receiveAll(bytes) { item throws(WireError) in
           messages.append(try ServerMessage(item, seed: .unseeded))
         }
       }

@@ -385,7 +385,7 @@ def message_fields(kind, f):
     if kind == "schema":
         return [item(f["schema"])]
     if kind == "report":
-        return [f["number"], meaning(f["value"])]
+        return [f["number"], meaning(f["value"]), *([f["hasMore"]] if "hasMore" in f else [])]
     if kind == "goodbye":
         return [f["code"], f["message"], *(f["limit"] or [None] * 3), f["retryAfter"]]
     return list(f.values())

@@ -58,7 +58,7 @@ struct Bench {
     }
   }
 
-  mutating func measure() { handle(.stateMeasured(bytes: server.state.valueFormBytes)) }
+  mutating func measure() { handle(.stateMeasured(StateMeasure(of: server.state))) }
 
   mutating func pass(_ duration: Duration) { now = now + duration }
 
@@ -152,7 +152,7 @@ func serverMessages(_ bytes: [UInt8]) -> [ServerMessage] {
   var decoder = FrameDecoder(limit: 1 << 30)
   var messages: [ServerMessage] = []
   bytes.withUnsafeBytes { bytes in
-    try? decoder.receive(bytes) { item throws(WireError) in
+    try? decoder.receiveAll(bytes) { item throws(WireError) in
       messages.append(try ServerMessage(item, seed: HashSeed(7)))
     }
   }
@@ -164,7 +164,7 @@ func clientMessages(_ bytes: [UInt8]) -> [ClientMessage] {
   var decoder = FrameDecoder(limit: 1 << 30)
   var messages: [ClientMessage] = []
   bytes.withUnsafeBytes { bytes in
-    try? decoder.receive(bytes) { item throws(WireError) in
+    try? decoder.receiveAll(bytes) { item throws(WireError) in
       messages.append(try ClientMessage(item))
     }
   }

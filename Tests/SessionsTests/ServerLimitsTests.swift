@@ -68,6 +68,28 @@ import Wire
     #expect(!next.contains(.resumeReading(ConnectionID(1))))
   }
 
+  @Test func `a user whose action does much waits for some turns while others are there`() {
+    for isShared in [true, false] {
+      var bench = Bench(
+        ["a": .text(String(repeating: "x", count: 10_000))],
+        limits: limits { $0.turnBytesPerUser = 1000 })
+      bench.join(1, uid: 7)
+      bench.join(2, uid: isShared ? 8 : 7)
+      _ = bench.turn()
+      bench.act(1, 1, .copy(from: ["a"], to: ["b"]))
+      var (turns, isPaused) = (0, false)
+      repeat {
+        let commands = bench.turn()
+        turns += 1
+        if commands.contains(.pauseReading(ConnectionID(1))) { isPaused = true }
+        if commands.contains(.resumeReading(ConnectionID(1))) { isPaused = false }
+        #expect(!isPaused || commands.contains(.wake))
+        #expect(!commands.contains(.pauseReading(ConnectionID(2))))
+      } while isPaused
+      #expect((turns > 4) == isShared, "\(turns)")
+    }
+  }
+
   @Test func `a user who is alone never waits`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     bench.join(1, uid: 7)
@@ -133,7 +155,7 @@ import Wire
     bench.join(3, uid: 8)
     bench.handle(.closed(ConnectionID(3)))
     bench.say(1, .query(number: 1, "clients.closed"))
-    guard case .report(_, .array(let closed))? = bench.said(to: 1, bench.turn()).first else {
+    guard case .report(_, .array(let closed), _)? = bench.said(to: 1, bench.turn()).first else {
       Issue.record("no report")
       return
     }
@@ -225,17 +247,17 @@ import Wire
       last = answers(bench, bench.turn())
       bench.measure()
     }
-    let size = bench.server.state.valueFormBytes
+    let size = StateMeasure(of: bench.server.state).memory
     #expect(size > 10_000 && size < 12_000)
     #expect(
       last == [
-        "7 the state takes up to \(size) bytes, and stateBytes is 10000: until it takes less, only "
-          + "actions of at most 128 bytes are done, such as removals"
+        "7 the state takes up to \(size) bytes of memory, and stateBytes is 10000: until it takes "
+          + "less, only actions of at most 128 bytes are done, such as removals"
       ])
+    let before = bench.measurements
     bench.act(1, number + 1, .remove(["k51"]), .remove(["k52"]))
     #expect(answers(bench, bench.turn()) == ["reduced"])
     // Measured again within a second.
-    let before = bench.measurements
     bench.handle(.tick)
     #expect(bench.measurements == before + 1)
     bench.measure()
@@ -273,7 +295,7 @@ import Wire
       }
     }
     #expect(last.first?.contains("stateBytes is 10000: no action of clients is done") == true)
-    #expect(bench.server.state.valueFormBytes < 12_000)
+    #expect(StateMeasure(of: bench.server.state).memory < 12_000)
     // What the daemon itself does is done.
     guard case .changed = bench.server.send(.set([], [:])) else {
       Issue.record("the owner's action was not done")

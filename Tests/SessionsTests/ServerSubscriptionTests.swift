@@ -74,9 +74,9 @@ import Wire
     bench.say(1, .subscribe(subscription: 1, Path([key, key]), nil))
     bench.say(2, .subscribe(subscription: 1, Path([key, key, .text("y")]), nil))
     let commands = bench.turn()
-    #expect(bench.goodbye(to: 1, commands) == nil)
     #expect(
-      bench.goodbye(to: 2, commands)?.limit == LimitBreach("pathBytes", limit: 20, observed: 21))
+      bench.said(to: 1, commands).first == subscribed(1, scope: 0, .snapshot, .noPosition, at: 0))
+    #expect(bench.said(to: 2, commands) == [subscribed(1, scope: 0, .refused, .limit, at: 0)])
   }
 
   @Test func `who is refused for lack of memory may come again`() {
@@ -175,14 +175,29 @@ import Wire
     #expect(said.contains(subscribed(1, scope: 0, .snapshot, .noPosition, at: 0)))
   }
 
-  @Test func `a path too deep ends the connection`() {
+  @Test func `a path too deep is refused, and the connection goes on`() {
     var limits = Limits()
     limits.pathKeys = 2
     var bench = Bench.withClients(1, limits: limits)
-    bench.say(1, .subscribe(subscription: 1, ["a", "b", "c"], nil))
+    bench.say(1, .subscribe(subscription: 1, ["a", "b", "c"], nil), .ping(7))
     #expect(
-      bench.goodbye(to: 1, bench.turn())?.limit
-        == LimitBreach("pathKeys", limit: 2, observed: 3))
+      bench.said(to: 1, bench.turn())
+        == [subscribed(1, scope: 0, .refused, .limit, at: 0), .pong(7, revision: 0)])
+  }
+
+  /// A path of megabytes is not even built.
+  @Test(arguments: [0x60, 0x80] as [UInt8])
+  func `a path far too long is refused, if it is well-formed`(key: UInt8) {
+    var bench = Bench.withClients(2)
+    for (client, last) in [(1, 0xf6), (2, 0xff)] as [(UInt64, UInt8)] {
+      let keys = [UInt8](repeating: key, count: 1 << 20)
+      let item: [UInt8] = [0x84, 2, 9, 0x9a, 0, 0x10, 0, 0] + keys + [last]
+      let bytes = withUnsafeBytes(of: UInt32(item.count).littleEndian) { Array($0) } + item
+      bench.handle(.received(ConnectionID(client), bytes))
+    }
+    let commands = bench.turn()
+    #expect(bench.said(to: 1, commands) == [subscribed(9, scope: 0, .refused, .limit, at: 0)])
+    #expect(bench.goodbye(to: 2, commands)?.code == .malformed)
   }
 
   @Test func `who unsubscribes gets nothing more`() {
@@ -383,7 +398,7 @@ import Wire
     #expect(said.count == 5)
     #expect(said[1] == .pong(3, revision: 1))
     #expect(said[2] == .digest(subscription: 1, revision: 1, bench.server.digest()))
-    guard case .report(8, let report) = said[3], case .text(let error)? = report.child("error")
+    guard case .report(8, let report, _) = said[3], case .text(let error)? = report.child("error")
     else {
       Issue.record("no report: \(said[3])")
       return

@@ -171,7 +171,7 @@ extension FrameDecoder {
     let result: Result<Void, WireError> = bytes.withUnsafeBytes { buffer in
       do throws(WireError) {
         return .success(
-          try receive(buffer) { (item) throws(WireError) in try body([UInt8](item)) })
+          try receiveAll(buffer) { (item) throws(WireError) in try body([UInt8](item)) })
       } catch {
         return .failure(error)
       }

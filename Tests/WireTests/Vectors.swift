@@ -242,12 +242,13 @@ struct MessageVector: Decodable, CustomStringConvertible {
     case "digest":
       return .digest(
         subscription: fields["subscription"].number, revision: fields["revision"].number,
-        Digest(fields["digest"].word))
+        fields["digest"].map { Digest($0.word) })
     case "schema": return .schema(try fields["schema"].schema)
     case "report":
       var value = fields["value"].value!
       value.adopt(seed: seed)
-      return .report(number: fields["number"].number, value)
+      return .report(
+        number: fields["number"].number, value, hasMore: fields.member("hasMore")?.isTrue ?? false)
     case "goodbye": return .goodbye(goodbye)
     case "restarting": return .restarting(retryAfter: fields["retryAfter"].number)
     case "restarted": return .restarted(fields["position"].position)
@@ -291,7 +292,8 @@ struct MessageVector: Decodable, CustomStringConvertible {
     return Acknowledgement(
       first: fields["first"].number, last: fields["last"].number,
       revision: fields["revision"].number, mark: Mark(rawValue: fields["mark"].number)!, outcome,
-      notDurable: fields.member("notDurable")?.string)
+      notDurable: fields.member("notDurable").flatMap { $0.map(\.string) },
+      sequence: fields.member("sequence")?.number)
   }
 
   private var goodbye: Goodbye {

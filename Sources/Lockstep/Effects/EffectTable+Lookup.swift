@@ -25,15 +25,27 @@ extension EffectTable {
   }
 
   /// The effects that run, in the order of their start.
-  var running: [RunningEffect] {
-    nodes.keys.sorted().compactMap { node in
-      guard let leaf = leaf(node), leaf.window == nil else { return nil }
-      return RunningEffect(
-        id: id(node), name: leaf.work.name, keys: keys(around: node), action: leaf.actionName,
-        sequence: leaf.sequence, client: leaf.cause.client,
-        isOwned: nodes[node]?.context.isOwned ?? false, started: leaf.started, sent: leaf.sent,
-        place: leaf.work.place)
+  var running: [RunningEffect] { nodes.keys.sorted().compactMap(running) }
+
+  /// The first so many effects from a number on, in the order of their start. O(nodes), where they
+  /// are few.
+  func running(from first: NodeID, limit: Int) -> [RunningEffect] {
+    var found: [NodeID] = []
+    for node in nodes.keys where node >= first && (found.count < limit || node < found[limit - 1]) {
+      guard let leaf = leaf(node), leaf.window == nil else { continue }
+      if found.count == limit { found.removeLast() }
+      found.insert(node, at: found.firstIndex { node < $0 } ?? found.count)
     }
+    return found.compactMap(running)
+  }
+
+  private func running(_ node: NodeID) -> RunningEffect? {
+    guard let leaf = leaf(node), leaf.window == nil else { return nil }
+    return RunningEffect(
+      id: id(node), name: leaf.work.name, keys: keys(around: node), action: leaf.actionName,
+      sequence: leaf.sequence, client: leaf.cause.client,
+      isOwned: nodes[node]?.context.isOwned ?? false, started: leaf.started, sent: leaf.sent,
+      place: leaf.work.place)
   }
 
   private func keys(around node: NodeID) -> [EffectKey] {

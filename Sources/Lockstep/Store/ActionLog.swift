@@ -38,17 +38,39 @@ public struct ActionLog<Action: Sendable>: Sendable {
   /// The records, oldest first.
   public var all: [ActionRecord<Action>] { Array(records[next...] + records[..<next]) }
 
+  /// How many records there are.
+  public var count: Int { records.count }
+
+  /// A record by its position: 0 is the oldest. O(1).
+  public subscript(position position: Int) -> ActionRecord<Action> { records[place(position)] }
+
+  /// The position of the first record behind a sequence number; `count` if there is none. O(log n),
+  /// for numbers may be missing: of actions that were rejected before they came to the store.
+  public func position(after sequence: UInt64) -> Int {
+    var (low, high) = (0, records.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if self[position: middle].sequence <= sequence { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// The sequence number behind which the latest so many records are.
+  public func sequence(before count: Int) -> UInt64 {
+    guard count > 0 else { return newest?.sequence ?? 0 }
+    guard !records.isEmpty else { return 0 }
+    return self[position: max(0, records.count - count)].sequence - 1
+  }
+
   /// The records behind a sequence number, oldest first. O(those).
   public func since(_ sequence: UInt64) -> [ActionRecord<Action>] {
-    guard let newest else { return [] }
-    let count = Int(clamping: newest.sequence - min(sequence, newest.sequence))
-    return last(count)
+    (position(after: sequence)..<records.count).map { self[position: $0] }
   }
 
   /// The latest so many records, oldest first. O(those).
   public func last(_ count: Int) -> [ActionRecord<Action>] {
     let count = max(0, min(count, records.count))
-    return (records.count - count..<records.count).map { records[place($0)] }
+    return (records.count - count..<records.count).map { self[position: $0] }
   }
 
   /// The newest record.
@@ -56,12 +78,14 @@ public struct ActionLog<Action: Sendable>: Sendable {
     records.isEmpty ? nil : records[place(records.count - 1)]
   }
 
-  /// The record of a sequence number, unless it is forgotten. O(1).
+  /// The record of a sequence number, if there is one. O(log n).
   public subscript(sequence: UInt64) -> ActionRecord<Action>? {
-    guard let newest, sequence <= newest.sequence else { return nil }
-    let age = newest.sequence - sequence
-    guard age < UInt64(records.count) else { return nil }
-    return records[place(records.count - 1 - Int(age))]
+    guard sequence > 0 else { return nil }
+    let position = position(after: sequence - 1)
+    guard position < records.count, self[position: position].sequence == sequence else {
+      return nil
+    }
+    return self[position: position]
   }
 
   /// An action and what led to it, back to where it came from outside or is forgotten.

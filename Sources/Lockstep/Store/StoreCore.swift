@@ -49,14 +49,17 @@ public struct StoreCore<R: Reducer>: Sendable {
   private var waiting: [(action: R.Action, cause: Cause)] = []
   private var firstWaiting = 0
   private var warnings: [String] = []
+  /// How many bytes each text of a rejection may have, for the log keeps it.
+  private let textBytes: Int
 
   /// A store whose state stands at `revision`.
   public init(
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     seed: HashSeed, revision: Revision = 0, sequence: UInt64 = 0, logCapacity: Int = 1024,
-    dependencies: DependencyValues = DependencyValues()
+    textBytes: Int = 1024, dependencies: DependencyValues = DependencyValues()
   ) {
     self.reducer = reducer
+    self.textBytes = textBytes
     self.middleware = middleware
     self.state = state
     self.state.adopt(seed: seed)
@@ -107,7 +110,7 @@ public struct StoreCore<R: Reducer>: Sendable {
         : try reducer.reduce(into: &state, action: action)
     } catch {
       state.rollBack(to: old)
-      let reduction = Reduction.rejected(error)
+      let reduction = Reduction.rejected(error.bounded(to: textBytes))
       if !middleware.isEmpty { askAfter(action, reduction, cause) }
       return reduction
     }
@@ -168,7 +171,7 @@ public struct StoreCore<R: Reducer>: Sendable {
       do throws(Rejection) {
         verdict = try ask(item, &action, &context)
       } catch {
-        return .rejected(error)
+        return .rejected(error.bounded(to: textBytes))
       }
       for added in context.added {
         let cause = cause.following(sequence, .middleware(item.name))
@@ -290,6 +293,11 @@ public struct StoreCore<R: Reducer>: Sendable {
 
   /// The effects that run, in the order of their start.
   public var runningEffects: [RunningEffect] { effects.running }
+
+  /// The first so many effects from a number on, in the order of their start.
+  public func runningEffects(from first: UInt64, limit: Int) -> [RunningEffect] {
+    effects.running(from: first, limit: limit)
+  }
 
   /// How many effects run.
   public var effectCount: Int { effects.count }

@@ -6,8 +6,11 @@ import Wire
 /// The envelope of a hand-over.
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
-  /// Rises with every change of the form. A process takes up only what has its own.
-  static let format: UInt32 = 3
+  /// Rises with every change of the form.
+  static let format: UInt32 = 4
+  /// The forms that can be taken up. In the third, connections have no version and are of the
+  /// first, and what is not parsed is at most the beginning of a frame.
+  static let readable: ClosedRange<UInt32> = 3...4
   static let headBytes = 24
 }
 
@@ -80,10 +83,10 @@ extension HandOver {
     guard bytes.count >= Envelope.headBytes, Array(bytes[..<4]) == Envelope.magic else {
       throw HandOverFailure("what was handed over is no hand-over")
     }
-    guard number(4..<8) == UInt64(Envelope.format) else {
+    guard Envelope.readable.contains(UInt32(number(4..<8))) else {
       throw HandOverFailure(
         "the former process handed over in format \(number(4..<8)), this one reads "
-          + "\(Envelope.format)")
+          + "\(Envelope.readable.lowerBound) to \(Envelope.readable.upperBound)")
     }
     let body = bytes[Envelope.headBytes...]
     guard number(8..<16) == UInt64(body.count), number(16..<24) == checksum(body) else {
@@ -185,7 +188,7 @@ extension JournalSession {
 
 extension HandedConnection {
   fileprivate func encode(into encoder: inout CBOREncoder) {
-    encoder.array(16)
+    encoder.array(17)
     for number in [id, peer.pid, peer.uid, peer.gid] { encoder.encode(number) }
     encoder.array(peer.groups.count)
     for group in peer.groups { encoder.encode(group) }
@@ -209,10 +212,15 @@ extension HandedConnection {
     encoder.array(2)
     encoder.encode(bytes: unparsed)
     encoder.encode(bytes: unsent)
+    encoder.encode(version)
   }
 
   fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
-    try decoder.expectArray(16, "a connection")
+    let start = decoder.offset
+    let items = try decoder.array()
+    guard (16...17).contains(items) else {
+      throw CBORError(.notAllowed("a connection has 16 or 17 items, not \(items)"), at: start)
+    }
     id = try decoder.count()
     peer = Peer(
       pid: try decoder.unsigned(), uid: try decoder.unsigned(), gid: try decoder.unsigned(),
@@ -236,6 +244,7 @@ extension HandedConnection {
     unparsed = [UInt8](try decoder.byteString())
     unsent = [UInt8](try decoder.byteString())
     decoder.close()
+    version = items > 16 ? try decoder.unsigned() : 1
     decoder.close()
   }
 }

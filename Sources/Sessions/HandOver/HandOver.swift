@@ -47,10 +47,13 @@ public struct HandedConnection: Equatable, Sendable {
   public var offered: SessionToken
   public var label: String
   public var acknowledged: UInt64
+  /// The version of the protocol that both speak.
+  public var version: UInt64
   /// The number of its query that follows the log.
   public var follows: UInt64?
   public var subscriptions: [Subscribed]
-  /// Bytes of the client that are no whole frame yet.
+  /// Bytes of the client that have not been done anything about: requests that wait for an answer,
+  /// frames behind them, and the beginning of a frame.
   public var unparsed: [UInt8]
   /// Bytes for the client that its socket has not taken.
   public var unsent: [UInt8] = []
@@ -82,8 +85,9 @@ public struct HandedConnection: Equatable, Sendable {
   public init(
     id: UInt64, peer: Peer, ordinal: UInt64, token: SessionToken?, offered: SessionToken,
     label: String, acknowledged: UInt64, follows: UInt64?, subscriptions: [Subscribed],
-    unparsed: [UInt8]
+    version: UInt64, unparsed: [UInt8]
   ) {
+    self.version = version
     self.id = id
     self.peer = peer
     self.ordinal = ordinal

@@ -118,7 +118,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
   private mutating func add(_ session: JournalSession) {
     sessionCount = max(sessionCount, session.number)
     sessions[session.token] = Session(
-      session: session, outcomes: Outcomes(window: limits.window, kept: session.outcomes))
+      session: session, outcomes: Outcomes(limits, kept: session.outcomes))
   }
 
   // MARK: What followed
@@ -136,7 +136,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
       throw fail("action \(row.sequence) follows action \(sequence)")
     }
     sequence = row.sequence
-    if let answer = row.answer { note(answer, row.revision) }
+    if let answer = row.answer { note(answer, row) }
     guard let change = row.change, let patch else { return }
     guard change.base == base, row.revision > base else {
       throw fail(
@@ -178,18 +178,21 @@ public struct Recovery<State: Synchronizable>: Sendable {
     state.adopt(seed: seed)
   }
 
-  private mutating func note(_ answer: JournalRow.Answer, _ revision: UInt64) {
+  private mutating func note(_ answer: JournalRow.Answer, _ row: JournalRow) {
+    // One without a name was rejected before it came to the log.
+    let sequence = row.name.isEmpty ? nil : row.sequence
     // A session that was forgotten since is not known any more.
     guard var session = sessions.removeValue(forKey: answer.session) else { return }
     if answer.number == session.outcomes.last + 1 {
-      session.outcomes.append(answer.outcome, revision: revision, mark: .durable)
+      session.outcomes.append(
+        answer.outcome, revision: row.revision, mark: .durable, sequence: sequence)
     } else if answer.number > session.outcomes.last {
       session.outcomes = Outcomes(
-        window: limits.window,
+        limits,
         kept: [
           Acknowledgement(
-            first: answer.number, last: answer.number, revision: revision, mark: .durable,
-            answer.outcome)
+            first: answer.number, last: answer.number, revision: row.revision, mark: .durable,
+            answer.outcome, sequence: sequence)
         ])
     }
     sessions[answer.session] = session

@@ -35,7 +35,7 @@ private struct Cut: Equatable {
         let piece = Array(stream[offset..<end])
         let result: Result<Void, WireError> = piece.withUnsafeBytes { bytes in
           do throws(WireError) {
-            return .success(try decoder.receive(bytes) { self.items.append([UInt8]($0)) })
+            return .success(try decoder.receiveAll(bytes) { self.items.append([UInt8]($0)) })
           } catch {
             return .failure(error)
           }

@@ -250,7 +250,7 @@ private struct World {
     case .pauseReading(let id): if let who = who(id) { peers[who]?.isPaused = true }
     case .resumeReading(let id): if let who = who(id) { peers[who]?.isPaused = false }
     case .encodeSnapshot(let id): jobs.append(id)
-    case .measureState: tell(.stateMeasured(bytes: server.state.valueFormBytes))
+    case .measureState: tell(.stateMeasured(StateMeasure(of: server.state)))
     // A document asks for no work.
     case .effect, .wake, .unwatch: break
     // It keeps nothing.

@@ -42,7 +42,7 @@ import Wire
   }
 
   private func report(_ messages: [ServerMessage]) -> Value? {
-    for case .report(_, let value) in messages { return value }
+    for case .report(_, let value, _) in messages { return value }
     return nil
   }
 
@@ -490,6 +490,22 @@ import Wire
     let text = String(decoding: next.frames(to: 1, commands).joined(), as: UTF8.self)
     #expect(text.contains("hush") && !text.contains("public"))
     #expect(next.goodbye(to: 2, commands)?.code == .denied)
+  }
+
+  /// An acknowledgement says that the mirrors have come to its revision.
+  @Test func `who is sent away by a policy is not told of what it does not see any more`() {
+    var bench = bench(0)
+    bench.say(0, .subscribe(subscription: 1, [], nil))
+    _ = bench.settle()
+    bench.act(0, 1, .set(["list"], "new"))
+    bench.handle(.policy(Policy([])))
+    let said = bench.said(to: 0, bench.turn())
+    #expect(said.count == 1)
+    guard case .goodbye(let goodbye)? = said.first else {
+      Issue.record("no goodbye: \(said)")
+      return
+    }
+    #expect(goodbye.code == .denied)
   }
 
   // MARK: Random histories

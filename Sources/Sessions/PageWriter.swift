@@ -1,0 +1,81 @@
+import CBOR
+import Values
+
+/// One page of a report: rows that are written straight as CBOR, until there are enough of them.
+///
+/// No text in it is longer than `textBytes`, so a row has a limit, and a page one more row than its
+/// bytes allow at the most.
+struct PageWriter {
+  private var encoder = CBOREncoder()
+  private(set) var rows = 0
+  /// Where the row that is being written begins, and how many members it has.
+  private var row = 0
+  private var members: UInt8 = 0
+  private let textBytes: Int
+  private let pageBytes: Int
+
+  init(_ limits: Limits) {
+    textBytes = limits.textBytes
+    // A frame has some bytes besides.
+    pageBytes = min(limits.reportPageBytes, limits.frameBytes / 2)
+  }
+
+  /// Whether no other row should be added.
+  var isFull: Bool { encoder.bytes.count >= pageBytes }
+  var byteCount: Int { encoder.bytes.count }
+
+  /// Begin an object; `add` adds its members, of which there are at most 23.
+  mutating func beginRow() {
+    row = encoder.bytes.count
+    members = 0
+    encoder.map(0)
+  }
+
+  mutating func endRow() {
+    encoder.bytes[row] |= members
+    rows += 1
+  }
+
+  private mutating func name(_ name: String) {
+    precondition(members < 23, "an object of a page has at most 23 members")
+    members += 1
+    encoder.encode(name)
+  }
+
+  mutating func add(_ name: String, _ value: UInt64) {
+    self.name(name)
+    encoder.encode(value)
+  }
+
+  mutating func add(_ name: String, _ value: Int) { add(name, UInt64(clamping: value)) }
+
+  mutating func add(_ name: String, _ value: Bool) {
+    self.name(name)
+    encoder.encode(value)
+  }
+
+  mutating func add(_ name: String, _ text: String) {
+    self.name(name)
+    encoder.encode(text.prefix(bytes: textBytes))
+  }
+
+  mutating func add(_ name: String, _ texts: [String]) {
+    self.name(name)
+    encoder.array(texts.count)
+    for text in texts { encoder.encode(text.prefix(bytes: textBytes)) }
+  }
+
+  /// Add a value that is known to nest no deeper than a report may.
+  mutating func add(_ name: String, _ value: Value) {
+    self.name(name)
+    value.encode(into: &encoder)
+  }
+
+  /// The rows as an array.
+  var array: [UInt8] {
+    var whole = CBOREncoder()
+    whole.array(rows)
+    whole.raw(encoder.bytes)
+    return whole.bytes
+  }
+}

@@ -1,0 +1,29 @@
+import Lockstep
+import Values
+
+extension Server {
+  /// What the server counts, and what the shell does, in the text format of OpenMetrics 1.0.
+  var metrics: String {
+    let gauges: [(String, Int)] = [
+      ("clients", connections.count), ("sessions", sessions.count), ("scopes", scopes.count),
+      ("held_states", held.count), ("state_bytes", size.encoded),
+      ("state_memory_bytes", size.memory),
+      ("history_bytes", history.byteCount), ("effects", core.effectCount),
+    ]
+    let totals: [(String, UInt64)] = [
+      ("revisions", core.revision), ("actions_taken", counters.actions),
+      ("actions_rejected", counters.rejected), ("connections", counters.connections),
+      ("snapshots", counters.snapshots), ("coalesced_revisions", counters.coalesced),
+      ("goodbyes", counters.goodbyes),
+    ]
+    var text = ""
+    for (name, value) in gauges {
+      text += "# TYPE lockstep_\(name) gauge\nlockstep_\(name) \(value)\n"
+    }
+    for (name, value) in totals {
+      text += "# TYPE lockstep_\(name) counter\nlockstep_\(name)_total \(value)\n"
+    }
+    if case .text(let more)? = shellReports["metrics"]?() { text += more }
+    return text + "# EOF\n"
+  }
+}

@@ -1,0 +1,173 @@
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+// Requests of clients, their turns, and their answers (`RequestQueue`).
+extension Server {
+  // MARK: Taking in
+
+  /// The request that an item is; nil for messages of other kinds.
+  func request(_ item: UnsafeRawBufferPointer) throws(WireError) -> Request? {
+    if item.count > longestRequest, let refused = try refusedRequest(item) { return refused }
+    switch try ClientMessage(item) {
+    case .hello: throw WireError(.outOfOrder, "hello was said already")
+    case .subscribe(let number, let path, let position):
+      let fits = path.keys.count <= limits.pathKeys && path.byteCount <= limits.pathBytes
+      return fits
+        ? .subscribe(number: number, path, position) : .refuse(subscription: number, .limit)
+    case .unsubscribe(let number): return .unsubscribe(number: number)
+    case .ping(let value): return .ping(value)
+    case .digestRequest(let number): return .digest(subscription: number)
+    case .query(let number, let name, let arguments):
+      return .query(number: number, name, arguments)
+    case .goodbye, .action: return nil
+    }
+  }
+
+  /// No subscription or query within the limits has more bytes.
+  private var longestRequest: Int { 1024 + limits.pathBytes + 16 * limits.pathKeys }
+
+  /// The refusal of a subscription or query that is too long, without keeping what it holds; nil
+  /// for other messages.
+  private func refusedRequest(_ item: UnsafeRawBufferPointer) throws(WireError) -> Request? {
+    var decoder = CBORDecoder(item)
+    let head = try MessageHead(from: &decoder)
+    guard head.type == .subscribe || head.type == .query else { return nil }
+    do throws(CBORError) {
+      let number = try decoder.unsigned()
+      var whole = CBORDecoder(item)
+      try whole.skip()
+      guard whole.isAtEnd else {
+        throw CBORError(.trailingBytes(whole.remaining), at: whole.offset)
+      }
+      return head.type == .subscribe
+        ? .refuse(subscription: number, .limit) : .refuseQuery(number: number, bytes: item.count)
+    } catch {
+      throw .malformed(error)
+    }
+  }
+
+  // MARK: Shares of a turn
+
+  /// Put a connection that has something to be answered into its user's line.
+  mutating func lineUp(_ place: Int) {
+    guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
+      !connections[place: place].isBlocked
+    else { return }
+    connections[place: place].requests.isInLine = true
+    let account = connections[place: place].account
+    if accounts[place: account].asking.isEmpty { askers.append(connections[place: place].peer.uid) }
+    accounts[place: account].asking.append(connections[place: place].id)
+  }
+
+  /// Share the turn's work on requests: users take turns, and so do the connections of each.
+  mutating func grantWork() {
+    if askers.isEmpty { return }
+    var left = limits.requestWorkPerTurn
+    let share = left / askers.count
+    for account in askers.compactMap({ accounts.place(of: $0) }) {
+      accounts[place: account].grant = max(
+        Self.leastGrant, share / max(1, accounts[place: account].asking.count))
+    }
+    while left > 0, let place = nextInLine() {
+      let follows = connections[place: place].following?.isBehind == true
+      let need = connections[place: place].requests.need + (follows ? RequestQueue.pageWork : 0)
+      let grant = min(need, accounts[place: connections[place: place].account].grant)
+      connections[place: place].requests.grant = grant
+      left -= grant
+      touch(connections[place: place].id, at: place)
+    }
+  }
+
+  private static var leastGrant: Int { 250 }
+
+  /// The next connection to be answered, taken from its line.
+  private mutating func nextInLine() -> Int? {
+    while !askers.isEmpty {
+      let uid = askers.removeFirst()
+      guard let account = accounts.place(of: uid), !accounts[place: account].asking.isEmpty else {
+        continue
+      }
+      let id = accounts[place: account].asking.removeFirst()
+      if !accounts[place: account].asking.isEmpty { askers.append(uid) }
+      // One that is gone is still in the line.
+      guard let place = connections.place(of: id) else { continue }
+      connections[place: place].requests.isInLine = false
+      return place
+    }
+    return nil
+  }
+
+  // MARK: Answering
+
+  /// Answer what a connection has asked, as far as its grant goes.
+  mutating func answer(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    var left = connection.requests.grant - connection.requests.debt
+    if connection.requests.grant == 0 { return }
+    while left > 0 {
+      if connection.requests.report != nil {
+        left -= sendPage(&connection)
+      } else if let request = connection.requests.next() {
+        left -= answer(request, &connection, &commands)
+      } else if connection.following?.isBehind == true {
+        left -= follow(&connection)
+      } else {
+        break
+      }
+    }
+    connection.requests.grant = 0
+    connection.requests.debt = max(0, -left)
+  }
+
+  /// Answer one request. Returns the work that it was, in units.
+  private mutating func answer(
+    _ request: Request, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Int {
+    switch request {
+    case .subscribe(let number, let path, let position):
+      let bytes = connection.outputBytes
+      subscribe(number, path, position, &connection, &commands)
+      return request.work + (connection.outputBytes - bytes) / 64
+    case .refuse(let number, let reason): refuse(number, reason, &connection)
+    case .refuseQuery(let number, let bytes):
+      sendReport(
+        number,
+        ["error": .text("a query of \(bytes) bytes; it may have \(longestRequest)")], &connection)
+    case .unsubscribe(let number):
+      if let index = connection.subscriptions.index(ofNumber: number) {
+        end(connection.subscriptions.remove(at: index), of: connection)
+      }
+    case .ping(let value):
+      connection.output.append(Self.frame(.pong(value, revision: core.revision)))
+    case .digest(let number): answerDigest(number, &connection)
+    case .query(let number, let name, let arguments):
+      return answerQuery(number, name, arguments, &connection)
+    }
+    return request.work
+  }
+
+  /// The digest of a subscription that is current; one that is not has none now, for its stream
+  /// does not stand where the digest would be true.
+  private mutating func answerDigest(_ number: UInt64, _ connection: inout ServerSession) {
+    var digest: Digest?
+    if let index = connection.subscriptions.index(ofNumber: number),
+      connection.subscriptions[index].progress == .live,
+      let scope = scopes.index(of: connection.subscriptions[index].scope)
+    {
+      digest = self.digest(of: scopes[index: scope])
+    }
+    // The first version had no word for it.
+    if digest == nil && connection.version < 2 { return }
+    connection.output.append(
+      Self.frame(.digest(subscription: number, revision: core.revision, digest)))
+  }
+}
+
+extension ServerSession {
+  /// Whether something is to be answered.
+  var hasQuestions: Bool { !requests.isEmpty || following?.isBehind == true }
+
+  /// The bytes of the frames that wait for the turn's end.
+  var outputBytes: Int { output.reduce(0) { $0 + $1.count } }
+}

@@ -1,0 +1,382 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Testing
+import Values
+import Wire
+
+/// Requests: answered in order, by turns, and at the cost of the client that asks.
+@Suite struct ServerRequestTests {
+  /// What the turns say to clients until nothing is left to be done, turn by turn.
+  private func turns(_ bench: inout Bench, _ clients: [UInt64]) -> [[UInt64: [ServerMessage]]] {
+    var turns: [[UInt64: [ServerMessage]]] = []
+    while true {
+      let commands = bench.turn()
+      turns.append(
+        Dictionary(uniqueKeysWithValues: clients.map { ($0, bench.said(to: $0, commands)) }))
+      for case .encodeSnapshot(let id) in commands { bench.encode(id) }
+      if !commands.contains(.wake) { return turns }
+    }
+  }
+
+  private func bytes(_ messages: ClientMessage...) -> [UInt8] { messages.flatMap { frame($0) } }
+
+  // MARK: Back-pressure
+
+  @Test func `whoever asks within the limits is answered, however much it asks`() {
+    var bench = Bench.withClients(1)
+    let numbers = Array(1...9000) as [UInt64]
+    var stream = numbers.flatMap {
+      bytes(
+        .subscribe(subscription: $0, ["n", .integer(Int64($0))], nil),
+        .digestRequest(subscription: $0), .ping($0))
+    }
+    var isPaused = false
+    var pongs: [UInt64] = []
+    var pauses = 0
+    while pongs.count < 9000, !stream.isEmpty || isPaused {
+      if !isPaused {
+        let part = Array(stream.prefix(65_536))
+        stream.removeFirst(part.count)
+        isPaused = bench.handle(.received(ConnectionID(1), part)).contains(
+          .pauseReading(ConnectionID(1)))
+        pauses += isPaused ? 1 : 0
+      }
+      let commands = bench.turn()
+      for case .encodeSnapshot(let id) in commands { bench.encode(id) }
+      #expect(bench.goodbye(to: 1, commands) == nil)
+      for case .pong(let value, _) in bench.said(to: 1, commands) { pongs.append(value) }
+      if commands.contains(.resumeReading(ConnectionID(1))) { isPaused = false }
+    }
+    for turn in turns(&bench, [1]) {
+      for case .pong(let value, _) in turn[1] ?? [] { pongs.append(value) }
+    }
+    #expect(pongs == numbers)
+    #expect(pauses > 2)
+    #expect(bench.server.load.scopes == 9000)
+  }
+
+  @Test func `bytes that come although nothing is read wait in their order`() {
+    var limits = Limits()
+    limits.requestsPerTurn = 2
+    var bench = Bench.withClients(1, limits: limits)
+    for value in 1...9 as ClosedRange<UInt64> { bench.say(1, .ping(value)) }
+    let pongs = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    #expect(pongs == (1...9).map { .pong($0, revision: 0) })
+  }
+
+  @Test func `an action behind requests that wait is done in its turn`() {
+    var limits = Limits()
+    limits.requestsPerTurn = 1
+    var bench = Bench.withSubscribers(1, limits: limits)
+    bench.handle(
+      .received(
+        ConnectionID(1),
+        bytes(
+          .ping(1), .ping(2), .action(number: 1, .applied, payload: payload(.put("n", 5))),
+          .ping(3))))
+    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    #expect(said.contains(Acknowledgement.reduced(1, 1, at: 1)))
+    #expect(said.suffix(2).contains(.pong(3, revision: 1)))
+  }
+
+  @Test func `garbage behind requests that wait ends the connection behind their answers`() {
+    var limits = Limits()
+    limits.requestsPerTurn = 1
+    var bench = Bench.withClients(1, limits: limits)
+    bench.handle(.received(ConnectionID(1), bytes(.ping(1), .ping(2)) + [1, 0, 0, 0, 0xff]))
+    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    #expect(said.prefix(2) == [.pong(1, revision: 0), .pong(2, revision: 0)])
+    guard case .goodbye(let goodbye)? = said.last else {
+      Issue.record("no goodbye: \(said)")
+      return
+    }
+    #expect(goodbye.code == .malformed)
+  }
+
+  // MARK: Shares
+
+  /// In every turn of a flood, another client is answered, and no turn does more than its share.
+  @Test(arguments: ["log", "limits", "clients", "status", "effects", "metrics", "why", "?"])
+  func `a flood of queries delays nobody by more than a turn's work`(name: String) {
+    var bench = Bench.withClients(3)
+    for number in 1...300 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))))
+    }
+    _ = bench.turn()
+    let arguments = name == "log" ? ["2048"] : name == "why" ? ["300"] : []
+    for number in 1...100 as ClosedRange<UInt64> {
+      bench.say(1, .query(number: number, name, arguments: arguments))
+      bench.say(2, .query(number: number, name, arguments: arguments))
+    }
+    var reports: [[UInt64]] = [[], []]
+    var (count, isWoken) = (0, true)
+    while isWoken {
+      count += 1
+      bench.say(3, .ping(UInt64(count)))
+      let commands = bench.turn()
+      #expect(bench.said(to: 3, commands) == [.pong(UInt64(count), revision: 300)])
+      let bytes = commands.reduce(0) { sum, command in
+        if case .send(_, let frames) = command {
+          sum + frames.reduce(0) { $0 + $1.count }
+        } else {
+          sum
+        }
+      }
+      #expect(bytes < 300_000)
+      for client in 0..<2 {
+        for case .report(let number, _, false) in bench.said(to: UInt64(client) + 1, commands) {
+          reports[client].append(number)
+        }
+      }
+      // Neither of the two is far ahead of the other.
+      #expect(abs(reports[0].count - reports[1].count) <= 1 + reports[0].count / 20)
+      isWoken = commands.contains(.wake)
+    }
+    #expect(reports == [Array(1...100), Array(1...100)])
+  }
+
+  @Test func `users share the work, however many connections one of them has`() {
+    var bench = Bench()
+    for number in 1...40 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
+    bench.join(50, uid: 8)
+    for round in 1...50 as ClosedRange<UInt64> {
+      for number in 1...40 as ClosedRange<UInt64> {
+        bench.say(number, .query(number: round, "status"))
+      }
+      bench.say(50, .query(number: round, "status"))
+    }
+    var (own, others, turns) = (0, 0, 0)
+    while own < 50 {
+      let commands = bench.turn()
+      turns += 1
+      own += bench.said(to: 50, commands).count
+      for number in 1...40 as ClosedRange<UInt64> {
+        others += bench.said(to: number, commands).count
+      }
+    }
+    #expect(others < 4 * own, "\(others) in \(turns) turns")
+  }
+
+  // MARK: Pages
+
+  @Test func `one client hides nobody from the report of clients`() throws {
+    var bench = Bench.withClients(60)
+    let long = String(repeating: "x", count: 4000)
+    for number in 1...900 as ClosedRange<UInt64> {
+      bench.say(30, .subscribe(subscription: number, [.text("\(number)\(long)")], nil))
+      if number.isMultiple(of: 100) { _ = turns(&bench, []) }
+    }
+    bench.say(1, .query(number: 4, "clients"))
+    let pages = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let joined = join(pages, 4)
+    guard case .array(let clients) = joined else {
+      Issue.record("no array: \(joined)")
+      return
+    }
+    #expect(clients.map { $0.child("connection") } == (1...60).map { .integer($0) })
+    #expect(clients[29].child("subscriptions") == 900)
+    guard case .array(let scopes)? = clients[29].child("scopes") else {
+      Issue.record("no scopes")
+      return
+    }
+    #expect(!scopes.isEmpty && scopes.count <= 32)
+  }
+
+  /// The pages of a report, joined.
+  private func join(_ messages: [ServerMessage], _ query: UInt64) -> Value {
+    var elements = TreeArray<Value>()
+    var hasEnded = false
+    for case .report(query, let page, let hasMore) in messages {
+      #expect(!hasEnded)
+      hasEnded = !hasMore
+      guard case .array(let rows) = page.child("records") ?? page else { return page }
+      elements.append(contentsOf: rows)
+    }
+    #expect(hasEnded)
+    return .array(elements)
+  }
+
+  @Test func `a page is no larger than it may be, and all pages are the report`() {
+    var limits = Limits()
+    limits.reportPageBytes = 2000
+    var bench = Bench.withClients(1, limits: limits)
+    for number in 1...500 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))))
+    }
+    _ = bench.turn()
+    for (name, expected) in [("300", 201..<501), ("9999", 1..<501), ("0", 1..<1)]
+      as [(String, Range<Int>)]
+    {
+      bench.say(1, .query(number: 9, "log", arguments: [name]))
+      let turns = turns(&bench, [1])
+      let messages = turns.flatMap { $0[1] ?? [] }
+      #expect(messages.allSatisfy { frame($0).count < 3000 })
+      guard case .array(let rows) = join(messages, 9) else { return }
+      #expect(rows.map { $0.child("sequence") } == expected.map { .integer(Int64($0)) })
+    }
+  }
+
+  @Test(arguments: ["log", "log.follow"])
+  func `an argument that is no number is an error`(name: String) {
+    var bench = Bench.withClients(1)
+    bench.say(1, .query(number: 1, name, arguments: ["-1"]))
+    guard case .report(1, let report, _)? = bench.said(to: 1, bench.turn()).first,
+      case .text(let error)? = report.child("error")
+    else {
+      Issue.record("no error")
+      return
+    }
+    #expect(error.hasSuffix("\"-1\" is no number"))
+  }
+
+  // MARK: Digests
+
+  @Test func `a digest is always answered from version 2 on`() {
+    for version in 1...2 as ClosedRange<UInt64> {
+      var bench = Bench()
+      bench.open(1)
+      bench.say(1, .hello(.init(versions: version...version, label: "")))
+      bench.say(
+        1, .digestRequest(subscription: 5), .subscribe(subscription: 1, [], nil), .ping(1),
+        .digestRequest(subscription: 1))
+      _ = bench.settle()
+      bench.say(1, .digestRequest(subscription: 5), .digestRequest(subscription: 1), .ping(2))
+      let said = bench.said(to: 1, bench.settle())
+      let none = ServerMessage.digest(subscription: 5, revision: 0, nil)
+      #expect(said.contains(none) == (version == 2))
+      #expect(
+        said.contains(.digest(subscription: 1, revision: 0, bench.server.digest())))
+      #expect(said.last == .pong(2, revision: 0))
+    }
+  }
+
+  // MARK: The log
+
+  @Test func `following the log can be ended`() {
+    var bench = Bench.withClients(1)
+    bench.say(1, .query(number: 3, "log.follow"))
+    #expect(bench.said(to: 1, bench.turn()) == [.report(number: 3, ["records": []])])
+    bench.act(1, 1, .put("n", 1))
+    #expect(bench.said(to: 1, bench.turn()).count == 2)
+    for (number, isStopped) in [(4, true), (5, false)] as [(UInt64, Bool)] {
+      bench.say(1, .query(number: number, "log.unfollow"))
+      #expect(
+        bench.said(to: 1, bench.turn()) == [.report(number: number, ["stopped": .bool(isStopped)])])
+    }
+    bench.act(1, 2, .put("n", 2))
+    #expect(bench.said(to: 1, bench.turn()) == [Acknowledgement.reduced(2, 2, at: 2)])
+  }
+
+  @Test func `an acknowledgement names its action's number in the log`() throws {
+    var bench = Bench()
+    for number in 1...2 as ClosedRange<UInt64> {
+      bench.open(number)
+      bench.say(number, .hello(.init(versions: 1...number, label: "")))
+    }
+    _ = bench.turn()
+    bench.act(2, 1, .put("n", 1))
+    bench.act(1, 1, .put("n", 2))
+    bench.act(2, 2, .put("n", 3), .put("n", 4), .test(["n"], 9), .put("n", 5))
+    bench.handle(
+      .received(ConnectionID(2), frame(.action(number: 6, .applied, payload: [0x60]))))
+    bench.act(2, 7, .put("n", 6))
+    let commands = bench.turn()
+    let sequences = bench.said(to: 2, commands).map { message -> [UInt64?] in
+      guard case .acknowledgement(let item) = message else { return [] }
+      return [item.first, item.last, item.sequence]
+    }
+    // Number 2 of the log is the other client's; what is no action never comes there.
+    #expect(
+      sequences == [[1, 1, 1], [2, 3, 3], [4, 4, 5], [5, 5, 6], [6, 6, nil], [7, 7, 7]])
+    #expect(bench.said(to: 1, commands) == [Acknowledgement.reduced(1, 1, at: 2)])
+    bench.say(2, .query(number: 1, "why", arguments: ["5"]))
+    guard case .report(1, let why, false)? = bench.said(to: 2, bench.turn()).first,
+      case .array(let records)? = why.child("records")
+    else {
+      Issue.record("no report")
+      return
+    }
+    #expect(records.first?.child("action") == "test")
+  }
+
+  @Test func `numbers that are missing in the log lead to no other action`() {
+    var bench = Bench(durability: .sync)
+    bench.join(1)
+    bench.act(1, 1, .put("n", 1))
+    for number in 2...40 as ClosedRange<UInt64> {
+      bench.handle(
+        .received(ConnectionID(1), frame(.action(number: number, .applied, payload: [0x60]))))
+    }
+    bench.act(1, 41, .put("n", 2))
+    _ = bench.turn()
+    for (sequence, expected) in [("1", ["1"]), ("41", ["41"]), ("7", []), ("42", [])]
+      as [(String, [String])]
+    {
+      bench.say(1, .query(number: 1, "why", arguments: [sequence]))
+      let said = bench.said(to: 1, bench.turn())
+      guard case .report(1, let why, _)? = said.first else { continue }
+      guard case .array(let records)? = why.child("records") else {
+        #expect(expected.isEmpty)
+        continue
+      }
+      #expect(records.compactMap { $0.child("sequence").map { "\($0)" } }.count == expected.count)
+      #expect(records.first?.child("sequence") == Int64(sequence).map { .integer($0) })
+    }
+    bench.say(1, .query(number: 2, "log.follow", arguments: ["1"]))
+    guard case .report(2, let following, _)? = bench.said(to: 1, bench.turn()).first,
+      case .array(let records)? = following.child("records")
+    else {
+      Issue.record("no report")
+      return
+    }
+    #expect(records.map { $0.child("sequence") } == [41])
+  }
+
+  // MARK: Another process
+
+  @Test func `requests that wait are answered by the next process`() throws {
+    var limits = Limits()
+    limits.requestsPerTurn = 4
+    limits.reportPageBytes = 500
+    limits.requestWorkPerTurn = 1
+    var bench = Bench.withSubscribers(2, limits: limits)
+    for number in 1...50 as ClosedRange<UInt64> {
+      bench.act(2, number, .put("n", .integer(Int64(number))))
+    }
+    _ = bench.turn()
+    bench.say(1, .query(number: 7, "log"))
+    bench.handle(
+      .received(
+        ConnectionID(1),
+        (1...9).flatMap { bytes(ClientMessage.ping($0)) }
+          + bytes(.action(number: 1, .applied, payload: payload(.put("n", 99))), .ping(10))
+          + frame(ClientMessage.ping(11)).prefix(5)))
+    var said: [ServerMessage] = []
+    func note(_ commands: [Command]) { said += bench.said(to: 1, commands) }
+    note(bench.turn())
+    var commands: [Command] = []
+    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    note(commands)
+    let encoded = bench.server.handOver.encoded(schema: DocumentFeature().schema)
+    let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
+    bench.server = Server(
+      restoring: image.next, reducer: DocumentFeature(), limits: limits, at: bench.now)
+    bench.server.reserveScopes(of: image.connections)
+    for connection in image.connections {
+      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
+    }
+    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
+    bench.handle(.received(ConnectionID(1), Array(frame(ClientMessage.ping(11)).dropFirst(5))))
+    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
+    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
+    #expect(pongs == Array(1...11))
+    #expect(bench.server.state.root.child("n") == 99)
+    // The report was in the middle of its pages, and ends with an error.
+    let reports = said.compactMap { message -> Bool? in
+      if case .report(7, _, let hasMore) = message { hasMore } else { nil }
+    }
+    #expect(reports.first == true && reports.filter { !$0 }.count == 1 && reports.last == false)
+  }
+}
