@@ -26,36 +26,30 @@ public protocol Reducer<State, Action>: Feature {
   /// The reducers of which this one is made, run one after the other.
   @ReducerBuilder<State, Action> var body: Body { get }
 
-  /// The action that tells the feature of the start of its daemon: the first in the queue.
+  /// The action that tells the feature that its store, or its daemon, has started. Those of all
+  /// features are reduced before any other action, children's before their parent's. A child that
+  /// comes and goes (`forEach`, `ifLet`, `ifCaseLet`) is told if it is there at the start; one that
+  /// comes later begins by an action of its parent.
   func action(for start: Start) -> Action?
 
-  /// The action that tells the feature what became of a client's session. Asked of a feature only
-  /// if `watchesSessions`.
+  /// The action that tells the feature what became of a client's session.
   func action(for news: SessionNews) -> Action?
 
-  /// The actions that tell the feature, and the features of which it is made, what became of a
-  /// client's session, in order: what the owner of a store asks, and reduces at once, as its own.
-  ///
-  /// A reducer that runs others writes it. A feature writes `action(for:)`, unless it depends on
-  /// the state whether the news is of interest.
+  /// The actions that tell the feature what became of a client's session, where that depends on the
+  /// state. If it is not written, `action(for:)` is asked.
   func actions(for news: SessionNews, in state: State) -> [Action]
 
-  /// Whether the feature, or one of which it is made, wants to hear what became of sessions.
+  /// Whether the feature wants to be told what became of sessions. To be written by those that
+  /// write `actions(for:in:)`; for others, `action(for:)` is tried.
   var watchesSessions: Bool { get }
+
+  /// How the feature, with those of which it is made, follows the life of its store. To be written
+  /// by a reducer whose `reduce` runs another's, which it forwards: `base.lifecycle`.
+  var lifecycle: Lifecycle<State, Action> { get }
 
   /// Whether reductions ask for dependencies, have effects, or have children that come and go.
   /// Saying no saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
-}
-
-/// How a daemon came to life.
-public enum Start: Hashable, Sendable {
-  /// Its history begins.
-  case first
-  /// It was stopped in order, and goes on.
-  case restarted
-  /// It goes on after a crash.
-  case crashed
 }
 
 extension Reducer {
@@ -67,7 +61,14 @@ extension Reducer {
     action(for: news).map { [$0] } ?? []
   }
 
-  public var watchesSessions: Bool { false }
+  public var watchesSessions: Bool {
+    let news: [SessionNews] = [
+      .lost(session: 0), .returned(session: 0), .ended(session: 0, reason: .exited),
+    ]
+    return news.contains { action(for: $0) != nil }
+  }
+
+  public var lifecycle: Lifecycle<State, Action> { Lifecycle(of: self) }
 
   public static var usesContext: Bool { true }
 }
@@ -84,12 +85,7 @@ extension Reducer where Body: Reducer, Body.State == State, Body.Action == Actio
     try body.reduce(into: &state, action: action)
   }
 
-  public func actions(for news: SessionNews, in state: State) -> [Action] {
-    let body = body
-    let inner = body.watchesSessions ? body.actions(for: news, in: state) : []
-    guard let own = action(for: news) else { return inner }
-    return inner + [own]
+  public var lifecycle: Lifecycle<State, Action> {
+    .merge(body.lifecycle, Lifecycle(of: self))
   }
-
-  public var watchesSessions: Bool { body.watchesSessions }
 }

@@ -19,8 +19,8 @@ public protocol LockstepDaemon: ParsableArguments {
   /// What the daemon does.
   var feature: Feature { get }
 
-  /// The state of a daemon whose history begins. If it is not said, a reactor's own, or one made of
-  /// the defaults of an `@ObservableState`.
+  /// The state of a daemon whose history begins. If it is not said, one made of the defaults of an
+  /// `@ObservableState`, and of the initial states of reactors in the places where they are.
   var initialState: Feature.State { get throws }
 
   /// What looks at every action, in this order.
@@ -67,14 +67,8 @@ public struct DaemonError: Error, CustomStringConvertible {
 extension LockstepDaemon {
   public var initialState: Feature.State {
     get throws {
-      if let feature = feature as? any Beginning,
-        let state = feature.initialState as? Feature.State
-      {
-        return state
-      }
-      guard let type = Feature.State.self as? any ObservableState.Type,
-        let state = type.initialValue as? Feature.State
-      else {
+      let defaults = (Feature.State.self as? any ObservableState.Type)?.initialValue
+      guard let state = feature.lifecycle.initialState(defaults as? Feature.State) else {
         throw DaemonError(
           "\(Feature.State.self) has fields without a default: give the daemon an initialState.")
       }

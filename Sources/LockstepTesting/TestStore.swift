@@ -154,9 +154,24 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async {
-    let place = SourcePlace(fileID, filePath, line, column)
+    await tell(.session(news), update, SourcePlace(fileID, filePath, line, column))
+  }
+
+  /// Tell the features that the store has started, as a daemon does before all else, and assert how
+  /// the actions that they name for it change the state. A test store does not do so by itself.
+  public nonisolated(nonsending) func tell(
+    _ start: Start, assert update: ((inout R.State) throws -> Void)? = nil,
+    fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
+  ) async {
+    await tell(.started(start), update, SourcePlace(fileID, filePath, line, column))
+  }
+
+  private nonisolated(nonsending) func tell(
+    _ event: LifecycleEvent, _ update: ((inout R.State) throws -> Void)?, _ place: SourcePlace
+  ) async {
     await prepare(place)
-    let told = engine.tell(news)
+    let told = engine.tell(event)
     for (action, rejection) in told.rejected {
       place.report(TestStoreFailures.rejected(action, rejection))
     }

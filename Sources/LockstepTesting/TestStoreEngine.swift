@@ -59,15 +59,13 @@ final class TestStoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Run the actions that the feature makes of news, as a server does, and what follows from them
-  /// without waiting. Returns the state before what follows.
-  func tell(_ news: SessionNews) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
+  /// Run the actions that tell the features of an event, as a server does, and what follows from
+  /// them without waiting. Returns the state before what follows.
+  func tell(_ event: LifecycleEvent) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
     change { storage in
       var rejected: [(R.Action, Rejection)] = []
-      let reducer = storage.core.reducer
-      let actions =
-        reducer.watchesSessions ? reducer.actions(for: news, in: storage.core.state) : []
-      for action in actions {
+      let lifecycle = storage.core.reducer.lifecycle
+      for action in lifecycle.actions(for: event, in: storage.core.state) {
         var patch = CBOREncoder()
         let reduction = storage.core.send(action, patch: &patch)
         if case .rejected(let rejection) = reduction { rejected.append((action, rejection)) }

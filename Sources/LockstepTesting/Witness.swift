@@ -96,15 +96,9 @@ struct Witness<R: Reducer>: Reducer {
     }
   }
 
-  func action(for start: Start) -> Tagged<R.Action>? {
-    base.action(for: start).map { Tagged(.inside, $0) }
+  var lifecycle: Lifecycle<R.State, Tagged<R.Action>> {
+    .part(base, at: \.self) { Tagged(.inside, $0) }
   }
-
-  func actions(for news: SessionNews, in state: R.State) -> [Tagged<R.Action>] {
-    base.actions(for: news, in: state).map { Tagged(.inside, $0) }
-  }
-
-  var watchesSessions: Bool { base.watchesSessions }
 }
 
 // MARK: Middleware

@@ -18,8 +18,9 @@ extension Server {
   }
 
   mutating func begin(_ start: Start) {
-    guard let action = core.reducer.action(for: start) else { return }
-    _ = reduce(action, from: .owner)
+    for action in core.reducer.lifecycle.actions(for: .started(start), in: core.state) {
+      _ = reduce(action, from: .owner)
+    }
   }
 
   // MARK: Actions of effects and middleware

@@ -19,7 +19,7 @@ extension Server {
     let items = news
     news = []
     for item in items {
-      for action in core.reducer.actions(for: item, in: core.state) {
+      for action in core.reducer.lifecycle.actions(for: .session(item), in: core.state) {
         _ = reduce(action, from: .owner)
       }
     }

@@ -180,7 +180,7 @@ public struct Server<R: Reducer>: Sendable {
     held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
     accounts = Slots(vacant: Account(limits, at: now))
-    watchesSessions = reducer.watchesSessions
+    watchesSessions = reducer.lifecycle.watchesSessions
     flushed = kept.revision
     started = now
     self.now = now

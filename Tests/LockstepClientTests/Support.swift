@@ -48,11 +48,11 @@ func record<T: Sendable>(
 /// A daemon on a loop of its own, in this process.
 ///
 /// Unchecked: the daemon is touched on its loop only.
-final class HostedDaemon: @unchecked Sendable {
+final class HostedDaemon<R: Reducer>: @unchecked Sendable {
   let loop: Loop
-  private var daemon: Daemon<Board>?
+  private var daemon: Daemon<R>?
 
-  init(_ socket: String, _ board: Board = Board(), state: BoardState = BoardState()) async throws {
+  init(_ socket: String, reducer: R, state: R.State) async throws {
     let loop = try Loop.startThread(name: "test-daemon")
     self.loop = loop
     try await withCheckedThrowingContinuation {
@@ -61,7 +61,7 @@ final class HostedDaemon: @unchecked Sendable {
         do {
           var logger = Logger(label: "test")
           logger.logLevel = .critical
-          let daemon = Daemon(state, reducer: board, logger: logger, on: loop)
+          let daemon = Daemon(state, reducer: reducer, logger: logger, on: loop)
           try daemon.serve(at: socket, mode: 0o600)
           self.daemon = daemon
           continuation.resume()
@@ -84,18 +84,33 @@ final class HostedDaemon: @unchecked Sendable {
   }
 }
 
-/// A daemon for one test, and where it is.
+extension HostedDaemon<Board> {
+  convenience init(_ socket: String, state: BoardState = BoardState()) async throws {
+    try await self.init(socket, reducer: Board(), state: state)
+  }
+}
+
+/// A daemon of a board for one test, and where it is.
 @discardableResult
 func withDaemon<R>(
   _ board: Board = Board(), state: BoardState = BoardState(),
   isolation: isolated (any Actor)? = #isolation,
-  _ body: (String, HostedDaemon) async throws -> R
+  _ body: (String, HostedDaemon<Board>) async throws -> R
+) async throws -> R {
+  try await withDaemon(of: board, state: state, body)
+}
+
+/// A daemon for one test, and where it is.
+@discardableResult
+func withDaemon<Feature: Reducer, R>(
+  of feature: Feature, state: Feature.State, isolation: isolated (any Actor)? = #isolation,
+  _ body: (String, HostedDaemon<Feature>) async throws -> R
 ) async throws -> R {
   var template = Array("/tmp/lockstep-client-XXXXXX".utf8CString)
   let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
   defer { try? FileManager.default.removeItem(atPath: folder) }
   let socket = folder + "/socket"
-  let daemon = try await HostedDaemon(socket, board, state: state)
+  let daemon = try await HostedDaemon(socket, reducer: feature, state: state)
   do {
     let result = try await body(socket, daemon)
     await daemon.stop()

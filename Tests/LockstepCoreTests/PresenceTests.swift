@@ -153,7 +153,7 @@ private struct Room: Reducer {
     var state = Present<String>()
     state[1] = "a"
     let presence = Presence<String>()
-    #expect(presence.watchesSessions && Room().watchesSessions)
+    #expect(presence.lifecycle.watchesSessions && Room().lifecycle.watchesSessions)
     #expect(presence.actions(for: .lost(session: 1), in: state) == [])
     #expect(presence.actions(for: .returned(session: 1), in: state) == [])
     let end = SessionNews.ended(session: 1, reason: .graceOver)

@@ -116,14 +116,16 @@ private struct Panel: Reducer {
   @Test func `news goes to every child that is there, children first, then to the feature`() {
     let heard = Listener.Action.hear(lost)
     var state = Parent.State()
-    #expect(Parent().watchesSessions)
-    #expect(Parent().actions(for: lost, in: state) == [.first(heard), .second(heard), .own])
+    let lifecycle = Parent().lifecycle
+    #expect(lifecycle.watchesSessions)
+    let always: [Parent.Action] = [.first(heard), .second(heard), .own]
+    #expect(lifecycle.actions(for: .session(lost), in: state) == always)
     state.sheet = Listener.State()
     for id in 1...3 { state.rows[id] = Listener.State(id: id) }
-    let actions = Parent().actions(for: lost, in: state)
+    let actions = lifecycle.actions(for: .session(lost), in: state)
     #expect(actions.first == .sheet(heard))
     #expect((1...3).allSatisfy { actions.dropFirst().prefix(3).contains(.row($0, heard)) })
-    #expect(actions.dropFirst(4) == [.first(heard), .second(heard), .own])
+    #expect(Array(actions.dropFirst(4)) == always)
   }
 
   @Test func `a test tells of sessions as a daemon does`() async {
@@ -139,13 +141,14 @@ private struct Panel: Reducer {
   }
 
   @Test func `a case that is there is told`() {
-    #expect(Panel().watchesSessions)
-    #expect(Panel().actions(for: lost, in: .list) == [])
-    #expect(Panel().actions(for: lost, in: .row(.init())) == [.row(.hear(lost))])
+    let lifecycle = Panel().lifecycle
+    #expect(lifecycle.watchesSessions)
+    #expect(lifecycle.actions(for: .session(lost), in: .list) == [])
+    #expect(lifecycle.actions(for: .session(lost), in: .row(.init())) == [.row(.hear(lost))])
   }
 
   @Test func `who does not watch is not told`() async {
-    #expect(!Board().watchesSessions && !Sheet().watchesSessions && !Row().watchesSessions)
+    #expect(!Board().lifecycle.watchesSessions && !Sheet().lifecycle.watchesSessions)
     let store = TestStore(initialState: Trace()) { Script.script { _ in .none } }
     await store.tell(lost)
   }
@@ -159,10 +162,10 @@ private struct Panel: Reducer {
       >
     ) -> [Bool] {
       let content = content()
-      let hears = content.actions(for: lost, in: .init()) == [.hear(lost)]
-      let erased = Reduce(content)
-      let hearsErased = erased.actions(for: lost, in: .init()) == [.hear(lost)]
-      return [content.watchesSessions, hears, erased.watchesSessions, hearsErased]
+      return [content.lifecycle, Reduce(content).lifecycle].flatMap {
+        let hears = $0.actions(for: .session(lost), in: .init()) == [.hear(lost)]
+        return [$0.watchesSessions, hears]
+      }
     }
     let expected = Array(repeating: watches, count: 4)
     #expect(built { if watches { Listener() } } == expected)

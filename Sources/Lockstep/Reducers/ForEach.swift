@@ -82,16 +82,13 @@ where Base.Action: CasePathable {
       [effect, outer] + gone.map { .cancelScope(EffectKey(child: property, $0)) })
   }
 
-  /// O(entries) if the child watches sessions.
-  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
-    var actions: [Base.Action] = []
-    if child.watchesSessions {
-      state[keyPath: property].forEachEntry { id, state in
-        actions += child.actions(for: news, in: state).map { path.embed((id, $0)) }
-      }
-    }
-    return actions + base.actions(for: news, in: state)
+  /// O(entries) for an event that the child wants to be told of.
+  public var lifecycle: Lifecycle<State, Action> {
+    .merge(
+      .children(child) { [property, path] state, tell in
+        state[keyPath: property].forEachEntry { id, state in
+          tell(state) { path.embed((id, $0)) }
+        }
+      }, base.lifecycle)
   }
-
-  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }

@@ -48,13 +48,13 @@ where Base.Action: CasePathable {
     return .merge(effect, outer, .cancelScope(step))
   }
 
-  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+  public var lifecycle: Lifecycle<State, Action> {
     let path = Base.Action.allCasePaths[keyPath: actions]
-    let inner = state[keyPath: property].map { child.actions(for: news, in: $0) } ?? []
-    return inner.map { path.embed($0) } + base.actions(for: news, in: state)
+    return .merge(
+      .children(child) { [property] state, tell in
+        if let state = state[keyPath: property] { tell(state) { path.embed($0) } }
+      }, base.lifecycle)
   }
-
-  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }
 
 extension Reducer {
@@ -104,14 +104,14 @@ where Base.State: CasePathable, Base.Action: CasePathable {
     return .merge(effect, outer, .cancelScope(step))
   }
 
-  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
+  public var lifecycle: Lifecycle<State, Action> {
+    let states = Base.State.allCasePaths[keyPath: states]
     let path = Base.Action.allCasePaths[keyPath: actions]
-    let own = Base.State.allCasePaths[keyPath: states].extract(from: state)
-    let inner = own.map { child.actions(for: news, in: $0) } ?? []
-    return inner.map { path.embed($0) } + base.actions(for: news, in: state)
+    return .merge(
+      .children(child) { state, tell in
+        if let state = states.extract(from: state) { tell(state) { path.embed($0) } }
+      }, base.lifecycle)
   }
-
-  public var watchesSessions: Bool { base.watchesSessions || child.watchesSessions }
 }
 
 /// What tells a child from the one that takes its place: its `id`, if it has one.

@@ -25,9 +25,5 @@ public struct LoggingReducer<Base: Reducer>: Reducer {
     return effect
   }
 
-  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
-    base.actions(for: news, in: state)
-  }
-
-  public var watchesSessions: Bool { base.watchesSessions }
+  public var lifecycle: Lifecycle<State, Action> { base.lifecycle }
 }

@@ -34,9 +34,5 @@ where Follower.State == Base.State, Follower.Action == Base.Action {
     return .merge(effect, try follow(old, new).reduce(into: &state, action: action))
   }
 
-  public func actions(for news: SessionNews, in state: Base.State) -> [Base.Action] {
-    base.actions(for: news, in: state)
-  }
-
-  public var watchesSessions: Bool { base.watchesSessions }
+  public var lifecycle: Lifecycle<State, Action> { base.lifecycle }
 }

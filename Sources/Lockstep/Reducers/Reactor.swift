@@ -18,7 +18,8 @@ public protocol Reactor<State, Action>: Feature {
   associatedtype Mutation: Sendable = Action
   associatedtype Stream: AsyncSequence & Sendable where Stream.Element == Mutation
 
-  /// The state of a daemon whose history begins.
+  /// The state of a daemon whose history begins, unless the daemon says another. In the scope of a
+  /// larger feature it takes the place of the default that the field has there.
   var initialState: State { get }
 
   /// What an action leads to. `state` is the state when the action was taken.
@@ -36,8 +37,9 @@ public protocol Reactor<State, Action>: Feature {
   /// The state that shows, of the one that `reduce` made.
   func transform(state: State) -> State
 
-  /// Mutations that come from elsewhere for as long as the daemon lives: a state that features
-  /// share, for example.
+  /// Mutations that come from elsewhere for as long as the daemon lives, or the child of which the
+  /// reactor is the feature: a state that features share, for example. They begin with the daemon;
+  /// those of a child that comes later, when its parent sends it `ReactorAction.begin`.
   var events: Mutations<Mutation>? { get }
 }
 
@@ -121,27 +123,18 @@ public struct Mutations<Mutation: Sendable>: AsyncSequence, Sendable {
 public enum ReactorAction<R: Reactor>: Sendable {
   case action(R.Action)
   case mutation(R.Mutation)
-  /// The daemon has started.
+  /// The daemon has started, or the child has come: `events` begin.
   case begin
 }
 
-/// A reducer that knows the state with which it begins.
-public protocol Beginning {
-  associatedtype State
-  /// The state of a daemon whose history begins.
-  var initialState: State { get }
-}
-
 /// A reactor as a reducer.
-public struct ReactorReducer<R: Reactor>: Reducer, Beginning {
+public struct ReactorReducer<R: Reactor>: Reducer {
   public typealias State = R.State
   public typealias Action = ReactorAction<R>
   public typealias Body = Never
   public let reactor: R
 
   public init(_ reactor: R) { self.reactor = reactor }
-
-  public var initialState: R.State { reactor.initialState }
 
   public func reduce(
     into state: inout R.State, action: ReactorAction<R>
@@ -182,6 +175,10 @@ public struct ReactorReducer<R: Reactor>: Reducer, Beginning {
 
   public func action(for start: Start) -> ReactorAction<R>? {
     reactor.events == nil ? nil : .begin
+  }
+
+  public var lifecycle: Lifecycle<State, Action> {
+    Lifecycle(of: self).beginning { [reactor] in reactor.initialState }
   }
 }
 

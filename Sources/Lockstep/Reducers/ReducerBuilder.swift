@@ -56,8 +56,8 @@ public struct EmptyReducer<State: Synchronizable, Action: SynchronizableAction>:
 public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reducer {
   public typealias Body = Never
   let run: @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
-  /// What another reducer says of sessions, if it watches them.
-  private var hear: (@Sendable (SessionNews, State) -> [Action])?
+  /// That of another reducer, asked for when it is needed: a feature may contain itself.
+  private var inner: (@Sendable () -> Lifecycle<State, Action>)?
 
   public init(
     _ reduce: @escaping @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
@@ -84,7 +84,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
   /// Another reducer, whose type is of no interest.
   public init<R: Reducer<State, Action>>(_ reducer: R) {
     run = { (state, action) throws(Rejection) in try reducer.reduce(into: &state, action: action) }
-    if reducer.watchesSessions { hear = { reducer.actions(for: $0, in: $1) } }
+    inner = { reducer.lifecycle }
   }
 
   public func reduce(
@@ -93,11 +93,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
     try run(&state, action)
   }
 
-  public func actions(for news: SessionNews, in state: State) -> [Action] {
-    hear?(news, state) ?? []
-  }
-
-  public var watchesSessions: Bool { hear != nil }
+  public var lifecycle: Lifecycle<State, Action> { inner?() ?? Lifecycle(of: self) }
 }
 
 /// Several reducers as one: what the builder makes, to be given a modifier.
@@ -123,11 +119,7 @@ public struct CombineReducers<
     try content.reduce(into: &state, action: action)
   }
 
-  public func actions(for news: SessionNews, in state: State) -> [Action] {
-    content.actions(for: news, in: state)
-  }
-
-  public var watchesSessions: Bool { content.watchesSessions }
+  public var lifecycle: Lifecycle<State, Action> { content.lifecycle }
 }
 
 /// One reducer, then another.
@@ -146,11 +138,7 @@ where First.State == Second.State, First.Action == Second.Action {
     return .merge(effect, try second.reduce(into: &state, action: action))
   }
 
-  public func actions(for news: SessionNews, in state: First.State) -> [First.Action] {
-    first.actions(for: news, in: state) + second.actions(for: news, in: state)
-  }
-
-  public var watchesSessions: Bool { first.watchesSessions || second.watchesSessions }
+  public var lifecycle: Lifecycle<State, Action> { .merge(first.lifecycle, second.lifecycle) }
 }
 
 /// What an `if` without `else` makes.
@@ -167,11 +155,7 @@ public struct OptionalReducer<R: Reducer>: Reducer {
     return try reducer.reduce(into: &state, action: action)
   }
 
-  public func actions(for news: SessionNews, in state: R.State) -> [R.Action] {
-    reducer?.actions(for: news, in: state) ?? []
-  }
-
-  public var watchesSessions: Bool { reducer?.watchesSessions == true }
+  public var lifecycle: Lifecycle<State, Action> { reducer?.lifecycle ?? .none }
 }
 
 /// What an `if` with `else`, or a `switch`, makes.
@@ -192,17 +176,10 @@ where First.State == Second.State, First.Action == Second.Action {
     }
   }
 
-  public func actions(for news: SessionNews, in state: First.State) -> [First.Action] {
+  public var lifecycle: Lifecycle<State, Action> {
     switch self {
-    case .first(let reducer): reducer.actions(for: news, in: state)
-    case .second(let reducer): reducer.actions(for: news, in: state)
-    }
-  }
-
-  public var watchesSessions: Bool {
-    switch self {
-    case .first(let reducer): reducer.watchesSessions
-    case .second(let reducer): reducer.watchesSessions
+    case .first(let reducer): reducer.lifecycle
+    case .second(let reducer): reducer.lifecycle
     }
   }
 }
@@ -224,9 +201,5 @@ public struct ReducerList<R: Reducer>: Reducer {
     return .merge(effects)
   }
 
-  public func actions(for news: SessionNews, in state: R.State) -> [R.Action] {
-    reducers.flatMap { $0.actions(for: news, in: state) }
-  }
-
-  public var watchesSessions: Bool { reducers.contains { $0.watchesSessions } }
+  public var lifecycle: Lifecycle<State, Action> { .merge(reducers.map(\.lifecycle)) }
 }

@@ -37,12 +37,10 @@ public struct Scope<
       .map { path.embed($0) }
   }
 
-  public func actions(for news: SessionNews, in state: State) -> [Action] {
+  public var lifecycle: Lifecycle<State, Action> {
     let path = Action.allCasePaths[keyPath: actions]
     return child.actions(for: news, in: state[keyPath: property]).map { path.embed($0) }
   }
-
-  public var watchesSessions: Bool { child.watchesSessions }
 }
 
 extension Reducer {

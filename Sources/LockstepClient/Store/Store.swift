@@ -20,7 +20,7 @@ public final class Store<R: Reducer>: ObservableStore {
 
   private let engine: StoreEngine<R>
 
-  /// A store with a new log, whose first action is the one that the reducer names for its start.
+  /// A store with a new log, whose first actions are those that its features name for their start.
   /// Its effects end with it.
   ///
   /// `dependencies` changes those that reducers and effects have, which begin as the live ones.
@@ -48,7 +48,9 @@ public final class Store<R: Reducer>: ObservableStore {
       state, reducer: reducer, middleware: middleware, seed: HashSeed(random.next()),
       dependencies: dependencies)
     engine = StoreEngine(core, check: check, delivery: delivery)
-    if let start = reducer.action(for: .first) { _ = engine.send(start) }
+    for start in reducer.lifecycle.actions(for: .started(.first), in: state) {
+      _ = engine.send(start)
+    }
   }
 
   /// A store that belongs nowhere: any thread may use it, and nothing is checked.

@@ -1,0 +1,367 @@
+import CBOR
+import Lockstep
+import LockstepTesting
+import Testing
+import Values
+
+/// A feature that notes what it is told.
+private struct Told: Reducer {
+  struct State: Described, Identifiable {
+    var id = 0
+    var log: [String] = []
+  }
+
+  enum Action: DescribedAction {
+    case hear(String)
+  }
+
+  func reduce(into state: inout State, action: Action) -> Effect<Action> {
+    if case .hear(let text) = action { state.log.append(text) }
+    return .none
+  }
+
+  func action(for start: Start) -> Action? { .hear("\(start)") }
+
+  func action(for news: SessionNews) -> Action? {
+    if case .ended(let session, _) = news { .hear("\(session) ended") } else { nil }
+  }
+}
+
+/// A feature that contains itself: a row that has rows, as in the fifth case study of The
+/// Composable Architecture.
+private struct Node: Reducer {
+  struct State: Described {
+    var name = ""
+    var rows: SyncMap<Int, State> = [:]
+  }
+
+  indirect enum Action: DescribedAction, CasePathable {
+    case rename(String)
+    case add
+    case remove(Int)
+    case row(Int, Action)
+    case work, stop
+    case started(Start)
+    case heard(SessionNews)
+
+    struct AllCasePaths: Sendable {
+      var row: CasePath<Action, (Int, Action)> {
+        CasePath(
+          embed: { .row($0.0, $0.1) },
+          extract: { if case .row(let id, let action) = $0 { (id, action) } else { nil } })
+      }
+    }
+    static var allCasePaths: AllCasePaths { AllCasePaths() }
+  }
+
+  var isTold = false
+
+  var body: some Reducer<State, Action> {
+    Reduce<State, Action> { state, action in
+      switch action {
+      case .rename(let name): state.name = name
+      case .add: state.rows[state.rows.count] = State()
+      case .remove(let id): state.rows[id] = nil
+      case .row: break
+      case .work: return .never("work").cancellable(id: "work")
+      case .stop: return .cancel(id: "work")
+      case .started(let start): state.name += "\(start)"
+      case .heard(let news): state.name += " heard of \(news.session)"
+      }
+      return .none
+    }
+    .forEach(\.rows, action: \.row) { Node(isTold: isTold) }
+  }
+
+  func action(for start: Start) -> Action? { isTold ? .started(start) : nil }
+  func action(for news: SessionNews) -> Action? { isTold ? .heard(news) : nil }
+}
+
+@Suite("Life cycle")
+struct LifecycleTests {
+  private let ended = SessionNews.ended(session: 3, reason: .exited)
+
+  // MARK: Features that contain themselves
+
+  @Test("2.1.9: a feature that contains itself reduces at every depth, and is asked without end")
+  func recursion() {
+    for reducer in [Reduce(Node()), Reduce(Node().logging { _, _ in })] {
+      #expect(!reducer.lifecycle.watchesSessions)
+      #expect(reducer.lifecycle.actions(for: .started(.first), in: .init()) == [])
+      var bench = Bench(Node.State(), reducer)
+      bench.send(.add)
+      bench.send(.row(0, .add))
+      bench.send(.row(0, .row(0, .add)))
+      bench.send(.row(0, .row(0, .row(0, .rename("deep")))))
+      #expect(bench.core.state.rows[0]?.rows[0]?.rows[0]?.name == "deep")
+      #expect(bench.core.takeWarnings() == [])
+    }
+  }
+
+  @Test("2.1.9: a row that goes takes the effects of the rows in its rows with it")
+  func recursiveEffects() async {
+    let row = Node.State(rows: [0: Node.State()])
+    let store = TestStore(initialState: Node.State(rows: [0: row, 1: row])) { Node() }
+    for id in 0...1 { await store.send(.row(id, .row(0, .work))) }
+    #expect(store.runningEffects.count == 2)
+    await store.send(.row(1, .row(0, .stop)))
+    await store.send(.remove(0)) { $0.rows[0] = nil }
+    #expect(store.runningEffects == [])
+    await store.finish()
+  }
+
+  @Test("3.1: a feature that contains itself is told at every depth, the deepest first")
+  func recursiveNews() async {
+    let row = Node.State(rows: [7: Node.State()])
+    let state = Node.State(rows: [1: row])
+    let store = TestStore(initialState: state) { Node(isTold: true) }
+    await store.tell(.restarted) {
+      $0.name = "restarted"
+      $0.rows[1]?.name = "restarted"
+      $0.rows[1]?.rows[7]?.name = "restarted"
+    }
+    await store.tell(ended) {
+      $0.name += " heard of 3"
+      $0.rows[1]?.name += " heard of 3"
+      $0.rows[1]?.rows[7]?.name += " heard of 3"
+    }
+    #expect(Node(isTold: true).lifecycle.watchesSessions)
+    let actions = Node(isTold: true).lifecycle.actions(for: .started(.first), in: state)
+    let own = Node.Action.started(.first)
+    #expect(actions == [.row(1, .row(7, own)), .row(1, own), own])
+  }
+
+  // MARK: Combinators
+
+  /// A parent with a child in every place where one can be.
+  private struct Parent: Reducer {
+    struct State: Described {
+      var first = Told.State()
+      var second = Told.State()
+      var rows: SyncMap<Int, Told.State> = [:]
+      var sheet: Told.State?
+      var own: [String] = []
+    }
+
+    enum Action: DescribedAction, CasePathable {
+      case first(Told.Action)
+      case second(Told.Action)
+      case row(Int, Told.Action)
+      case sheet(Told.Action)
+      case started(Start)
+
+      struct AllCasePaths: Sendable {
+        var first: CasePath<Action, Told.Action> {
+          CasePath(
+            embed: { .first($0) }, extract: { if case .first(let a) = $0 { a } else { nil } })
+        }
+        var second: CasePath<Action, Told.Action> {
+          CasePath(
+            embed: { .second($0) }, extract: { if case .second(let a) = $0 { a } else { nil } })
+        }
+        var row: CasePath<Action, (Int, Told.Action)> {
+          CasePath(
+            embed: { .row($0.0, $0.1) },
+            extract: { if case .row(let id, let a) = $0 { (id, a) } else { nil } })
+        }
+        var sheet: CasePath<Action, Told.Action> {
+          CasePath(
+            embed: { .sheet($0) }, extract: { if case .sheet(let a) = $0 { a } else { nil } })
+        }
+      }
+      static var allCasePaths: AllCasePaths { AllCasePaths() }
+    }
+
+    var body: some Reducer<State, Action> {
+      CombineReducers {
+        Scope(state: \.first, action: \.first) { Told() }
+        Told().pullback(state: \.second, action: \.second)
+        Reduce<State, Action> { state, action in
+          if case .started(let start) = action { state.own.append("\(start)") }
+          return .none
+        }
+      }
+      .forEach(\.rows, action: \.row) { Told() }
+      .ifLet(\.sheet, action: \.sheet) { Told() }
+      .logging { _, _ in }
+      .onChange(of: \.own) { _, _ in EmptyReducer() }
+    }
+
+    func action(for start: Start) -> Action? { .started(start) }
+  }
+
+  @Test("3.1: the start is told to every child that is there, and to the feature behind them")
+  func startOfChildren() async {
+    var state = Parent.State()
+    state.rows[4] = Told.State()
+    state.sheet = Told.State()
+    let store = TestStore(initialState: state) { Reduce(Parent()) }
+    await store.tell(.crashed) {
+      for child in [\Parent.State.first, \.second] { $0[keyPath: child].log = ["crashed"] }
+      $0.rows[4]?.log = ["crashed"]
+      $0.sheet?.log = ["crashed"]
+      $0.own = ["crashed"]
+    }
+    #expect(store.log.newest?.name == "started" && store.log.newest?.cause.origin == .owner)
+    let actions = Parent().lifecycle.actions(for: .started(.first), in: Parent.State())
+    #expect(actions == [.first(.hear("first")), .second(.hear("first")), .started(.first)])
+  }
+
+  @Test(
+    "3.1: what a builder makes of a condition or a loop tells what is in it", arguments: [0, 1])
+  func builders(count: Int) {
+    func built(
+      @ReducerBuilder<Told.State, Told.Action> _ content: () -> some Reducer<
+        Told.State, Told.Action
+      >
+    ) -> [Int] {
+      let content = content()
+      return [content.lifecycle, CombineReducers { content }.lifecycle].map {
+        $0.actions(for: .started(.first), in: .init()).count
+      }
+    }
+    let expected = [count, count]
+    #expect(built { if count == 1 { Told() } } == expected)
+    #expect(built { if count == 1 { Told() } else { EmptyReducer() } } == expected)
+    #expect(built { if count != 1 { EmptyReducer() } else { Told() } } == expected)
+    #expect(built { for _ in 0..<count { Told() } } == expected)
+  }
+
+  /// A reducer of a user's that runs another in `reduce`.
+  private struct Twice<Base: Reducer>: Reducer {
+    let base: Base
+
+    func reduce(
+      into state: inout Base.State, action: Base.Action
+    ) throws(Rejection) -> Effect<Base.Action> {
+      .merge(
+        try base.reduce(into: &state, action: action),
+        try base.reduce(into: &state, action: action))
+    }
+
+    var lifecycle: Lifecycle<Base.State, Base.Action> { base.lifecycle }
+  }
+
+  @Test("3.1: a reducer of one's own forwards all of it by one line")
+  func forwarding() async {
+    let store = TestStore(initialState: Told.State()) { Twice(base: Told()) }
+    await store.tell(.first) { $0.log = ["first", "first"] }
+    await store.tell(ended) { $0.log += ["3 ended", "3 ended"] }
+    await store.tell(.lost(session: 3))
+    #expect(Twice(base: Told()).lifecycle.watchesSessions)
+  }
+
+  @Test func `a feature that answers no news is not asked for any`() {
+    #expect(Told().watchesSessions && !Board().watchesSessions && !Node().watchesSessions)
+  }
+
+  // MARK: Reactors
+
+  /// A reactor whose mutations come from elsewhere, too.
+  private struct Gauge: Reactor {
+    struct State: Described {
+      var values: [Int] = []
+    }
+
+    enum Action: DescribedAction { case measure }
+
+    var first = 0
+    var initialState: State { State(values: [first]) }
+
+    func mutate(action: Action, state: State) -> Mutations<Int> { .just(-1) }
+
+    func reduce(state: State, mutation: Int) -> State { State(values: state.values + [mutation]) }
+
+    var events: Mutations<Int>? {
+      @Dependency(\.clock) var clock
+      return Mutations { [clock] send in
+        for number in 1... {
+          try await clock.pause(for: .seconds(1))
+          await send(number)
+        }
+      }
+    }
+  }
+
+  /// A feature with a reactor beside a reducer, and with one in each row.
+  private struct House: Reducer {
+    struct State: Described {
+      var name = ""
+      var gauge = Gauge.State()
+      var rooms: SyncMap<Int, Gauge.State> = [:]
+    }
+
+    enum Action: DescribedAction, CasePathable {
+      case rename(String)
+      case gauge(ReactorAction<Gauge>)
+      case room(Int, ReactorAction<Gauge>)
+      case add(Int), remove(Int)
+
+      struct AllCasePaths: Sendable {
+        var gauge: CasePath<Action, ReactorAction<Gauge>> {
+          CasePath(
+            embed: { .gauge($0) }, extract: { if case .gauge(let a) = $0 { a } else { nil } })
+        }
+        var room: CasePath<Action, (Int, ReactorAction<Gauge>)> {
+          CasePath(
+            embed: { .room($0.0, $0.1) },
+            extract: { if case .room(let id, let a) = $0 { (id, a) } else { nil } })
+        }
+      }
+      static var allCasePaths: AllCasePaths { AllCasePaths() }
+    }
+
+    var body: some Reducer<State, Action> {
+      Reduce<State, Action> { state, action in
+        switch action {
+        case .rename(let name): state.name = name
+        case .add(let id):
+          state.rooms[id] = Gauge.State()
+          // A child that comes later begins by its parent's word.
+          return .send(.room(id, .begin))
+        case .remove(let id): state.rooms[id] = nil
+        case .gauge, .room: break
+        }
+        return .none
+      }
+      .forEach(\.rooms, action: \.room) { Gauge().reducer }
+      Scope(state: \.gauge, action: \.gauge) { Gauge(first: 20).reducer }
+    }
+  }
+
+  @Test("RKT-19, 2.2: the events of a reactor inside of a reducer begin with the store")
+  func nestedEvents() async {
+    let store = TestStore(initialState: House.State(rooms: [3: Gauge.State()])) { House() }
+    await store.tell(.first)
+    #expect(store.runningEffects.map(\.action) == ["room", "gauge.(begin)"])
+    await store.clock.advance(by: .seconds(1))
+    await store.receive(.room(3, .mutation(1))) { $0.rooms[3]?.values = [1] }
+    await store.receive(.gauge(.mutation(1))) { $0.gauge.values = [1] }
+    await store.send(.remove(3)) { $0.rooms[3] = nil }
+    #expect(store.runningEffects.map(\.action) == ["gauge.(begin)"])
+    await store.send(.gauge(.action(.measure)))
+    await store.receive(.gauge(.mutation(-1))) { $0.gauge.values = [1, -1] }
+    await store.skipInFlightEffects()
+  }
+
+  @Test("2.2: those of a child that comes later begin by its parent's word, and end with it")
+  func laterEvents() async {
+    let store = TestStore(initialState: House.State()) { House() }
+    await store.send(.add(5)) { $0.rooms[5] = Gauge.State() }
+    await store.receive(.room(5, .begin))
+    await store.clock.advance(by: .seconds(1))
+    await store.receive(.room(5, .mutation(1))) { $0.rooms[5]?.values = [1] }
+    await store.send(.remove(5)) { $0.rooms[5] = nil }
+    await store.finish()
+  }
+
+  @Test("RKT-06: the initial state of a reactor is asked for wherever the reactor is")
+  func nestedInitialState() {
+    let defaults = House.State(name: "default")
+    let expected = House.State(name: "default", gauge: Gauge.State(values: [20]))
+    #expect(House().lifecycle.initialState(defaults) == expected)
+    #expect(Reduce(House()).logging { _, _ in }.lifecycle.initialState(defaults) == expected)
+    #expect(Gauge(first: 4).reducer.lifecycle.initialState(nil) == Gauge.State(values: [4]))
+    #expect(House().lifecycle.initialState(nil) == nil && Node().lifecycle.initialState(nil) == nil)
+  }
+}
