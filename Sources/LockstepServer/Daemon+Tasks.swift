@@ -78,7 +78,9 @@ extension Daemon {
     guard let operation = server.operation(of: id) else { return }
     let loop = loop
     let daemon = Unchecked(self)
-    let host = DaemonEffectHost(loop: loop) { change in daemon.value.map { change(&$0.effects) } }
+    let host = DaemonEffectHost(
+      loop: loop, access: { change in daemon.value.map { change(&$0.effects) } },
+      cancelNamed: { name in daemon.value?.effectCancels(name) })
     effects.tasks[id] = Task.detached(priority: operation.priority) {
       let error = await operation.run(host: host) { action in
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -95,6 +97,11 @@ extension Daemon {
   private func effectSent(_ action: R.Action, _ id: EffectID) {
     hasNews = true
     server.effectSent(action, id, at: Self.now())
+  }
+
+  private func effectCancels(_ name: ScopedEffectKey) {
+    hasNews = true
+    server.effectCancels(name, at: Self.now())
   }
 
   private func effectEnded(_ id: EffectID, _ error: String?) {

@@ -23,14 +23,14 @@ struct DaemonEffectHost: EffectHost {
   let loop: Loop
   /// Does something with the tasks, on the loop; nothing when the daemon is no more.
   let access: @Sendable ((inout EffectTasks) -> Void) -> Void
+  /// Cancels what runs under a name, on the loop.
+  let cancelNamed: @Sendable (ScopedEffectKey) -> Void
 
   func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
-    await onLoop { tasks in
-      if cancelInFlight { tasks.cancel(name) }
-      return tasks.named.begin(name, cancel: cancel)
-    } ?? 0
+    if cancelInFlight { await self.cancel(name) }
+    return await onLoop { $0.named.begin(name, cancel: cancel) } ?? 0
   }
 
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
@@ -38,7 +38,12 @@ struct DaemonEffectHost: EffectHost {
   }
 
   func cancel(_ name: ScopedEffectKey) async {
-    await onLoop { $0.cancel(name) }
+    await withCheckedContinuation { continuation in
+      loop.execute(orElse: { continuation.resume() }) {
+        cancelNamed(name)
+        continuation.resume()
+      }
+    }
   }
 
   @discardableResult

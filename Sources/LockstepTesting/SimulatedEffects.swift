@@ -19,6 +19,8 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
   struct Delivery: Sendable {
     enum Content: Sendable {
       case action(Action, UnsafeContinuation<Void, Never>)
+      /// What runs under a name is to be cancelled.
+      case cancel(ScopedEffectKey, UnsafeContinuation<Void, Never>)
       /// With the error that the effect did not catch.
       case end(String?)
     }
@@ -89,6 +91,13 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
   // MARK: What effects tell
 
   private func deliver(_ action: Action, _ id: EffectID) async {
+    await deliver(id) { .action(action, $0) }
+  }
+
+  /// Return when the daemon has been told.
+  private func deliver(
+    _ id: EffectID, _ content: (UnsafeContinuation<Void, Never>) -> Delivery.Content
+  ) async {
     await withUnsafeContinuation { continuation in
       let isTaken = storage.withLock { storage in
         // Nobody goes on with an effect of a dead process.
@@ -97,7 +106,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
           storage.misdeed = storage.misdeed ?? storage.runs[id].map { Self.escape($0.effect) }
           return false
         }
-        storage.deliveries.append(Delivery(id: id, content: .action(action, continuation)))
+        storage.deliveries.append(Delivery(id: id, content: content(continuation)))
         return true
       }
       if !isTaken { continuation.resume() }
@@ -172,7 +181,7 @@ extension SimulatedEffects: EffectHost {
   func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
-    if cancelInFlight { cancelTasks(name) }
+    if cancelInFlight { await self.cancel(name) }
     return storage.withLock { $0.named.begin(name, cancel: cancel) }
   }
 
@@ -180,7 +189,11 @@ extension SimulatedEffects: EffectHost {
     storage.withLock { $0.named.end(name, number) }
   }
 
-  func cancel(_ name: ScopedEffectKey) async { cancelTasks(name) }
+  func cancel(_ name: ScopedEffectKey) async {
+    let owner = SimulatedClock.owner?.effect
+    guard let id = storage.withLock({ $0.runs.keys.first { $0.rawValue == owner } }) else { return }
+    await deliver(id) { .cancel(name, $0) }
+  }
 
   /// Cancel what effects run under a name inside themselves.
   func cancelTasks(_ name: ScopedEffectKey) {

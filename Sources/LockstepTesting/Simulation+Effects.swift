@@ -114,6 +114,11 @@ extension Simulation {
       }
       try enterWork(isDirect: true)
       continuation.resume()
+    case .cancel(let name, let continuation):
+      count("cancellations by effects")
+      daemon?.effectCancels(name, at: now)
+      try enterWork()
+      continuation.resume()
     case .end(let error):
       if error != nil { count("effects failed") }
       daemon?.effectEnded(delivery.id, unhandled: error, at: now)

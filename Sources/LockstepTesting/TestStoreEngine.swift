@@ -191,9 +191,7 @@ extension TestStoreEngine: EffectHost {
     storage.withLock { $0.named.end(name, number) }
   }
 
-  func cancel(_ name: ScopedEffectKey) async {
-    for cancel in storage.withLock({ $0.named.cancels(of: name) }) { cancel() }
-  }
+  func cancel(_ name: ScopedEffectKey) async { change { $0.core.cancelEffects(under: name) } }
 }
 
 extension TestClock {

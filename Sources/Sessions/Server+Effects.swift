@@ -44,6 +44,13 @@ extension Server {
     if core.hasWaiting { runWaiting() }
   }
 
+  /// An effect cancels what runs under a name: `turnEnded` follows.
+  public mutating func effectCancels(_ name: ScopedEffectKey, at now: Instant) {
+    tell(now)
+    core.cancelEffects(under: name)
+    if core.hasWaiting { runWaiting() }
+  }
+
   /// The task of an effect has ended, with an error that it did not catch if there was one:
   /// `turnEnded` follows.
   public mutating func effectEnded(_ id: EffectID, unhandled error: String?, at now: Instant) {

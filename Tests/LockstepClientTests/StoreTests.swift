@@ -367,6 +367,28 @@ private typealias BoardStore = Store<Board>
     await task.finish()
   }
 
+  @Test("2.1: an effect cancels the effects of a name, and observers are told what follows at home")
+  @MainActor func taskCancelsEffects() async {
+    let board = Board { action, _ in
+      switch action {
+      case .load(true):
+        .concatenate(
+          .run { _ in try await Task.sleep(for: .seconds(600)) }.cancellable(id: "work"),
+          .send(.fact("cancelled")))
+      case .load(false): .run { _ in await Task.cancel(id: "work") }
+      default: .none
+      }
+    }
+    let warnings = Recorder<String>()
+    let store = BoardStore(initialState: BoardState(), reducer: board, warnings: warnings.warnings)
+    let facts = Recorder<String?>()
+    record(facts) { MainActor.assumeIsolated { .some(store.fact) } }
+    let task = store.send(.load(true))
+    await store.send(.load(false)).finish()
+    await task.finish()
+    #expect(facts.all == [nil, "cancelled"] && store.effects.isEmpty && warnings.all == [])
+  }
+
   @Test("2.1-6: an effect that throws is reported with its place")
   func unhandledErrors() async {
     let warnings = Recorder<String>()

@@ -24,8 +24,23 @@ struct ChildReducerTests {
     bench.send(.row(2, .start))
     bench.send(.row(1, .stop))
     #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
+  }
+
+  @Test("2.1.4: a parent's cancel reaches the effects of that name in all its children, and deeper")
+  func parentCancels() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    bench.send(.start)
+    for id in [1, 2] { bench.send(.row(id, .start)) }
+    bench.send(.row(2, .open))
+    bench.send(.row(2, .detail("start")))
+    #expect(bench.running == ["board", "row", "row", "detail"])
     bench.send(.cancel)
-    #expect(bench.core.runningEffects.map(\.sequence) == [3])
+    #expect(bench.running == [] && bench.cancelled == ["board", "row", "row", "detail"])
+    #expect((1...5).allSatisfy { bench.core.isDone($0) })
+    // Nothing is remembered of them.
+    bench.send(.row(1, .start))
+    bench.send(.row(1, .stop))
+    #expect(bench.running == [] && bench.cancelled.count == 5)
   }
 
   @Test("2.1.9: removing a row cancels its effects, and no other's")
@@ -63,14 +78,146 @@ struct ChildReducerTests {
     #expect(bench.running == [] && bench.core.effectCount == 0)
   }
 
-  @Test("2.1.4: cancelling in a row leaves its own child alone")
+  @Test("2.1.4: cancelling in a row reaches its own child, and no other's")
   func childOfRow() {
-    var bench = Bench(Board.State(rows: 1), Board())
-    bench.send(.row(1, .open))
-    bench.send(.row(1, .start))
-    bench.send(.row(1, .detail("start")))
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    for id in [1, 2] {
+      bench.send(.row(id, .open))
+      bench.send(.row(id, .start))
+      bench.send(.row(id, .detail("start")))
+    }
     bench.send(.row(1, .stop))
-    #expect(bench.running == ["detail"])
+    #expect(bench.core.runningEffects.map(\.sequence) == [5, 6])
+  }
+
+  @Test("2.1.4: what a child runs under a name does not keep its parent from starting its own")
+  func unlessRunningInChild() {
+    let reducer = CombineReducers {
+      Board()
+      Reduce<Board.State, Board.Action> { _, action in
+        action == .remove(9) ? .job("once").unlessRunning(id: "work") : .none
+      }
+    }
+    var bench = Bench(Board.State(rows: 1), reducer)
+    bench.send(.row(1, .start))
+    for _ in 1...2 { bench.send(.remove(9)) }
+    #expect(bench.running == ["row", "once"])
+  }
+
+  @Test("2.1.4: a parent's cancel drops what waits for the end of an interval in a child")
+  func throttledChild() {
+    struct Slow: Reducer {
+      func reduce(into state: inout Row.State, action: Row.Action) -> Effect<Row.Action> {
+        let name = "work \(state.log.count)"
+        state.log.append(name)
+        return .job(name).throttle(id: "work", for: .seconds(1), latest: true)
+      }
+    }
+    let reducer = Reduce<Board.State, Board.Action> { _, action in
+      action == .cancel ? .cancel(id: "work") : .none
+    }.forEach(\.rows, action: \.row) { Slow() }
+    var bench = Bench(Board.State(rows: 1), reducer)
+    for _ in 1...2 { bench.send(.row(1, .start)) }
+    #expect(bench.running == ["work 0"])
+    bench.send(.cancel)
+    bench.finish("throttle")
+    #expect(bench.running == [] && bench.started == ["throttle", "work 0"])
+    bench.send(.row(1, .start))
+    #expect(bench.running == ["work 2"])
+  }
+
+  @Test("2.1.4: Task.cancel(id:) in a row's effect reaches the effects of that row alone")
+  func taskCancelInRow() async {
+    struct Job: Reducer {
+      func reduce(into state: inout Row.State, action: Row.Action) -> Effect<Row.Action> {
+        switch action {
+        case .start: .never("work").cancellable(id: "work")
+        case .stop: .run { _ in await Task.cancel(id: "work") }
+        default: .none
+        }
+      }
+    }
+    let reducer = Reduce<Board.State, Board.Action> { _, action in
+      action == .cancel ? .run { _ in await Task.cancel(id: "work") } : .none
+    }.forEach(\.rows, action: \.row) { Job() }
+    let store = TestStore(initialState: Board.State(rows: 1, 2, 3)) { reducer }
+    for id in 1...3 { await store.send(.row(id, .start)) }
+    await store.send(.row(2, .stop))
+    #expect(store.runningEffects.map(\.sequence) == [1, 3])
+    await store.send(.cancel)
+    #expect(store.runningEffects == [])
+    await store.finish()
+  }
+
+  // MARK: Scope
+
+  /// Two boards of one kind, and a parent of both that knows their word for work.
+  private struct Desk: Reducer {
+    struct State: Described {
+      var left = Board.State(rows: 1, 2)
+      var right = Board.State(rows: 1, 2)
+    }
+
+    enum Action: DescribedAction, CasePathable {
+      case left(Board.Action)
+      case right(Board.Action)
+      case mirrored(Board.Action)
+      case start, stopAll
+
+      struct AllCasePaths: Sendable {
+        var left: CasePath<Action, Board.Action> {
+          CasePath(embed: { .left($0) }, extract: { if case .left(let a) = $0 { a } else { nil } })
+        }
+        var right: CasePath<Action, Board.Action> {
+          CasePath(
+            embed: { .right($0) }, extract: { if case .right(let a) = $0 { a } else { nil } })
+        }
+        var mirrored: CasePath<Action, Board.Action> {
+          CasePath(
+            embed: { .mirrored($0) }, extract: { if case .mirrored(let a) = $0 { a } else { nil } })
+        }
+      }
+      static var allCasePaths: AllCasePaths { AllCasePaths() }
+    }
+
+    var body: some Reducer<State, Action> {
+      Scope(state: \.left, action: \.left) { Board() }
+      Scope(state: \.right, action: \.right) { Board() }
+      // Another feature on a part that has one already.
+      Scope(state: \.right, action: \.mirrored) { Board() }
+      Reduce<State, Action> { _, action in
+        switch action {
+        case .start: .job("desk").cancellable(id: "work")
+        case .stopAll: .cancel(id: "work")
+        case .left, .right, .mirrored: .none
+        }
+      }
+    }
+  }
+
+  @Test("2.1.4, TCA-12: two scopes of one feature have names of their own, and so have their rows")
+  func scopesOfOneFeature() {
+    func bench() -> Bench<Desk> {
+      var bench = Bench(Desk.State(), Desk())
+      bench.send(.left(.row(1, .start)))
+      bench.send(.right(.row(1, .start)))
+      bench.send(.left(.start))
+      bench.send(.right(.start))
+      bench.send(.start)
+      return bench
+    }
+    func left(after action: Desk.Action) -> [UInt64] {
+      var bench = bench()
+      bench.send(action)
+      return bench.core.runningEffects.map(\.sequence)
+    }
+    #expect(left(after: .left(.row(1, .stop))) == [2, 3, 4, 5])
+    #expect(left(after: .right(.row(1, .stop))) == [1, 3, 4, 5])
+    #expect(left(after: .left(.remove(1))) == [2, 3, 4, 5])
+    #expect(left(after: .right(.remove(1))) == [1, 3, 4, 5])
+    #expect(left(after: .left(.cancel)) == [2, 4, 5])
+    #expect(left(after: .mirrored(.cancel)) == [1, 2, 3, 4, 5])
+    #expect(left(after: .stopAll) == [])
   }
 
   @Test("2.1.9: an action for a row that is not there warns, and reaches the parent only")

@@ -258,6 +258,41 @@ struct EffectTests {
     await store.finish()
   }
 
+  @Test("2.1: Task.cancel(id:) in an effect ends the effects of that name, and what is next begins")
+  func taskCancelsEffects() async {
+    let store = makeStore { action in
+      switch action {
+      case "start": .concatenate(.never("a").cancellable(id: "work"), .send("next"))
+      case "other": .never("other").cancellable(id: "other")
+      case "cancel": .run { _ in await Task.cancel(id: "work") }
+      case "replace":
+        .run { _ in
+          try await withTaskCancellation(id: "other", cancelInFlight: true) {
+            try await Task.sleep(for: .seconds(600))
+          }
+        }
+      default: .none
+      }
+    }
+    await store.send("start") { $0.log = ["start"] }
+    await store.send("other") { $0.log.append("other") }
+    await store.send("cancel") { $0.log.append("cancel") }
+    await receive(["next"], store)
+    #expect(store.runningEffects.map(\.name) == ["other"])
+    await store.send("replace") { $0.log.append("replace") }
+    #expect(store.runningEffects.map(\.name) == ["run"])
+    await store.skipInFlightEffects()
+  }
+
+  @Test("2.1: outside of effects no feature is meant, and Task.cancel(id:) cancels nothing")
+  func taskCancelOutside() async {
+    let store = makeStore { $0 == "start" ? .never("a").cancellable(id: "work") : .none }
+    await store.send("start") { $0.log = ["start"] }
+    await Task.cancel(id: "work")
+    #expect(store.runningEffects.map(\.name) == ["a"])
+    await store.skipInFlightEffects()
+  }
+
   @Test("2.1: withTaskCancellation returns and throws what its operation does")
   func taskResult() async throws {
     #expect(try await withTaskCancellation(id: 1) { 7 } == 7)

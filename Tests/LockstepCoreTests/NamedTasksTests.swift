@@ -62,12 +62,22 @@ struct NamedTasksTests {
     #expect(tasks.begin(a, cancel: record.cancel("third")) > second)
   }
 
-  @Test("equal names in different children are different")
+  @Test("2.1.4: a name reaches the tasks inside of its feature, not those beside and around it")
   func scopes() {
     var tasks = NamedTasks()
-    let inner = ScopedEffectKey(scope: [EffectKey(1)], key: EffectKey("a"))
-    _ = tasks.begin(inner, cancel: record.cancel("inner"))
-    #expect(cancelled(tasks.cancels(of: a)) == [])
-    #expect(cancelled(tasks.cancels(of: inner)) == ["inner"])
+    func name(_ scope: Int..., key: String = "a") -> ScopedEffectKey {
+      ScopedEffectKey(scope: scope.map { EffectKey($0) }, key: EffectKey(key))
+    }
+    let innermost = tasks.begin(name(1, 2), cancel: record.cancel("innermost"))
+    _ = tasks.begin(a, cancel: record.cancel("outer"))
+    _ = tasks.begin(name(1), cancel: record.cancel("inner"))
+    _ = tasks.begin(name(2), cancel: record.cancel("sibling"))
+    _ = tasks.begin(name(1, key: "b"), cancel: record.cancel("other"))
+    #expect(cancelled(tasks.cancels(of: a)) == ["innermost", "outer", "inner", "sibling"])
+    #expect(cancelled(tasks.cancels(of: name(1))) == ["innermost", "inner"])
+    #expect(cancelled(tasks.cancels(of: name(1, 2))) == ["innermost"])
+    #expect(cancelled(tasks.cancels(of: name(3))) == [])
+    tasks.end(name(1, 2), innermost)
+    #expect(cancelled(tasks.cancels(of: a)) == ["outer", "inner", "sibling"])
   }
 }

@@ -7,15 +7,15 @@ extension Effect {
     return Effect<Parent>(node: node.map(transform))
   }
 
-  /// Give the effect a name by which it can be cancelled. Effects may share one. With
-  /// `cancelInFlight`, those that run under the name already are cancelled first.
+  /// Give the effect a name by which its feature, and those around it, can cancel it. Effects may
+  /// share one. With `cancelInFlight`, those that run under the name already are cancelled first.
   public func cancellable(
     id: some Hashable & Sendable, cancelInFlight: Bool = false
   ) -> Effect {
     named(EffectKey(id), cancelInFlight ? .cancel : .keep)
   }
 
-  /// Start the effect unless one runs under the name already.
+  /// Start the effect unless the feature itself runs one under the name already.
   public func unlessRunning(id: some Hashable & Sendable) -> Effect { named(EffectKey(id), .join) }
 
   private func named(_ key: EffectKey, _ inFlight: EffectInFlight) -> Effect {

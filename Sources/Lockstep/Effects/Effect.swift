@@ -14,7 +14,7 @@ public struct Effect<Action: Sendable>: Sendable {
     /// Cancel everything that a child has running, which is no more.
     case cancelScope(EffectKey)
     case throttle(Effect, EffectKey, Throttle)
-    /// An effect of a child that comes and goes: its names are its own.
+    /// An effect of a child: its names are its own.
     case scoped(EffectKey, Effect)
     /// An effect that ends with the client whose action began it.
     case owned(Effect)
@@ -98,7 +98,7 @@ public struct Effect<Action: Sendable>: Sendable {
     return parts.count > 1 ? Effect(node: .concatenate(parts)) : parts.first ?? .none
   }
 
-  /// Cancel whatever this feature runs under a name.
+  /// Cancel whatever this feature, and those inside of it, run under a name.
   public static func cancel(id: some Hashable & Sendable) -> Effect {
     Effect(node: .cancel(EffectKey(id)))
   }

@@ -17,13 +17,15 @@ public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
 
 // MARK: Children
 
-/// A child that comes and goes: the property that holds it, and which of several it is.
+/// A child: the property that holds it, its actions where several children may share the property,
+/// and which of several it is.
 ///
-/// Unchecked: the key path captures nothing but Sendable values (it is made from one that says so),
-/// and the identifier is one.
+/// Unchecked: the key paths capture nothing but Sendable values (they are made from ones that say
+/// so), and the identifier is one.
 private struct Child: Hashable, @unchecked Sendable, CustomStringConvertible {
   let property: AnyKeyPath
-  let id: AnyHashable?
+  var actions: AnyKeyPath?
+  var id: AnyHashable?
 
   var description: String { id.map { "\($0.base)" } ?? "child" }
 }
@@ -31,7 +33,15 @@ private struct Child: Hashable, @unchecked Sendable, CustomStringConvertible {
 extension EffectKey {
   /// The step to the child that a property holds.
   init<Root, Value>(child property: any KeyPath<Root, Value> & Sendable) {
-    self.init(Child(property: property, id: nil))
+    self.init(Child(property: property))
+  }
+
+  /// The step to a child that is always there: one of those to which the property may belong.
+  init<Root, Value, Actions, Action>(
+    child property: any KeyPath<Root, Value> & Sendable,
+    actions: any KeyPath<Actions, Action> & Sendable
+  ) {
+    self.init(Child(property: property, actions: actions))
   }
 
   /// The step to one of the children that a property holds.
@@ -40,6 +50,9 @@ extension EffectKey {
   ) {
     self.init(Child(property: property, id: AnyHashable(id)))
   }
+
+  /// Whether the step leads to one of several children, which come and go by themselves.
+  var isToOneOfSeveral: Bool { (name.value.base as? Child)?.id != nil }
 
   /// Which of the children of a property the step leads to; nil when it leads elsewhere.
   func child<ID: Hashable, Root, Value>(

@@ -45,7 +45,7 @@ public protocol EffectHost: Sendable {
   ) async -> UInt64
   /// Forget a task.
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async
-  /// Cancel everything that runs under a name.
+  /// Cancel everything that runs under a name, effects and parts of effects.
   func cancel(_ name: ScopedEffectKey) async
 }
 
@@ -59,8 +59,9 @@ struct EffectSurroundings: Sendable {
   }
 }
 
-/// Run a part of an effect under a name of its own, by which the feature's reducers and effects can
-/// cancel it. Outside of effects it just runs.
+/// Run a part of an effect under a name of its own, by which the reducers and effects of the feature,
+/// and of the features around it, can cancel it. With `cancelInFlight`, what they run under the name
+/// is cancelled first. Outside of effects it just runs.
 public func withTaskCancellation<R: Sendable>(
   id: some Hashable & Sendable, cancelInFlight: Bool = false,
   operation: @escaping @Sendable () async throws -> R
@@ -98,7 +99,9 @@ private func result<R: Sendable>(
 }
 
 extension Task where Success == Never, Failure == Never {
-  /// Cancel what the feature of the effect that calls this runs under a name.
+  /// Cancel what the feature of the effect that calls this, and the features inside of it, run under
+  /// a name: effects, and parts of effects (`withTaskCancellation`). Outside of effects nothing is
+  /// cancelled: there is no feature whose name it could be.
   public static func cancel(id: some Hashable & Sendable) async {
     guard let surroundings = EffectSurroundings.current else { return }
     await surroundings.host.cancel(surroundings.name(id))

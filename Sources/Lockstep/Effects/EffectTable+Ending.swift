@@ -20,7 +20,10 @@ extension EffectTable {
     if let parent = node.parent { nodes[parent]?.children.remove(id) }
     if let key = node.key {
       names[key]?.remove(id)
-      if names[key]?.isEmpty == true { names[key] = nil }
+      if names[key]?.isEmpty == true {
+        names[key] = nil
+        namesInUse.remove(key)
+      }
     }
     guard case .leaf(let leaf) = node.body else { return }
     if leaf.window == nil {
@@ -28,7 +31,7 @@ extension EffectTable {
       release(node.context)
     }
     let scope = node.context.scope
-    for index in scope.indices {
+    for index in scope.indices where scope[index].isToOneOfSeveral {
       let outer = Array(scope[..<index])
       children[outer]?[scope[index], default: 1] -= 1
       if children[outer]?[scope[index]] == 0 { children[outer]?[scope[index]] = nil }
@@ -51,11 +54,12 @@ extension EffectTable {
 
   // MARK: Cancelling
 
-  /// Cancel everything that runs under a name.
+  /// Cancel everything that runs under a name, in its feature and in those inside. O(what there is).
   mutating func cancel(_ name: ScopedEffectKey) {
     orders.append(.cancelTasks(name))
-    setPending(nil, of: name)
-    for node in (names[name] ?? []).sorted() { cancel(node) }
+    for window in windowsInUse.reached(by: name) { setPending(nil, of: window) }
+    let nodes = namesInUse.reached(by: name).flatMap { names[$0] ?? [] }
+    for node in nodes.sorted() { cancel(node) }
   }
 
   /// Cancel everything that runs in a child, and in its children.
@@ -110,7 +114,7 @@ extension EffectTable {
     nodes[id]?.body = node.body
     if case .leaf(let leaf) = node.body {
       orders.append(.cancel(self.id(id)))
-      if let window = leaf.window { windows[window] = nil } else { cancelled += 1 }
+      if let window = leaf.window { forgetWindow(window) } else { cancelled += 1 }
     }
     remove(id)
   }

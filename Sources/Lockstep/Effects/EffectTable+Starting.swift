@@ -113,7 +113,7 @@ extension EffectTable {
       count += 1
       retain(context)
     }
-    for index in context.scope.indices {
+    for index in context.scope.indices where context.scope[index].isToOneOfSeveral {
       children[Array(context.scope[..<index]), default: [:]][context.scope[index], default: 0] += 1
     }
     if context.isOwned, let client = context.cause.client {
@@ -127,7 +127,10 @@ extension EffectTable {
     next += 1
     nodes[id] = node
     if let parent = node.parent { nodes[parent]?.children.insert(id) }
-    if let key = node.key { names[key, default: []].insert(id) }
+    if let key = node.key {
+      if names[key] == nil { namesInUse.insert(key) }
+      names[key, default: []].insert(id)
+    }
     return id
   }
 
@@ -160,15 +163,20 @@ extension EffectTable {
     _ name: ScopedEffectKey, _ how: Effect<Action>.Throttle, _ context: Context
   ) {
     windows[name] = Window(how: how)
+    windowsInUse.insert(name)
     var context = context
     context.isOwned = false
     run(how.wait, context, under: nil, window: name)
   }
 
+  @discardableResult
+  mutating func forgetWindow(_ name: ScopedEffectKey) -> Window? {
+    windowsInUse.remove(name)
+    return windows.removeValue(forKey: name)
+  }
+
   mutating func closeWindow(_ name: ScopedEffectKey) {
-    guard let window = windows.removeValue(forKey: name), let pending = window.pending else {
-      return
-    }
+    guard let window = forgetWindow(name), let pending = window.pending else { return }
     openWindow(name, window.how, pending.context)
     _ = start(pending.effect, name, .keep, pending.context, under: nil)
     release(pending.context)

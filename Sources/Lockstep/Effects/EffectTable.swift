@@ -9,8 +9,10 @@
 // it ends or is cancelled; what a leaf that has left sends is ignored. Effects that complete at
 // once, such as `send`, never enter it.
 //
-// Names belong to a scope: the children that come and go (`forEach`, `ifLet`) on the way from the
-// root to the feature that returned the effect. So equal names in two rows of a list differ.
+// Names belong to a scope: the children on the way from the root to the feature that returned the
+// effect (`Scope`, `forEach`, `ifLet`). So equal names in two rows of a list differ. Cancelling a name
+// reaches the feature's own effects of that name and those of the features inside of it; not its
+// siblings', nor its parent's.
 
 /// What a shell must do for a store's effects, in order.
 public enum EffectOrder: Hashable, Sendable {
@@ -31,6 +33,31 @@ public struct ScopedEffectKey: Hashable, Sendable {
     self.scope = scope
     self.key = key
   }
+
+  /// The same name in the features around.
+  var outer: [ScopedEffectKey] {
+    scope.indices.map { ScopedEffectKey(scope: Array(scope[..<$0]), key: key) }
+  }
+}
+
+/// The names in use, to be found by the same name in a feature around theirs.
+struct ScopedEffectKeys: Sendable {
+  private var inner: [ScopedEffectKey: Set<ScopedEffectKey>] = [:]
+
+  /// O(depth), as is `remove`.
+  mutating func insert(_ name: ScopedEffectKey) {
+    for outer in name.outer { inner[outer, default: []].insert(name) }
+  }
+
+  mutating func remove(_ name: ScopedEffectKey) {
+    for outer in name.outer {
+      inner[outer]?.remove(name)
+      if inner[outer]?.isEmpty == true { inner[outer] = nil }
+    }
+  }
+
+  /// The name, and those that are the same inside of its feature, in no order.
+  func reached(by name: ScopedEffectKey) -> [ScopedEffectKey] { [name] + (inner[name] ?? []) }
 }
 
 /// The running effects of a store.
@@ -96,8 +123,10 @@ struct EffectTable<Action: Sendable>: Sendable {
 
   var nodes: [NodeID: Node] = [:]
   var names: [ScopedEffectKey: Set<NodeID>] = [:]
+  var namesInUse = ScopedEffectKeys()
   var windows: [ScopedEffectKey: Window] = [:]
-  /// How many leaves run in each child of each scope.
+  var windowsInUse = ScopedEffectKeys()
+  /// How many leaves run in each of the several children of each scope.
   var children: [[EffectKey]: [EffectKey: Int]] = [:]
   /// How many leaves, and sends that wait, each action from outside still has.
   var open: [UInt64: Int] = [:]

@@ -6,6 +6,7 @@ package struct NamedTasks: Sendable {
 
   /// Under each name, in the order in which they began.
   private var tasks: [ScopedEffectKey: [(number: UInt64, cancel: Cancel)]] = [:]
+  private var inUse = ScopedEffectKeys()
   private var last: UInt64 = 0
 
   package init() {}
@@ -13,6 +14,7 @@ package struct NamedTasks: Sendable {
   /// Note a task. Returns its number, which no other has.
   package mutating func begin(_ name: ScopedEffectKey, cancel: @escaping Cancel) -> UInt64 {
     last += 1
+    if tasks[name] == nil { inUse.insert(name) }
     tasks[name, default: []].append((last, cancel))
     return last
   }
@@ -20,12 +22,17 @@ package struct NamedTasks: Sendable {
   /// Forget a task; nothing if it is forgotten already.
   package mutating func end(_ name: ScopedEffectKey, _ number: UInt64) {
     tasks[name]?.removeAll { $0.number == number }
-    if tasks[name]?.isEmpty == true { tasks[name] = nil }
+    if tasks[name]?.isEmpty == true {
+      tasks[name] = nil
+      inUse.remove(name)
+    }
   }
 
-  /// What cancels the tasks under a name, in the order in which they began.
+  /// What cancels the tasks under a name, in its feature and in those inside, in the order in which
+  /// they began.
   package func cancels(of name: ScopedEffectKey) -> [Cancel] {
-    (tasks[name] ?? []).map(\.cancel)
+    inUse.reached(by: name).flatMap { tasks[$0] ?? [] }
+      .sorted { $0.number < $1.number }.map(\.cancel)
   }
 
   /// What cancels all tasks, in the order in which they began.

@@ -139,13 +139,15 @@ extension Optional {
 }
 
 extension Reducer {
-  /// Reduce as a child that comes and goes.
+  /// Reduce as a child: its effects have names of their own.
   func reduce(
-    into state: inout State, action: Action, as step: EffectKey
+    into state: inout State, action: Action, as step: @autoclosure () -> EffectKey
   ) throws(Rejection) -> Effect<Action> {
     guard let context = ReductionContext.current, !context.children.isEmpty else {
-      return try reduce(into: &state, action: action).scoped(to: step)
+      let effect = try reduce(into: &state, action: action)
+      return effect.node == nil ? effect : effect.scoped(to: step())
     }
+    let step = step()
     return try context.enter(step) { () throws(Rejection) in
       try reduce(into: &state, action: action)
     }.scoped(to: step)

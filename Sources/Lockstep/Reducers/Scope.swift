@@ -5,7 +5,8 @@ public import Values
 ///
 ///     Scope(state: \.counter, action: \.counter) { Counter() }
 ///
-/// O(1), whatever the state holds.
+/// Two scopes of one feature have nothing in common: the names of a child's effects are its own. O(1),
+/// whatever the state holds.
 public struct Scope<
   State: Synchronizable, Action: SynchronizableAction & CasePathable, Child: Reducer
 >:
@@ -33,13 +34,15 @@ public struct Scope<
   ) throws(Rejection) -> Effect<Action> {
     let path = Action.allCasePaths[keyPath: actions]
     guard let action = path.extract(from: action) else { return .none }
-    return try child.reduce(into: &state[keyPath: property], action: action)
-      .map { path.embed($0) }
+    return try child.reduce(
+      into: &state[keyPath: property], action: action,
+      as: EffectKey(child: property, actions: actions)
+    ).map { path.embed($0) }
   }
 
   public var lifecycle: Lifecycle<State, Action> {
     let path = Action.allCasePaths[keyPath: actions]
-    return child.actions(for: news, in: state[keyPath: property]).map { path.embed($0) }
+    return .part(child, at: property) { path.embed($0) }
   }
 }
 

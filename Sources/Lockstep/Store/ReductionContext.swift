@@ -7,10 +7,10 @@ import Values
 final class ReductionContext: @unchecked Sendable {
   let cause: Cause
   let time: Timestamp
-  /// The children whose effects run, by the scope that they are in.
+  /// Those of several children whose effects run, by the scope that they are in.
   let children: [[EffectKey]: [EffectKey: Int]]
   private var random: SplitMix64
-  /// Where in the tree of features the reduction is: children that come and go.
+  /// Where in the tree of features the reduction is.
   private(set) var scope: [EffectKey] = []
   private(set) var warnings: [String] = []
 
@@ -32,7 +32,7 @@ final class ReductionContext: @unchecked Sendable {
   /// The children of the feature that is reducing whose effects run.
   var runningChildren: Dictionary<EffectKey, Int>.Keys? { children[scope]?.keys }
 
-  /// Reduce a child that comes and goes.
+  /// Reduce a child.
   func enter<R>(
     _ step: EffectKey, _ body: () throws(Rejection) -> R
   ) throws(Rejection) -> R {

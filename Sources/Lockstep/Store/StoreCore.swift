@@ -308,6 +308,12 @@ public struct StoreCore<R: Reducer>: Sendable {
     return effects.cancel(named: text)
   }
 
+  /// Cancel what runs under a name, in its feature and in those inside: an effect asks for it.
+  public mutating func cancelEffects(under name: ScopedEffectKey) {
+    effects.cancel(name)
+    takeSends()
+  }
+
   /// Cancel the effects that end with a client.
   public mutating func cancelEffects(ownedBy connection: UInt64) {
     effects.cancel(ownedBy: connection)

@@ -351,7 +351,7 @@ extension StoreEngine: EffectHost {
   func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64 {
-    if cancelInFlight { cancelTasks(name) }
+    if cancelInFlight { await self.cancel(name) }
     return tasks.withLock { $0.named.begin(name, cancel: cancel) }
   }
 
@@ -359,5 +359,9 @@ extension StoreEngine: EffectHost {
     tasks.withLock { $0.named.end(name, number) }
   }
 
-  func cancel(_ name: ScopedEffectKey) async { cancelTasks(name) }
+  func cancel(_ name: ScopedEffectKey) async { await cancel(name, isolation: landing) }
+
+  private func cancel(_ name: ScopedEffectKey, isolation: isolated (any Actor)?) async {
+    await perform(isolation: isolation) { core, _ in core.cancelEffects(under: name) }
+  }
 }
