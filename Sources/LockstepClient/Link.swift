@@ -7,8 +7,9 @@ import Wire
 /// The shell around a `ClientSession`: one connection, shared by all mirrors on it.
 ///
 /// The session is behind a mutex, so any thread may read a mirror or send an action. What the
-/// session commands is queued under the same mutex and done on the loop, in order. Observers are
-/// told under the mutex too: what they are told, and in which order, is what happened.
+/// session commands is queued under the same mutex and done on the loop, in order. What users are to
+/// be told is queued under it, too (`State.deliveries`), and told while it is free, by one thread at a
+/// time: so it comes in the order in which it happened, and what they do then may use the link.
 final class Link: Sendable {
   typealias Session = ClientSession<AnyMirrored>
 
@@ -43,6 +44,16 @@ final class Link: Sendable {
     var rejectedPosts: UInt64 = 0
     var divergences: UInt64 = 0
     var lastDivergence: String?
+
+    /// What users are to be told, in order.
+    var deliveries: [@Sendable () -> Void] = []
+    /// Answers to those who sent: behind what else they are to be told, so that whoever has sent finds
+    /// what was done in every sequence.
+    var answers: [@Sendable () -> Void] = []
+    /// Whether a thread tells them, or will.
+    var isDelivering = false
+
+    mutating func deliver(_ body: @escaping @Sendable () -> Void) { deliveries.append(body) }
   }
 
   struct Waiter: Sendable {
@@ -118,17 +129,39 @@ final class Link: Sendable {
   /// Do something with the session, and have its commands done.
   @discardableResult
   func perform<R: Sendable>(_ body: (inout State) -> sending R) -> R {
-    let (result, schedules) = state.withLock { state -> (R, Bool) in
+    let (result, schedules, delivers) = state.withLock { state -> (R, Bool, Bool) in
       let result = body(&state)
       let schedules = settle(&state)
-      return (result, schedules)
+      let delivers = !state.deliveries.isEmpty && !state.isDelivering
+      if delivers { state.isDelivering = true }
+      return (result, schedules, delivers)
     }
     if schedules { loop.execute { [self] in flush() } }
+    if delivers { deliver() }
     return result
+  }
+
+  /// Tell users what waits. What comes meanwhile is told by the loop, so that a thread which only sends
+  /// is not kept.
+  private func deliver() {
+    let deliveries = state.withLock { state in
+      defer { state.deliveries = [] }
+      return state.deliveries
+    }
+    for delivery in deliveries { delivery() }
+    let isDone = state.withLock { state in
+      state.isDelivering = !state.deliveries.isEmpty
+      return !state.isDelivering
+    }
+    if !isDone { loop.execute { [self] in deliver() } }
   }
 
   /// Tell users what the session has to say, and note whether the loop has work.
   private func settle(_ state: inout State) -> Bool {
+    defer {
+      state.deliveries += state.answers
+      state.answers.removeAll(keepingCapacity: true)
+    }
     guard !state.commands.isEmpty else {
       wakeReached(&state)
       return false
@@ -154,7 +187,7 @@ final class Link: Sendable {
       guard let position = state.session.position(of: item.subscription),
         position.revision >= item.revision
       else { return false }
-      item.waiter.continuation.resume()
+      state.deliveries.append { item.waiter.continuation.resume() }
       return true
     }
   }
@@ -165,7 +198,9 @@ final class Link: Sendable {
     switch notice {
     case .connection(let connection):
       state.connection = connection
-      for observer in state.observers.values { observer.onConnection?(connection) }
+      for case let onConnection? in state.observers.values.map(\.onConnection) {
+        state.deliver { onConnection(connection) }
+      }
       for observer in state.connectionObservers.values {
         observer.yield(ConnectionState(connection, at: Self.now()))
       }
@@ -174,7 +209,7 @@ final class Link: Sendable {
         state.hasBeenLive = true
         // Every subscription is asked for anew.
         state.refusals = [:]
-        for waiter in state.connecting { waiter.continuation.resume() }
+        for waiter in state.connecting { state.deliver { waiter.continuation.resume() } }
         state.connecting = []
       case .closed(let goodbye): end(goodbye, &state)
       case .stale:
@@ -185,30 +220,36 @@ final class Link: Sendable {
     case .changed(let subscription):
       guard let mirror = state.session.mirror(subscription) else { return }
       for observer in state.observers.values where observer.subscription == subscription {
-        observer.onChange?(mirror)
+        if let onChange = observer.onChange { state.deliver { onChange(mirror) } }
       }
     case .revised(let subscription, let value, let revision, let patch):
       for observer in state.observers.values where observer.subscription == subscription {
-        observer.onRevision?(value, revision, patch)
+        if let onRevision = observer.onRevision {
+          state.deliver { onRevision(value, revision, patch) }
+        }
       }
     case .refused(let subscription, let reason):
       let error = ClientError.refused(reason)
       state.refusals[subscription] = reason
       state.reached.removeAll { item in
         guard item.subscription == subscription else { return false }
-        item.waiter.continuation.resume(throwing: error)
+        state.deliveries.append { item.waiter.continuation.resume(throwing: error) }
         return true
       }
     case .acknowledged(let actions, let acknowledgement):
       acknowledge(actions, acknowledgement, &state)
     case .pong(let number, let revision):
-      state.pongs.removeValue(forKey: number)?.resume(returning: revision)
+      if let waiter = state.pongs.removeValue(forKey: number) {
+        state.deliver { waiter.resume(returning: revision) }
+      }
     case .report(let number, let value):
-      state.reports.removeValue(forKey: number)?.resume(returning: value)
+      if let waiter = state.reports.removeValue(forKey: number) {
+        state.deliver { waiter.resume(returning: value) }
+      }
       state.reportStreams[number]?.yield(value)
     case .digest(let subscription, let revision, let digest):
       for waiter in state.digests.removeValue(forKey: subscription) ?? [] {
-        waiter.resume(returning: (revision, digest))
+        state.deliver { waiter.resume(returning: (revision, digest)) }
       }
     case .diverged(_, let why):
       state.divergences += 1
@@ -226,21 +267,27 @@ final class Link: Sendable {
     guard !state.actions.isEmpty else { return }
     for number in actions.lowerBound.rawValue...actions.upperBound.rawValue {
       guard let waiter = state.actions.removeValue(forKey: ActionID(number)) else { continue }
-      switch acknowledgement.outcome {
-      case .rejected(let rejection) where rejection.code == 0:
-        waiter.resume(throwing: ClientError.closed(Goodbye(.done, rejection.message)))
-      case .rejected(let rejection): waiter.resume(throwing: ClientError.rejected(rejection))
-      case .outcomeUnknown: waiter.resume(throwing: ClientError.outcomeUnknown)
-      case .reduced, .unchanged, .swallowed, .accepted:
-        waiter.resume(returning: acknowledgement)
-      }
+      state.answers.append { waiter.resume(with: Self.result(acknowledgement)) }
+    }
+  }
+
+  /// What the sender of an action is told of it.
+  private static func result(
+    _ acknowledgement: Acknowledgement
+  ) -> Result<Acknowledgement, any Error> {
+    switch acknowledgement.outcome {
+    case .rejected(let rejection) where rejection.code == 0:
+      .failure(ClientError.closed(Goodbye(.done, rejection.message)))
+    case .rejected(let rejection): .failure(ClientError.rejected(rejection))
+    case .outcomeUnknown: .failure(ClientError.outcomeUnknown)
+    case .reduced, .unchanged, .swallowed, .accepted: .success(acknowledgement)
     }
   }
 
   private func failRequests(_ error: ClientError, _ state: inout State) {
-    for (_, waiter) in state.pongs { waiter.resume(throwing: error) }
-    for (_, waiter) in state.reports { waiter.resume(throwing: error) }
-    for (_, waiters) in state.digests { for waiter in waiters { waiter.resume(throwing: error) } }
+    for waiter in state.pongs.values { state.deliver { waiter.resume(throwing: error) } }
+    for waiter in state.reports.values { state.deliver { waiter.resume(throwing: error) } }
+    for waiter in state.digests.values.joined() { state.deliver { waiter.resume(throwing: error) } }
     state.pongs = [:]
     for (_, stream) in state.reportStreams { stream.finish(throwing: error) }
     state.reports = [:]
@@ -256,13 +303,14 @@ final class Link: Sendable {
         ClientError.closed(goodbye)
       }
     failRequests(error, &state)
-    for item in state.reached { item.waiter.continuation.resume(throwing: error) }
+    for waiter in state.reached.map(\.waiter) + state.connecting {
+      state.deliver { waiter.continuation.resume(throwing: error) }
+    }
     state.reached = []
-    for waiter in state.connecting { waiter.continuation.resume(throwing: error) }
     state.connecting = []
-    for (_, waiter) in state.actions { waiter.resume(throwing: error) }
+    for waiter in state.actions.values { state.deliver { waiter.resume(throwing: error) } }
     state.actions = [:]
-    for observer in state.observers.values { observer.onEnd() }
+    for observer in state.observers.values { state.deliver(observer.onEnd) }
     state.observers = [:]
     for observer in state.connectionObservers.values { observer.finish() }
     state.connectionObservers = [:]

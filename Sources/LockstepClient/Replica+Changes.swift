@@ -9,7 +9,8 @@ extension Replica {
     changes(of: { $0 })
   }
 
-  /// The newest value of a part, then its changes; equal ones are left out.
+  /// The newest value of a part, then its changes; equal ones are left out. `part` is called where
+  /// changes come in, one call after the other, and may use the mirror.
   public func changes<Part: Synchronizable>(
     of part: @escaping @Sendable (Mirrored?) -> Part?
   ) -> AsyncStream<Part?> {
@@ -62,13 +63,15 @@ extension Replica {
     let number = link.perform { state -> UInt64 in
       state.nextNumber += 1
       if case .closed = state.connection {
-        onEnd()
+        state.deliver(onEnd)
         return 0
       }
       state.observers[state.nextNumber] = observer
       if let mirror = state.session.mirror(subscription), let position = mirror.position {
-        onChange?(mirror)
-        onRevision?(mirror.value, position.revision, [])
+        state.deliver {
+          onChange?(mirror)
+          onRevision?(mirror.value, position.revision, [])
+        }
       }
       return state.nextNumber
     }
@@ -81,7 +84,7 @@ extension Replica {
 extension AsyncStream.Continuation {
   func onTermination(_ body: @escaping @Sendable () -> Void) {
     onTermination = { reason in
-      // A finished stream has no observer any more, and may have been finished under the mutex.
+      // A finished stream has no observer any more.
       if case .cancelled = reason { body() }
     }
   }
@@ -96,7 +99,7 @@ extension Replica where Mirrored == Value {
 
 /// The value that an observer was last told.
 ///
-/// Unchecked: touched only while the link's mutex is held.
+/// Unchecked: touched only by the link's deliveries, of which one runs at a time.
 private final class LastValue<Part: Synchronizable>: @unchecked Sendable {
   private var value: Part??
 

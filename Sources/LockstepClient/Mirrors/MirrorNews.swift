@@ -15,7 +15,7 @@ import Values
 
 /// What a mirror store's observers know, and what they are still to be told.
 ///
-/// The connection tells it under its mutex. It holds the store weakly, and asks for it only where
+/// The connection tells it in order. It holds the store weakly, and asks for it only where
 /// observers are told: a store that is let go says so to the connection.
 final class MirrorNews<F: Feature>: Sendable {
   struct Binding: Sendable {

@@ -57,6 +57,8 @@ final class StoreEngine<R: Reducer>: Sendable {
   let observers = StateObservers<R.State>()
   private let queue = Mutex(Queue())
   private let core: Mutex<Core>
+  /// Tells the time of actions: asked while no lock is held, for it may be a user's.
+  private let date: DateGenerator
   /// The thread that is inside the core, or 0.
   private let inside = Atomic<UInt>(0)
   private let published: Mutex<R.State>
@@ -68,6 +70,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     self.check = check
     self.delivery = delivery
     published = Mutex(core.state)
+    date = core.dependencies.date
     self.core = Mutex(core)
   }
 
@@ -199,9 +202,10 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   /// Do something with the core, and what follows from it. Returns whether there was something.
   private func step(_ body: (inout Core, inout CBOREncoder) -> Bool) -> Bool {
+    let time = date.now
     inside.store(pthread_self(), ordering: .relaxed)
     let outcome = core.withLock { core -> Outcome? in
-      core.time = core.dependencies.date.now
+      core.time = time
       let revision = core.revision
       var patch = CBOREncoder()
       guard body(&core, &patch) else { return nil }
