@@ -40,12 +40,6 @@ func syntax(_ name: String) -> Target.Dependency {
   .product(name: name, package: "swift-syntax", condition: .when(traits: ["Macros"]))
 }
 
-/// What a test target needs that uses a `TestStore`: on Linux, failures reach the test through it.
-let issueReporting: [Target.Dependency] = [
-  .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
-  .product(name: "IssueReportingTestSupport", package: "xctest-dynamic-overlay"),
-]
-
 /// The examples, one folder each.
 let examples = ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
 
@@ -173,6 +167,9 @@ let package = Package(
         "Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR",
         .product(name: "CustomDump", package: "swift-custom-dump"),
         .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
+        // A shared library: where tests run, IssueReporting looks for it, and without it prints
+        // failures and lets the tests pass.
+        .product(name: "IssueReportingTestSupport", package: "xctest-dynamic-overlay"),
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -206,11 +203,14 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "LockstepCoreTests",
-      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"] + issueReporting,
+      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     .testTarget(
       name: "LockstepTestingTests",
-      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"] + issueReporting,
+      dependencies: [
+        "LockstepTesting", "Lockstep", "Values", "CBOR",
+        .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "LockstepMacrosTests",
@@ -275,7 +275,7 @@ let package = Package(
     .testTarget(
       name: "ExamplesTests",
       dependencies: examples.map { .target(name: "\($0)Feature") }
-        + issueReporting + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"],
+        + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"],
       swiftSettings: settings),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(

@@ -14,5 +14,9 @@ let package = Package(
     .executableTarget(
       name: "todos",
       dependencies: ["TodosFeature", .product(name: "LockstepClient", package: "lockstep")]),
+    // Nothing else is needed for failures of a `TestStore` to fail a test.
+    .testTarget(
+      name: "TodosTests",
+      dependencies: ["TodosFeature", .product(name: "LockstepTesting", package: "lockstep")]),
   ]
 )

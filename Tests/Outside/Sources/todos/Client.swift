@@ -2,7 +2,8 @@ import Lockstep
 import LockstepClient
 import TodosFeature
 
-/// Loads the todos, completes the first, and says what its own mirror then shows.
+/// Loads the todos, completes the first and a part of a part of the second, and says what its own
+/// mirror then shows.
 @main struct Client {
   static func main() async throws {
     let mirror = try await MirrorStore<Todos>.connect()
@@ -11,6 +12,12 @@ import TodosFeature
     let id = 1
     try await mirror.send(.toggle(id))
     print(mirror.todos[id]?.title ?? "nothing", mirror.todos[id]?.isCompleted ?? false)
+
+    try await mirror.send(.todo(2, .add("flour")))
+    try await mirror.send(.todo(2, .part(1, .add("mill"))))
+    try await mirror.send(.todo(2, .part(1, .part(1, .toggle))))
+    let part = mirror.todos[2]?.parts[1]?.parts[1]
+    print(part?.title ?? "nothing", part?.isCompleted ?? false)
     await mirror.finish()
   }
 }
