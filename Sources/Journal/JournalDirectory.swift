@@ -168,6 +168,15 @@ struct JournalDirectory: ~Copyable {
     guard fsync(descriptor) == 0 else { throw failure(path, "cannot be synchronised") }
   }
 
+  /// Make a file, and its name, survive a crash of the machine. Not one that SQLite has open.
+  func keep(_ file: String) throws(JournalError) {
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { throw Self.failure(file, "cannot be opened") }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw Self.failure(file, "cannot be synchronised") }
+    try Self.synchronize(path)
+  }
+
   /// Give a file another name, for good.
   func rename(_ from: String, to: String) throws(JournalError) {
     guard Glibc.rename(from, to) == 0 else { throw Self.failure(from, "cannot be renamed") }

@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 import Lockstep
 import Sessions
 import Values
@@ -61,6 +62,24 @@ extension JournalFile {
     try file.directory.rename(draft, to: path)
     file.close()
     return JournalRecovery(revision: head.revision, backup: backup, lostCount: lostCount)
+  }
+
+  /// Keep a copy of the journal as it is, beside it. Returns its name. O(the file).
+  ///
+  /// The copy is whole: it takes the journal's place when it is given its name, while no daemon runs.
+  public func copy(suffix: String) throws(JournalError) -> String {
+    let name = try Self.freeName(path + suffix)
+    // Before SQLite writes to it: nobody else may read it.
+    try JournalDirectory.makeFile(name)
+    do throws(JournalError) {
+      let quoted = name.split(separator: "'", omittingEmptySubsequences: false)
+      try connection.execute("VACUUM INTO '\(quoted.joined(separator: "''"))'")
+      try directory.keep(name)
+    } catch {
+      unlink(name)
+      throw error
+    }
+    return name
   }
 
   /// Bring what is in the write-ahead log into the file, as every start of a daemon does.

@@ -61,7 +61,17 @@ public struct DaemonConfiguration: Sendable {
 /// Why a daemon cannot begin.
 public struct DaemonError: Error, CustomStringConvertible {
   public let description: String
-  public init(_ description: String) { self.description = description }
+  /// With which the process ends.
+  public let status: Int32
+
+  public init(_ description: String, status: Int32 = 1) {
+    self.description = description
+    self.status = status
+  }
+
+  /// The status of a daemon that cannot read what another version of its feature kept: whoever starts
+  /// it again, as it is, gets the same (`RestartPreventExitStatus=`). EX_DATAERR of <sysexits.h>.
+  public static let otherVersion: Int32 = 65
 }
 
 extension LockstepDaemon {
@@ -110,6 +120,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     EXIT STATUS:
       0   stopped as asked
       1   cannot serve; standard error says why
+      65  what was kept is of another version of the feature: starting again does not help
       64  the command line is wrong
     """
   }
@@ -125,7 +136,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       try serve(logger)
     } catch {
       logger.critical("\(error)")
-      throw ExitCode(1)
+      throw ExitCode((error as? DaemonError)?.status ?? 1)
     }
   }
 

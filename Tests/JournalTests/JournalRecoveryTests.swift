@@ -27,6 +27,41 @@ import Wire
     return (story, snapshot)
   }
 
+  @Test func `A copy is the whole journal, also while it is being read and written`() throws {
+    let (story, snapshot) = try write()
+    let file = try directory.open(create: false)
+    let reader = try JournalReader(reading: directory.journal)
+    defer { reader.close() }
+    // What is in the write-ahead log alone belongs to it, and whoever reads keeps it there.
+    _ = try reader.rows()
+    try file.begin(
+      run: JournalRun(run: 3, base: story.revision), schema: [1], revision: story.revision,
+      time: Story.time(9))
+    try file.endRun(revision: story.revision)
+    let copy = try file.copy(suffix: ".as it's")
+    #expect(copy == directory.journal + ".as it's")
+    #expect(try file.copy(suffix: ".as it's") == copy + "-2")
+    var status = stat()
+    #expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    #expect(JournalReader.fsck(copy).findings == [])
+    // The journal goes on.
+    try file.probe()
+    let (rows, contents) = (try file.rows(), try file.contents())
+    file.close()
+
+    let other = TemporaryDirectory()
+    Files.write(Files.read(copy), to: other.journal)
+    let again = try other.open(create: false)
+    #expect(try again.rows() == rows && rows.count == story.rows.count - 20)
+    #expect(try again.contents() == contents && contents.snapshot == snapshot)
+    #expect(contents.runs.count == 3 && contents.head.revision == story.revision)
+    #expect(try again.suspects().map(\.kills) == [1])
+    try again.begin(
+      run: JournalRun(run: 4, base: story.revision), schema: [1], revision: story.revision,
+      time: Story.time(9))
+    try again.probe()
+  }
+
   private func recover(_ revision: UInt64) throws(JournalError) -> JournalRecovery {
     try JournalFile.recover(directory: directory.path, to: revision)
   }

@@ -42,6 +42,9 @@ struct Beginnings<State: Synchronizable> {
       inheritance = nil
     } else {
       inheritance = stored
+      if journal == nil, let dropped = stored?.image.dropped, !dropped.isEmpty {
+        JournalStart<State>.warn(of: dropped, keptIn: "nothing", logger)
+      }
     }
     if let kept = journal?.kept ?? (journal == nil ? stored?.image.next : nil) {
       (self.kept, isNew) = (kept, false)

@@ -55,10 +55,11 @@ struct JournalStart<State: Synchronizable> {
     if let handed {
       kept = handed.next
     } else {
-      kept = try recover(file, contents, schema, limits, keeping, progress)
+      kept = try recover(file, contents, schema, limits, keeping, logger, progress)
     }
     kept.poisoned = try poisoned(file, standing, logger)
     let run = JournalRun(run: kept.run, base: kept.revision)
+    if let handed, handed.isTranslated { try keepCopy(file, handed.dropped, logger) }
     try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
     if let handed, handed.isTranslated {
       // What follows will be in the new form: so must be what it is based on.
@@ -101,34 +102,19 @@ struct JournalStart<State: Synchronizable> {
 
   private static func recover(
     _ file: JournalFile, _ contents: JournalContents, _ schema: Schema, _ limits: Limits,
-    _ keeping: Keeping, _ progress: () -> Void
+    _ keeping: Keeping, _ logger: Logger, _ progress: () -> Void
   ) throws -> Restoration<State> {
     guard let snapshot = contents.snapshot else {
       throw DaemonError("\(file.path): there is no snapshot")
     }
+    let replay = Replay(
+      file: file, snapshot: snapshot, bytes: try file.snapshotBytes(),
+      seed: contents.identity.seed, schema: schema, limits: limits,
+      mark: keeping.durability == .sync ? .durable : .applied)
     do {
-      let sessions = try file.sessions(
-        window: limits.window, mark: keeping.durability == .sync ? .durable : .applied)
-      // What became of their actions follows from the rows once more.
-      let known = sessions.map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
-      progress()
-      var recovery = try Recovery<State>(
-        from: snapshot, try file.snapshotBytes(), schema: schema, seed: contents.identity.seed,
-        sessions: known, limits: limits)
-      var rows = 0
-      var failure: RecoveryError?
-      try file.forEachRow(after: snapshot.sequence) { entry in
-        guard failure == nil else { return }
-        do throws(RecoveryError) {
-          try recovery.apply(entry)
-        } catch {
-          failure = error
-        }
-        rows += 1
-        if rows % 10_000 == 0 { progress() }
-      }
-      if let failure { throw failure }
+      let (recovery, rows) = try replay.run(State.self, logger, progress)
       if recovery.isTranslated {
+        try keepCopy(file, recovery.dropped, logger)
         // What follows will be in the new form: so must be what it is based on.
         try keepSnapshot(recovery.snapshot(schema: schema, time: .now), file)
       }
@@ -138,12 +124,45 @@ struct JournalStart<State: Synchronizable> {
       kept.journaledBytes = rows * 256
       return kept
     } catch let error as RecoveryError {
-      throw DaemonError(
+      throw failure(error, file.path)
+    }
+  }
+
+  /// Keep the file as it is, beside it, where this version leaves out what another has kept.
+  private static func keepCopy(
+    _ file: JournalFile, _ dropped: [String], _ logger: Logger
+  ) throws {
+    if dropped.isEmpty { return }
+    warn(of: dropped, keptIn: try file.copy(suffix: ".before-dropping-fields"), logger)
+  }
+
+  /// Say what this version does not know of a state that another had.
+  static func warn(of dropped: [String], keptIn copy: String, _ logger: Logger) {
+    logger.warning(
+      "what another version of the feature kept is not known to this one, which leaves it out",
+      metadata: ["left out": "\(dropped.joined(separator: ", "))", "kept in": "\(copy)"])
+  }
+
+  /// What to do about a journal that cannot be gone on from.
+  private static func failure(_ error: RecoveryError, _ path: String) -> DaemonError {
+    let backTo =
+      error.lastGood > 0
+      ? "go on from there with --recover-to \(error.lastGood), which keeps a copy of the file" : ""
+    switch error.kind {
+    case .damaged:
+      return DaemonError(
         """
-        \(file.path): \(error). The state is right up to revision \(error.lastGood). \
-        See what is there with `lockstep fsck \(file.path)`; \
-        go on from there with --recover-to \(error.lastGood), which keeps a copy of the file.
+        \(path): \(error). The state is right up to revision \(error.lastGood). \
+        See what is there with `lockstep fsck \(path)`; \(backTo.isEmpty ? "restore a backup" : backTo).
         """)
+    case .otherVersion:
+      let remedy =
+        backTo.isEmpty ? "" : " This version knows all of revision \(error.lastGood): \(backTo)."
+      return DaemonError(
+        """
+        \(path): kept by another version of the feature: \(error). Start that version again, or \
+        a newer one.\(remedy)
+        """, status: DaemonError.otherVersion)
     }
   }
 

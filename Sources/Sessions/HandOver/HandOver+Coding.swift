@@ -109,6 +109,7 @@ extension HandOver {
       } catch {
         throw CBORError(.notAllowed("the state is of another kind: \(error)"), at: start)
       }
+      dropped = translation.dropped
       var encoder = CBOREncoder()
       try translation.value(from: &decoder, into: &encoder)
       state = try CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in

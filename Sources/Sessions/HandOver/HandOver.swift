@@ -14,6 +14,8 @@ public struct HandOver<State: Synchronizable>: Sendable {
   public var kept: Restoration<State>
   /// Whether the state had another schema in the former process.
   public var isTranslated = false
+  /// The names of what the former process had and this one leaves out.
+  public var dropped: [String] = []
   public var connections: [HandedConnection]
   /// The connections of the epoch so far: later ones have larger ordinals.
   public var connectionCount: UInt64

@@ -1,3 +1,4 @@
+import CBOR
 public import Values
 
 // Theory of operation
@@ -40,6 +41,9 @@ public struct Translation: Sendable {
   let start: Int
   /// The cases that become nothing, with the names by which people know them.
   let unknownCases: [(number: UInt64, name: String)]
+  /// The names of what the source has and the target leaves out: fields, what cases carry, and cases
+  /// that become their fallback.
+  public let dropped: [String]
 
   /// The translation between two schemas. O(the types that meet).
   public init(
@@ -52,6 +56,7 @@ public struct Translation: Sendable {
     isNamed = planner.isNamed
     nodes = planner.nodes
     unknownCases = planner.unknownCases
+    dropped = planner.dropped.sorted()
   }
 
   /// Whether there is nothing to do: both sides know the same, by the same numbers.
@@ -59,6 +64,15 @@ public struct Translation: Sendable {
 
   /// Whether no part of a value is lost.
   public var isLossless: Bool { nodes[start].isLossless }
+
+  /// What an error says of a case that the target does not have; nil when it is another error.
+  func unknownCase(_ error: CBORError) -> String? {
+    guard case .unknownCase(let number) = error.kind else { return nil }
+    let names = names(ofCase: number)
+    return names.isEmpty
+      ? "a case, number \(number), that is not known here"
+      : "the case \(names.joined(separator: " or ")), which is not known here"
+  }
 
   /// The names of the cases that an `unknownCase` error may be about.
   func names(ofCase number: UInt64) -> [String] {

@@ -14,6 +14,7 @@ struct TranslationPlanner {
   private(set) var nodes = [Translation.Node(form: .copy)]
   private(set) var differences: [String] = []
   private(set) var unknownCases: [(number: UInt64, name: String)] = []
+  private(set) var dropped: [String] = []
   private var known: [Pair: Int] = [:]
   /// Pairs of types whose members are still to be looked at. A list, so that schemas of any length
   /// take no more stack.
@@ -145,6 +146,7 @@ struct TranslationPlanner {
       guard let other = others.first(where: { String.isSame($0.name, field.name) }) else {
         node.isIdentity = false
         node.isLossless = false
+        dropped.append("\(item.place).\(field.name)")
         return .init(id: field.id, target: nil, node: Self.copy, becomesDefault: false)
       }
       if other.id != field.id { node.isIdentity = false }
@@ -233,6 +235,7 @@ struct TranslationPlanner {
       unknownCases.append((id, "\(place).\(item.name)"))
       return .init(id: id, form: .unknown, fields: [])
     }
+    dropped.append("\(place).\(item.name)")
     var encoder = CBOREncoder()
     if !fallback.fields.isEmpty { encoder.array(1) }
     encoder.encode(fallback.id)
@@ -257,7 +260,10 @@ struct TranslationPlanner {
         toleratesAbsence: canLack(other))
     }
     if first.id != second.id || slots != Array(first.fields.indices) { node.isIdentity = false }
-    if fields.contains(nil) { node.isLossless = false }
+    for (field, kept) in zip(first.fields, fields) where kept == nil {
+      node.isLossless = false
+      dropped.append("\(place).\(field.name)")
+    }
     let id = UInt64(clamping: first.id)
     if second.fields.isEmpty {
       var encoder = CBOREncoder()

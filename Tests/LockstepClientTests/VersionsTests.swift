@@ -1,0 +1,316 @@
+import CBOR
+import EventLoop
+import Foundation
+import Journal
+import Lockstep
+import LockstepClient
+import LockstepServer
+import Logging
+import Sessions
+import Synchronization
+import Testing
+import Values
+import Wire
+
+// Two versions of a feature. The newer has a screen and a note that the older does not know.
+
+/// An enumeration without values.
+private protocol NumberedCase: SynchronizableScalar, CaseIterable, Equatable {}
+
+extension NumberedCase {
+  func encode(into encoder: inout CBOREncoder) {
+    encoder.encode(Array(Self.allCases).firstIndex(of: self) ?? 0)
+  }
+
+  init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    var item = try CaseDecoder(&decoder)
+    let cases = Array(Self.allCases)
+    guard let number = Int(exactly: item.number), cases.indices.contains(number) else {
+      throw item.unknown
+    }
+    self = cases[number]
+    try item.finish(&decoder)
+  }
+
+  static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    schema.kind(of: Self.self, named: "Screen") { _ in
+      .enumeration(allCases.enumerated().map { Schema.Case($0.offset, "\($0.element)") })
+    }
+  }
+}
+
+private enum OldScreen: NumberedCase { case list, chart }
+private enum NewScreen: NumberedCase { case list, chart, editor }
+
+private struct Climate: HandWritten, Equatable {
+  var fan = 0
+
+  static var parts: [any FieldCoding<Climate>] { [Coded(0, "fan", \Climate.fan)] }
+}
+
+private struct OldState: HandWritten, Equatable {
+  var climate = Climate()
+  var screen = OldScreen.list
+  var visited: [OldScreen] = []
+  var rooms: SyncMap<Int, OldScreen> = [:]
+
+  static var parts: [any FieldCoding<OldState>] {
+    [
+      Coded(0, "climate", \OldState.climate), Coded(1, "screen", \OldState.screen),
+      Coded(2, "visited", \OldState.visited), Coded(3, "rooms", \OldState.rooms),
+    ]
+  }
+}
+
+private struct NewState: HandWritten, Equatable {
+  var climate = Climate()
+  var screen = NewScreen.list
+  var visited: [NewScreen] = []
+  var rooms: SyncMap<Int, NewScreen> = [:]
+  var note: String?
+
+  static var parts: [any FieldCoding<NewState>] {
+    [
+      Coded(0, "climate", \NewState.climate), Coded(1, "screen", \NewState.screen),
+      Coded(2, "visited", \NewState.visited), Coded(3, "rooms", \NewState.rooms),
+      Coded(4, "note", \NewState.note),
+    ]
+  }
+}
+
+private enum ClimateAction: WrittenAction {
+  case fan(Int)
+
+  var name: String { "fan" }
+  var words: [String] { if case .fan(let speed) = self { ["fan", "\(speed)"] } else { [] } }
+
+  init?(words: ArraySlice<Substring>) {
+    guard words.first == "fan" else { return nil }
+    self = .fan(words.last.flatMap { Int($0) } ?? 0)
+  }
+
+  struct AllCasePaths: Sendable {}
+  static var allCasePaths: AllCasePaths { AllCasePaths() }
+}
+
+private enum PlantAction: WrittenAction {
+  case climate(ClimateAction)
+  /// Show a screen, in a room too, and note that it was visited.
+  case show(Int)
+  /// Forget all rooms, and what was visited.
+  case forget
+  case note(String)
+
+  var name: String { words[0] }
+
+  var words: [String] {
+    switch self {
+    case .climate(let action): ["climate"] + action.words
+    case .show(let number): ["show", "\(number)"]
+    case .forget: ["forget"]
+    case .note(let text): ["note", text]
+    }
+  }
+
+  init?(words: ArraySlice<Substring>) {
+    let rest = words.dropFirst()
+    switch words.first {
+    case "climate":
+      guard let action = ClimateAction(words: rest) else { return nil }
+      self = .climate(action)
+    case "show": self = .show(rest.first.flatMap { Int($0) } ?? 0)
+    case "forget": self = .forget
+    case "note": self = .note(rest.first.map(String.init) ?? "")
+    default: return nil
+    }
+  }
+
+  struct AllCasePaths: Sendable {
+    var climate: CasePath<PlantAction, ClimateAction> {
+      CasePath(
+        embed: { .climate($0) }, extract: { if case .climate(let a) = $0 { a } else { nil } })
+    }
+  }
+  static var allCasePaths: AllCasePaths { AllCasePaths() }
+}
+
+private struct OldPlant: Reducer {
+  func reduce(into state: inout OldState, action: PlantAction) -> Effect<PlantAction> {
+    switch action {
+    case .climate(.fan(let speed)): state.climate.fan = speed
+    case .show(let number): state.screen = OldScreen.allCases[number]
+    case .forget: (state.visited, state.rooms) = ([], [:])
+    case .note: break
+    }
+    return .none
+  }
+}
+
+private struct NewPlant: Reducer {
+  func reduce(into state: inout NewState, action: PlantAction) -> Effect<PlantAction> {
+    switch action {
+    case .climate(.fan(let speed)): state.climate.fan = speed
+    case .show(let number):
+      state.screen = NewScreen.allCases[number]
+      state.visited.append(state.screen)
+      state.rooms[number] = state.screen
+    case .forget: (state.visited, state.rooms) = ([], [:])
+    case .note(let text): state.note = text
+    }
+    return .none
+  }
+}
+
+// MARK: Daemons
+
+/// Keeps what is logged.
+private struct KeepingHandler: LogHandler {
+  let lines: Recorder<String>
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.notice
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    lines.append("\(event.level): \(event.message) \(event.metadata ?? [:])")
+  }
+}
+
+/// Daemons of either version, one after the other, on one state directory.
+@Suite struct OldDaemonTests {
+  private let folder: String
+  private let lines = Recorder<String>()
+
+  init() throws {
+    var template = Array("/tmp/lockstep-versions-XXXXXX".utf8CString)
+    folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+  }
+
+  /// A daemon's life: it does some actions, and stops. Returns what it began and ended with, and the
+  /// revision of the end.
+  @discardableResult
+  private func live<R: Reducer>(
+    _ reducer: R, _ state: R.State, recoverTo: UInt64? = nil, in folder: String? = nil,
+    _ actions: [R.Action] = []
+  ) async throws -> (began: R.State, ended: R.State, revision: UInt64) {
+    let loop = try Loop.startThread(name: "test-daemon")
+    defer { loop.stop() }
+    let socket = self.folder + "/socket"
+    let keeping = Keeping(
+      directory: folder ?? self.folder + "/state", durability: .sync, recoverTo: recoverTo)
+    let logger = Logger(label: "test") { [lines] _ in KeepingHandler(lines: lines) }
+    let box = Guarded<Unchecked<Daemon<R>>?>(nil)
+    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+      loop.execute {
+        done.resume(
+          with: Result {
+            let daemon = try Daemon(
+              state, reducer: reducer, keeping: keeping, logger: logger, on: loop)
+            try daemon.serve(at: socket, mode: 0o600)
+            box.value = Unchecked(daemon)
+          })
+      }
+    }
+    let mirror = try await MirrorStore<R>.connect(.init(socket: socket, label: "test"))
+    let began = mirror.state
+    for action in actions { try await mirror.send(action) }
+    let (ended, revision) = (mirror.state, mirror.position?.revision ?? 0)
+    await mirror.finish()
+    loop.execute { box.value?.value.stop(retryAfter: nil) }
+    await onThread { loop.waitUntilEnded() }
+    box.value = nil
+    return (began, ended, revision)
+  }
+
+  /// A daemon that belongs to its loop.
+  private final class Unchecked<T>: @unchecked Sendable {
+    let value: T
+    init(_ value: T) { self.value = value }
+  }
+
+  private func clean() { try? FileManager.default.removeItem(atPath: folder) }
+
+  private func files() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder + "/state").sorted()
+  }
+
+  @Test func `an older daemon starts where an unknown case has come and gone`() async throws {
+    defer { clean() }
+    let new = try await live(
+      NewPlant(), NewState(), [.climate(.fan(3)), .show(2), .show(1), .forget, .climate(.fan(4))])
+    let old = try await live(OldPlant(), OldState(), [.climate(.fan(5))])
+    #expect(old.began == OldState(climate: Climate(fan: 4), screen: .chart))
+    #expect(old.revision == new.revision + 1)
+    let log = lines.all.joined(separator: "\n")
+    #expect(log.contains("is gone by the end") && log.contains("state.screen.editor"))
+    // It goes on in its own terms.
+    let again = try await live(OldPlant(), OldState())
+    #expect(again.began == old.ended && again.revision == old.revision)
+  }
+
+  @Test func `also where the snapshot has it`() async throws {
+    defer { clean() }
+    var state = NewState()
+    (state.screen, state.visited, state.rooms) = (.editor, [.editor, .list], [7: .editor])
+    try await live(NewPlant(), state, [.show(0), .forget])
+    let old = try await live(OldPlant(), OldState())
+    #expect(old.began == OldState())
+  }
+
+  @Test func `one whose state has the case at the end says which, and what can be done`()
+    async throws
+  {
+    defer { clean() }
+    let new = try await live(
+      NewPlant(), NewState(), [.climate(.fan(3)), .note("a"), .show(2), .climate(.fan(4))])
+    let error = await #expect(throws: DaemonError.self) { try await live(OldPlant(), OldState()) }
+    #expect(error?.status == 65)
+    let said = error?.description ?? ""
+    #expect(said.contains("the case state.screen.editor") && said.contains("revision 4"), "\(said)")
+    #expect(said.contains("--recover-to 2"), "\(said)")
+    // Nothing has been touched, and both remedies work.
+    let back = try await live(NewPlant(), NewState())
+    #expect(back.began == new.ended && back.revision == new.revision)
+    let old = try await live(OldPlant(), OldState(), recoverTo: 2)
+    #expect(old.began == OldState(climate: Climate(fan: 3)) && old.revision == 2)
+    #expect(try files().contains { $0.contains("before-recovery-to-2") })
+  }
+
+  @Test func `one whose snapshot has it already names no revision to go back to`() async throws {
+    defer { clean() }
+    var state = NewState()
+    state.screen = .editor
+    try await live(NewPlant(), state, [.climate(.fan(3))])
+    let error = await #expect(throws: DaemonError.self) { try await live(OldPlant(), OldState()) }
+    #expect(error?.status == 65 && error?.description.contains("--recover-to") == false)
+    #expect(error?.description.contains("Start that version again") == true)
+  }
+
+  @Test func `fields that it drops are named once, and kept in a copy`() async throws {
+    defer { clean() }
+    let new = try await live(NewPlant(), NewState(), [.note("hello"), .climate(.fan(3))])
+    let old = try await live(OldPlant(), OldState(), [.climate(.fan(4))])
+    #expect(old.began == OldState(climate: Climate(fan: 3)))
+    let warnings = lines.all.filter { $0.hasPrefix("warning") && $0.contains("state.note") }
+    let copies = try files().filter { $0.contains("before-dropping-fields") }
+    #expect(warnings.count == 1 && copies == ["journal.sqlite.before-dropping-fields"])
+    #expect(warnings.allSatisfy { $0.contains(copies[0]) })
+    let path = folder + "/state/" + copies[0]
+    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+
+    // The newer one, started on it, lacks the note; started on the copy, it has all.
+    #expect(try await live(NewPlant(), NewState()).began.note == nil)
+    let other = folder + "/other"
+    try FileManager.default.createDirectory(
+      atPath: other, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    try FileManager.default.copyItem(atPath: path, toPath: other + "/journal.sqlite")
+    let restored = try await live(NewPlant(), NewState(), in: other)
+    #expect(restored.began == new.ended && restored.revision == new.revision)
+    // A version that drops nothing keeps no copy.
+    #expect(try files().filter { $0.contains("before-dropping-fields") } == copies)
+  }
+}
