@@ -32,7 +32,9 @@ final class Link: Sendable {
     var connecting: [Waiter] = []
     /// Subscriptions that the daemon refuses.
     var refusals: [UInt64: ServerMessage.Reason] = [:]
-    var connectionObservers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
+    /// Subscriptions that show what they could last read, and since when.
+    var unreadable: [UInt64: (since: Instant, why: Goodbye)] = [:]
+    var connectionObservers: [UInt64: ConnectionObserver] = [:]
     var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
     var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
     /// Reports that go on.
@@ -53,7 +55,20 @@ final class Link: Sendable {
     /// Whether a thread tells them, or will.
     var isDelivering = false
 
+    /// Where a subscription stands with the daemon.
+    func connection(of subscription: UInt64) -> Session.ConnectionState {
+      guard connection == .live, let (since, why) = unreadable[subscription] else {
+        return connection
+      }
+      return .stale(since: since, why)
+    }
+
     mutating func deliver(_ body: @escaping @Sendable () -> Void) { deliveries.append(body) }
+  }
+
+  struct ConnectionObserver: Sendable {
+    let subscription: UInt64
+    let stream: AsyncStream<ConnectionState>.Continuation
   }
 
   struct Waiter: Sendable {
@@ -198,17 +213,17 @@ final class Link: Sendable {
     switch notice {
     case .connection(let connection):
       state.connection = connection
+      // Every subscription begins anew with a connection.
+      if connection == .live { (state.refusals, state.unreadable) = ([:], [:]) }
       for case let onConnection? in state.observers.values.map(\.onConnection) {
         state.deliver { onConnection(connection) }
       }
       for observer in state.connectionObservers.values {
-        observer.yield(ConnectionState(connection, at: Self.now()))
+        observer.stream.yield(ConnectionState(connection, at: Self.now()))
       }
       switch connection {
       case .live:
         state.hasBeenLive = true
-        // Every subscription is asked for anew.
-        state.refusals = [:]
         for waiter in state.connecting { state.deliver { waiter.continuation.resume() } }
         state.connecting = []
       case .closed(let goodbye): end(goodbye, &state)
@@ -229,12 +244,15 @@ final class Link: Sendable {
         }
       }
     case .refused(let subscription, let reason):
-      let error = ClientError.refused(reason)
       state.refusals[subscription] = reason
-      state.reached.removeAll { item in
-        guard item.subscription == subscription else { return false }
-        state.deliveries.append { item.waiter.continuation.resume(throwing: error) }
-        return true
+      fail(.refused(reason), subscription, &state)
+    case .unreadable(let subscription, let why):
+      state.unreadable[subscription] = (Self.now(), why)
+      fail(.closed(why), subscription, &state)
+      let stale = ConnectionState(state.connection(of: subscription), at: Self.now())
+      for observer in state.connectionObservers.values
+      where observer.subscription == subscription {
+        observer.stream.yield(stale)
       }
     case .acknowledged(let actions, let acknowledgement):
       acknowledge(actions, acknowledgement, &state)
@@ -255,6 +273,15 @@ final class Link: Sendable {
       state.divergences += 1
       state.lastDivergence = why
     case .schema: break
+    }
+  }
+
+  /// Tell those who wait for a subscription that it comes no further.
+  private func fail(_ error: ClientError, _ subscription: UInt64, _ state: inout State) {
+    state.reached.removeAll { item in
+      guard item.subscription == subscription else { return false }
+      state.deliveries.append { item.waiter.continuation.resume(throwing: error) }
+      return true
     }
   }
 
@@ -312,7 +339,7 @@ final class Link: Sendable {
     state.actions = [:]
     for observer in state.observers.values { state.deliver(observer.onEnd) }
     state.observers = [:]
-    for observer in state.connectionObservers.values { observer.finish() }
+    for observer in state.connectionObservers.values { observer.stream.finish() }
     state.connectionObservers = [:]
   }
 

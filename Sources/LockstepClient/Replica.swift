@@ -201,8 +201,10 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
   /// What the daemon's state and actions are made of; nil before the first connection.
   public var schema: Schema? { link.state.withLock { $0.session.schema } }
 
+  /// Where the mirror stands with the daemon. One that holds what this build does not know is stale,
+  /// with the goodbye code `schema`, though others of its connection are live.
   public var connection: ConnectionState {
-    let state = link.state.withLock { $0.connection }
+    let state = link.state.withLock { $0.connection(of: subscription) }
     return ConnectionState(state, at: Link.now())
   }
 
@@ -211,11 +213,12 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
     AsyncStream { continuation in
       let number = link.perform { state -> UInt64 in
         state.nextNumber += 1
-        continuation.yield(ConnectionState(state.connection, at: Link.now()))
+        continuation.yield(ConnectionState(state.connection(of: subscription), at: Link.now()))
         if case .closed = state.connection {
           continuation.finish()
         } else {
-          state.connectionObservers[state.nextNumber] = continuation
+          state.connectionObservers[state.nextNumber] =
+            Link.ConnectionObserver(subscription: subscription, stream: continuation)
         }
         return state.nextNumber
       }
@@ -288,6 +291,9 @@ public final class Replica<Mirrored: Synchronizable>: Sendable {
         }
         if let reason = state.refusals[subscription] {
           return continuation.resume(throwing: ClientError.refused(reason))
+        }
+        if let (_, why) = state.unreadable[subscription] {
+          return continuation.resume(throwing: ClientError.closed(why))
         }
         state.reached.append((subscription, revision, .init(continuation: continuation)))
       }

@@ -191,6 +191,9 @@ extension Simulation {
       guard plan.toleratesDivergence else {
         throw failure("client \(clients[slot].identity)'s mirror \(number) diverged: \(why)")
       }
+    case .unreadable(let number, let goodbye):
+      throw failure(
+        "client \(clients[slot].identity) cannot read its mirror \(number): \(goodbye.message)")
     case .digest(let number, let revision, let digest):
       guard let digest, let mirror = clients[slot].session.mirror(number),
         let welcome = clients[slot].session.welcome

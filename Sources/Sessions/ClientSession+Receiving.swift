@@ -46,16 +46,25 @@ extension ClientSession {
     var decoder = CBORDecoder(item)
     let head = try MessageHead(from: &decoder)
     if head.type == .patch {
-      do throws(CBORError) {
-        try readPatches(head, &decoder, welcome, &commands)
-      } catch {
-        throw unreadable(error)
-      }
+      try readPatches(head, &decoder, welcome, &commands)
     } else {
       let message = try ServerMessage(item, seed: welcome.seed)
       try handle(message, welcome, &commands)
     }
     tellHeld(&commands)
+  }
+
+  /// Let a mirror go that holds what is not known here, if others can be read; else the session ends.
+  private mutating func giveUp(
+    _ index: Int, _ error: CBORError, _ commands: inout [Command]
+  ) throws(WireError) {
+    let reason = unreadable(error)
+    let isAlone = mirrors.indices.allSatisfy { $0 == index || mirrors[$0].isUnreadable }
+    guard reason.code == .schema, !isAlone else { throw reason }
+    let number = mirrors[index].number
+    mirrors[index].freeze()
+    commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
+    commands.append(.notify(.unreadable(number, Goodbye(reason))))
   }
 
   /// The goodbye for bytes that make no sense here.
@@ -104,6 +113,7 @@ extension ClientSession {
       numberOffset = next - 1 - welcome.lastAction
     }
     commands.append(.notify(.connection(.live)))
+    for index in mirrors.indices { mirrors[index].isUnreadable = false }
     for mirror in mirrors { commands.append(subscription(of: mirror)) }
     sendPending(&commands)
   }
@@ -116,12 +126,12 @@ extension ClientSession {
     switch message {
     case .subscribed(let subscribed): handle(subscribed, welcome, &commands)
     case .snapshot(let snapshot):
-      do throws(CBORError) {
-        for index in mirrors.indices where mirrors[index].scope == snapshot.scope {
+      for index in mirrors.indices where mirrors[index].scope == snapshot.scope {
+        do throws(CBORError) {
           if try mirrors[index].take(snapshot, welcome) { noteChange(index, &commands) }
+        } catch {
+          try giveUp(index, error, &commands)
         }
-      } catch {
-        throw unreadable(error)
       }
     case .acknowledgement(let acknowledgement):
       heldAcknowledgements.append(acknowledgement)
@@ -191,10 +201,25 @@ extension ClientSession {
   private mutating func readPatches(
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ welcome: ServerMessage.Welcome,
     _ commands: inout [Command]
+  ) throws(WireError) {
+    var reading: Int?
+    do throws(CBORError) {
+      try readPatches(head, &decoder, welcome, &reading, &commands)
+    } catch {
+      guard let reading else { throw unreadable(error) }
+      try giveUp(reading, error, &commands)
+    }
+  }
+
+  /// `reading` is the mirror to which an error belongs.
+  private mutating func readPatches(
+    _ head: MessageHead, _ decoder: inout CBORDecoder, _ welcome: ServerMessage.Welcome,
+    _ reading: inout Int?, _ commands: inout [Command]
   ) throws(CBORError) {
     let scope = try decoder.unsigned()
     var revision = try decoder.unsigned()
     guard let index = mirrors.firstIndex(where: { $0.scope == scope }) else { return }
+    reading = index
     for _ in 0..<(1 + head.extraFields / 2) {
       let spanOffset = decoder.offset
       let span = try decoder.unsigned()

@@ -44,6 +44,9 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     case revised(UInt64, Mirrored?, revision: UInt64, patch: [UInt8])
     /// A subscription was refused.
     case refused(UInt64, ServerMessage.Reason)
+    /// A mirror has come to something that is not known here. It shows what it could last read, and
+    /// goes on, if it can, on the next connection. The others follow the daemon.
+    case unreadable(UInt64, Goodbye)
     /// What became of actions: their identifiers, and the acknowledgement as it came.
     case acknowledged(ClosedRange<ActionID>, Acknowledgement)
     case pong(UInt64, revision: UInt64)

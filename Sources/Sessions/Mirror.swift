@@ -22,6 +22,8 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
   /// A snapshot is to come in place of what the mirror should not show any more. What is
   /// acknowledged meanwhile does not show yet.
   var isHealing = false
+  /// The daemon's value holds something that is not known here: nothing comes any more.
+  var isUnreadable = false
   /// The daemon's number for the path; nil until it answers.
   var scope: UInt64?
   private var phase = Phase.detached
@@ -80,6 +82,13 @@ public struct Mirror<Mirrored: Synchronizable>: Sendable {
     scope = nil
     parts = []
     draft = nil
+  }
+
+  /// Keep showing what was last read. A patch that was not translated may have half changed that.
+  mutating func freeze() {
+    disconnect()
+    isUnreadable = true
+    if translation == nil { value = nil }
   }
 
   /// The daemon refuses the subscription, or ends it: nothing shows.

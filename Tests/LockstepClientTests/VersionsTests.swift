@@ -161,6 +161,97 @@ private struct NewPlant: Reducer {
   }
 }
 
+// MARK: Clients
+
+@Suite struct OldClientTests {
+  private typealias OldMirror = MirrorStore<OldPlant>
+
+  private func options(_ socket: String) -> OldMirror.Options {
+    OldMirror.Options(socket: socket, label: "old")
+  }
+
+  @Test func `a mirror of a part lives on when a case that it does not hold is not known here`()
+    async throws
+  {
+    try await withDaemon(of: NewPlant(), state: NewState()) { socket, daemon in
+      let whole = try await OldMirror.connect(options(socket))
+      let climate = try await whole.scope(state: \.climate, action: \.climate)
+      let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
+      try await new.send(.show(2))
+      await eventually { whole.connection != .live }
+      guard case .stale(_, let goodbye?) = whole.connection else {
+        Issue.record("\(whole.connection)")
+        return
+      }
+      #expect(goodbye.code == .schema && goodbye.message.contains("state.screen.editor"))
+      // It shows what it could last read; the part follows, and its actions are done.
+      #expect(whole.screen == .list && climate.connection == .live)
+      try await new.send(.climate(.fan(3)))
+      await eventually { climate.fan == 3 }
+      try await climate.send(.fan(4))
+      #expect(climate.fan == 4 && whole.state.climate.fan == 0)
+      try await whole.send(.climate(.fan(5)))
+      await eventually { climate.fan == 5 }
+
+      // Another connection is another try.
+      try await new.send(.show(0))
+      try await new.send(.forget)
+      let state = new.state
+      await new.finish()
+      await daemon.stop()
+      let next = try await HostedDaemon(socket, reducer: NewPlant(), state: state)
+      await eventually { whole.connection == .live && whole.state.climate.fan == 5 }
+      try await whole.send(.climate(.fan(6)))
+      #expect(whole.state.climate.fan == 6)
+      await eventually { climate.fan == 6 }
+      await whole.finish()
+      await next.stop()
+    }
+  }
+
+  @Test func `who waits for a part that is not known here is told why, and the rest goes on`()
+    async throws
+  {
+    try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
+      let replica = try await Replica<Climate>.connect(
+        path: [0], Self.expecting(socket))
+      let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
+      try await new.send(.show(2))
+      let whole = replica.mirror(of: [1])
+      await #expect { try await whole.reached(revision: 0) } throws: { error in
+        guard case ClientError.closed(let goodbye) = error else { return false }
+        return goodbye.code == .schema && goodbye.message.contains("state.screen.editor")
+      }
+      await #expect(throws: ClientError.self) { try await whole.reached(revision: 0) }
+      try await new.send(.climate(.fan(9)))
+      await eventually { replica.state?.fan == 9 }
+      await replica.finish()
+      await new.finish()
+    }
+  }
+
+  private static func expecting(_ socket: String) -> Replica<Climate>.Options {
+    var options = Replica<Climate>.Options(socket: socket, label: "old")
+    options.schemaUse = .expected(OldPlant.schema)
+    return options
+  }
+
+  @Test func `a client none of whose mirrors can be read ends, and says why`() async throws {
+    try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
+      let whole = try await OldMirror.connect(options(socket))
+      let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
+      try await new.send(.show(2))
+      await eventually { if case .closed = whole.connection { true } else { false } }
+      await #expect(throws: ClientError.self) { try await whole.send(.climate(.fan(1))) }
+      let error = await #expect(throws: ClientError.self) {
+        _ = try await OldMirror.connect(options(socket))
+      }
+      #expect("\(error as Any)".contains("state.screen.editor"))
+      await new.finish()
+    }
+  }
+}
+
 // MARK: Daemons
 
 /// Keeps what is logged.
