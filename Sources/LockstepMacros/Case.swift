@@ -19,6 +19,18 @@ struct Case {
 
     /// Whether the type is called an action, as those of children in a collection are.
     var isNamedAction: Bool { type.trimmedDescription.hasSuffix("Action") }
+
+    /// Whether the type may be an action, whatever it is called: an alias does not say.
+    var mayBeAction: Bool {
+      let name = type.trimmedDescription
+      let wrapped = name.hasSuffix("?") ? String(name.dropLast()) : name
+      return !wrapped.hasPrefix("[") && !Self.plainTypes.contains(wrapped)
+    }
+
+    private static let plainTypes: Set = [
+      "Bool", "Double", "Float", "Int", "Int8", "Int16", "Int32", "Int64", "String", "UInt",
+      "UInt8", "UInt16", "UInt32", "UInt64",
+    ]
   }
 
   /// The case as a pattern or value with these contents: `.set(name: _0, _1)`.

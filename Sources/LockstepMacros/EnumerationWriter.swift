@@ -167,13 +167,15 @@ struct EnumerationWriter {
       "var name: String",
       ["switch self {"]
         + each { _, item in
-          guard let last = item.payload.last, item.payload.count == 1 || last.isNamedAction else {
+          guard let last = item.payload.last, item.payload.count == 1 || last.mayBeAction else {
             return ["case .\(item.identifier): return \"\(item.name)\""]
           }
+          // Of several values, only one that is called so is asked at run time whether it is one.
+          let label = item.payload.count == 1 || last.isNamedAction ? "carrying" : "ending"
           let ignored = item.payload.dropLast().map { _ in "_" }
           return [
             "case \(item.with(ignored + ["let action"], labels: false)):",
-            "  return Lockstep.ActionName.of(\"\(item.name)\", carrying: action)",
+            "  return Lockstep.ActionName.of(\"\(item.name)\", \(label): action)",
           ]
         } + ["}"])
   }

@@ -146,6 +146,14 @@ import Testing
       ])
   }
 
+  @Test func `a last value is part of the name if its type is an action, which an alias may be`() {
+    let text = expansion(
+      of: "@Action enum Action {\n  case row(Int, Alias)\n  case set(Int, [Int])\n}"
+    ).text
+    #expect(text.contains("return Lockstep.ActionName.of(\"row\", ending: action)"))
+    #expect(text.contains("return \"set\""))
+  }
+
   @Test func `an indirect enumeration may hold anything`() {
     let source = "@ObservableState enum Tree {\n  case leaf\n  indirect case node(Tree, Tree)\n}"
     #expect(member("static var holdsCollections", of: source)[1] == "  true")

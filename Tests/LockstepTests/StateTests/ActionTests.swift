@@ -40,6 +40,32 @@ import Testing
     #expect(Todos.Action.set(1).name == "set")
   }
 
+  /// What it is an alias of, the macro cannot see.
+  typealias Gesture = TodoAction
+
+  @Action enum Spelled: Equatable {
+    case row(Int, Gesture)
+    case perhaps(id: Int, Gesture?)
+    case one(Gesture)
+    case opened(Int, Tab)
+    case named(Int, String)
+  }
+
+  @Action enum Around<Child: SynchronizableAction & Equatable>: Equatable {
+    case child(Int, Child)
+  }
+
+  @Test func `the name of an action inside is there, however its type is spelled`() {
+    #expect(Spelled.row(1, .toggle).name == "row.toggle")
+    #expect(Spelled.one(.toggle).name == "one.toggle")
+    #expect(Spelled.perhaps(id: 1, .tag("a")).name == "perhaps.tag")
+    #expect(Spelled.perhaps(id: 1, nil).name == "perhaps")
+    #expect(Around<TodoAction>.child(1, .toggle).name == "child.toggle")
+    #expect(Around<Spelled>.child(1, .row(2, .toggle)).name == "child.row.toggle")
+    // No action inside.
+    #expect(Spelled.opened(1, .home).name == "opened" && Spelled.named(1, "a").name == "named")
+  }
+
   @Test func `every case has a path`() {
     let paths = Todos.Action.allCasePaths
     #expect(paths.set.embed(3) == .set(3))
