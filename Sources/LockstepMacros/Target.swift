@@ -9,6 +9,7 @@ struct Target {
   /// The name for people, in a string literal: `Todos.State`, `Page<\(Item.self)>`.
   let name: String
   /// What the members need in front to be as visible as the type: nothing, or `public ` and such.
+  /// Of a type inside of a private one, `fileprivate `: an extension stands outside of that.
   let access: String
   /// Whether the type may have static stored properties.
   let mayStore: Bool
@@ -25,7 +26,12 @@ struct Target {
     }
     self.name = name
     let levels = declaration.modifiers.map(\.name.text)
-    access = ["public", "package"].first(where: levels.contains).map { "\($0) " } ?? ""
+    let around = context.lexicalContext.flatMap(Self.modifiers)
+    let isHidden = (levels + around).contains { $0 == "private" || $0 == "fileprivate" }
+    access =
+      isHidden
+      ? "fileprivate "
+      : ["public", "package"].first(where: levels.contains).map { "\($0) " } ?? ""
     // An extension does not show whether what it extends is generic.
     mayStore =
       generics == nil
@@ -43,6 +49,9 @@ struct Target {
     return node.asProtocol((any NamedDeclSyntax).self)?.name.text
   }
 
+  private static func modifiers(_ node: Syntax) -> [String] {
+    node.asProtocol((any WithModifiersSyntax).self)?.modifiers.map(\.name.text) ?? []
+  }
 }
 
 extension ExtensionDeclSyntax {

@@ -84,6 +84,22 @@ import Testing
     }
   }
 
+  @Test func `members of a type inside of a private one are visible where that is`() {
+    for level in ["private", "fileprivate"] {
+      let feature = """
+        \(level) struct Feature {
+          @ObservableState public struct State { var a = 1 }
+          @Action enum Action { case b }
+        }
+        """
+      let text = expansion(of: feature).text
+      for line in ["fileprivate func isSame", "fileprivate var name", "fileprivate init(from"] {
+        #expect(text.contains(line))
+      }
+      #expect(!text.contains("public func") && !text.contains("public static"))
+    }
+  }
+
   @Test func `generic types have their arguments in their names, and no stored list of fields`() {
     let page = "@ObservableState struct Page<Item: Synchronizable> {\n  var items: [Item]\n}"
     #expect(expansion(of: page).text.contains("named: \"Page<\\(Item.self)>\""))
@@ -130,6 +146,14 @@ import Testing
     #expect(without.contains { $0.contains("throw item.unknown") })
   }
 
+  @Test func `a last value is part of the name if its type is an action, which an alias may be`() {
+    let text = expansion(
+      of: "@Action enum Action {\n  case row(Int, Alias)\n  case set(Int, [Int])\n}"
+    ).text
+    #expect(text.contains("return Lockstep.ActionName.of(\"row\", ending: action)"))
+    #expect(text.contains("return \"set\""))
+  }
+
   @Test func `a name that is written by hand stays, and only actions have one`() {
     let named = "@Action enum Action {\n  case a\n  var name: String { \"b\" }\n}"
     #expect(expansion(of: named).text.occurrences(of: "var name") == 1)
@@ -144,14 +168,6 @@ import Testing
         "func isSame(as other: Self) -> Bool {", "  switch (self, other) {", "  case (.a, .a):",
         "    return true", "  }", "}",
       ])
-  }
-
-  @Test func `a last value is part of the name if its type is an action, which an alias may be`() {
-    let text = expansion(
-      of: "@Action enum Action {\n  case row(Int, Alias)\n  case set(Int, [Int])\n}"
-    ).text
-    #expect(text.contains("return Lockstep.ActionName.of(\"row\", ending: action)"))
-    #expect(text.contains("return \"set\""))
   }
 
   @Test func `an indirect enumeration may hold anything`() {
