@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("RED-16: a fact that nobody waits for changes the fact alone")
+  @Test("a fact that nobody waits for changes the fact alone")
   func response() async {
     let store = store()
     await store.send(.numberFactResponse("so")) { $0.numberFact = "so" }

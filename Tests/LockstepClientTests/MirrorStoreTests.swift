@@ -42,7 +42,7 @@ import Wire
     }
   }
 
-  @Test("EFF-06 RKT-16: observers are told in the isolation that connected")
+  @Test("RKT-16: observers are told in the isolation that connected")
   @MainActor func isolation() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -312,7 +312,7 @@ import Wire
     }
   }
 
-  @Test("RKT-04 EFF-06: a view on the main actor is bound there")
+  @Test("RKT-04: a view on the main actor is bound there")
   @MainActor func bindOnMainActor() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -341,8 +341,8 @@ import Wire
     }
   }
 
-  @Test("RKT-19: a store whose state is not there says so")
-  func absentState() async throws {
+  @Test("a store whose daemon is not there says so")
+  func absentDaemon() async throws {
     try await withDaemon { socket, _ in
       await #expect(throws: ClientError.self) {
         _ = try await BoardMirror.connect(.at(socket + "-none"))

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoop
 import Foundation
 import Lockstep
@@ -37,6 +38,54 @@ private typealias BoardStore = Store<Board>
     #expect(
       store.send(.refuse).reduction == .rejected(Rejection(.refused, "the board refuses")))
     #expect(store.log.newest?.name == "refuse" && store.log.all.count == 102)
+  }
+
+  @Test("RDX-13 TCA-15: nobody outside can set the state of a store, of its parts, or of a mirror")
+  func stateIsReadOnly() {
+    // A key path that is written here can set what code here could set.
+    let states: [AnyKeyPath] = [
+      \BoardStore.state, \BoardStore.count, \ScopedStore<Panel, PanelAction>.state,
+      \ScopedStore<Panel, PanelAction>.value, \BoardMirror.state, \BoardMirror.count,
+    ]
+    for path in states { #expect(!isWritable(path), "\(path)") }
+    #expect(isWritable(\Box.value))
+  }
+
+  private final class Box { var value = 0 }
+
+  private func isWritable(_ path: AnyKeyPath) -> Bool { "\(type(of: path))".contains("Writable") }
+
+  @Test("RDX-18: one store, made at the top, is what every view shows and sends to")
+  func sharedStore() {
+    let store = makeStore(middleware: [Echo()])
+    let (first, second) = (
+      store.scope(state: \.panel, action: \.panel), store.scope(state: \.panel, action: \.panel)
+    )
+    let (one, other) = (Recorder<Int>(), Recorder<Int>())
+    record(one) { first.value }
+    record(other) { second.value }
+    first.send(.set(3))
+    second.send(.set(4))
+    #expect(one.all == [0, 3, 4] && other.all == [0, 3, 4] && store.panel.value == 4)
+    // Views have no state of their own: one that is made later shows the same.
+    #expect(store.scope(state: \.panel, action: \.panel).state == store.panel)
+    #expect(store.log.all.map(\.name) == ["panel.set", "panel.set"])
+  }
+
+  @Test("EFF-05: a view's store is made from a store, keeps it, and is observable")
+  func storeOfView() {
+    weak var store: BoardStore?
+    var panel: ScopedStore<Panel, PanelAction>?
+    do {
+      let whole = makeStore()
+      store = whole
+      panel = whole.scope(state: \.panel, action: \.panel)
+    }
+    #expect(store != nil && (panel as Any) is any Observable)
+    panel?.send(.set(7))
+    #expect(store?.panel.value == 7 && panel?.value == 7)
+    panel = nil
+    #expect(store == nil)
   }
 
   @Test("RDX-15: eight threads send, and each sees its actions in the order of their arrival")
@@ -87,7 +136,7 @@ private typealias BoardStore = Store<Board>
     }
   }
 
-  @Test("RDX-18: the action that a feature names for its start is the first")
+  @Test("3.1: the action that a feature names for its start is the first")
   func start() async {
     let store = Store.unchecked(initialState: 5, reducer: Starter())
     #expect(store.state == 6 && store.log.all.map(\.name) == ["increment"])
@@ -252,6 +301,24 @@ private typealias BoardStore = Store<Board>
 
   // MARK: Effects
 
+  @Test("EFF-06: work that is too heavy for the store's thread is an effect's, which hands it back")
+  @MainActor func workOffTheStoresThread() async {
+    let places = Recorder<String>()
+    let board = Board { action, _ in
+      places.append("reduce \(action.name) \(MainQueue.isCurrent ? "on" : "off")")
+      guard action == .load(true) else { return .none }
+      return .run { send in
+        places.append("work \(MainQueue.isCurrent ? "on" : "off")")
+        await send(.fact("done"))
+      }
+    }
+    let warnings = Recorder<String>()
+    let store = BoardStore(initialState: BoardState(), reducer: board, warnings: warnings.warnings)
+    await store.send(.load(true)).finish()
+    #expect(places.all == ["reduce load on", "work off", "reduce fact on"])
+    #expect(store.fact == "done" && warnings.all == [])
+  }
+
   @Test("RED-15 EFF-01 EFF-08: observers know the state before its effect starts")
   func orderOfEffects() async {
     let order = Recorder<String>()
@@ -400,7 +467,7 @@ private typealias BoardStore = Store<Board>
     #expect(warnings.all[0].contains("no such host") && warnings.all[0].contains("increment"))
   }
 
-  @Test("EFF-05: the effects of a store that is no more end")
+  @Test("2.1: the effects of a store that is no more end")
   func lifetime() async {
     let ended = Guarded(false)
     weak var gone: BoardStore?
@@ -466,6 +533,17 @@ private typealias BoardStore = Store<Board>
     login.send(.set(2))
     #expect(login.state == Panel(value: 2) && store.state.login?.value == 2)
   }
+}
+
+/// The queue of the main actor, which may be drained by any thread.
+private enum MainQueue {
+  private static let mark: DispatchSpecificKey<Bool> = {
+    let mark = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: mark, value: true)
+    return mark
+  }()
+
+  static var isCurrent: Bool { DispatchQueue.getSpecific(key: mark) == true }
 }
 
 /// Run something on a thread of its own.

@@ -388,8 +388,8 @@ private struct KeepingHandler: LogHandler {
     let warnings = lines.all.filter { $0.hasPrefix("warning") && $0.contains("state.note") }
     let copies = try files().filter { $0.contains("before-dropping-fields") }
     #expect(warnings.count == 1 && copies == ["journal.sqlite.before-dropping-fields"])
-    #expect(warnings.allSatisfy { $0.contains(copies[0]) })
-    let path = folder + "/state/" + copies[0]
+    let path = folder + "/state/" + (try #require(copies.first))
+    #expect(warnings.allSatisfy { $0.contains(path) })
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     #expect(mode == 0o600)
 

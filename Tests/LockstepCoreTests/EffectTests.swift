@@ -22,7 +22,7 @@ struct EffectTests {
 
   // MARK: run
 
-  @Test("EFF-01, EFF-02, RED-08, RED-15: an effect sends any number of actions")
+  @Test("EFF-01, RED-08, RED-15: an effect sends any number of actions")
   func run() async {
     let store = makeStore {
       $0 == "start"
@@ -33,6 +33,39 @@ struct EffectTests {
     }
     await store.send("start") { $0.log = ["start"] }
     await receive(["a", "b"], store)
+    await store.finish()
+  }
+
+  @Test("EFF-02: effects are put together by operators, and what is put together runs as one")
+  func composition() async {
+    @Sendable func part(_ number: Int) -> Effect<Int> {
+      .run(name: "\(number)") { [clock = DependencyValues.current.clock] send in
+        try await clock.pause(for: .seconds(number))
+        await send(number)
+      }
+    }
+    let store = makeStore { action in
+      switch action {
+      case "start":
+        .merge(
+          Effect.concatenate(part(2), part(1)).map { Act("left \($0)") },
+          part(1).map { $0 * 10 }.map { Act("right \($0)") },
+          .concatenate(.none, .send(Act("at once")), .none)
+        ).cancellable(id: "all")
+      case "stop": .cancel(id: "all")
+      default: .none
+      }
+    }
+    await store.send("start") { $0.log = ["start"] }
+    await receive(["at once"], store)
+    await store.clock.advance(by: .seconds(1))
+    await receive(["right 10"], store)
+    await store.clock.advance(by: .seconds(1))
+    await receive(["left 2"], store)
+    #expect(store.runningEffects.map(\.name) == ["1"])
+    await store.send("stop") { $0.log.append("stop") }
+    #expect(store.runningEffects == [])
+    await store.clock.advance(by: .seconds(9))
     await store.finish()
   }
 

@@ -76,7 +76,7 @@ struct ReactorTests {
     TestStore(initialState: CarList().initialState) { CarList().reducer }
   }
 
-  @Test("RKT-06..RKT-13, RKT-21: a reload shows loading, then the cars, then that it has loaded")
+  @Test("RKT-06..RKT-13: a reload shows loading, then the cars, then that it has loaded")
   func reload() async {
     let store = makeStore()
     await store.send(.action(.reloadCarList))
@@ -92,13 +92,40 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("RKT-10, RKT-20: the action is acknowledged as accepted, and every mutation is a revision")
+  @Test("RKT-10: the action is acknowledged as accepted, and every mutation is a revision")
   func revisions() {
     var bench = Bench(CarList.State(), CarList().reducer)
     #expect(bench.send(.action(.reloadCarList)) == [.accepted])
     #expect(bench.send(.mutation(.setLoading(true)), by: "reloadCarList") == [.changed(1)])
     #expect(bench.send(.mutation(.requestCarList(["a"])), by: "reloadCarList") == [.changed(2)])
     #expect(bench.send(.mutation(.setLoading(false)), by: "reloadCarList") == [.changed(3)])
+  }
+
+  @Test("RKT-20: every action passes the reactor, whether there is logic or not")
+  func everyActionPasses() async {
+    final class Asked: Sendable { let names = Mutex<[String]>([]) }
+    /// Has logic for one action only.
+    struct Gate: Reactor {
+      typealias State = Trace
+      typealias Action = Act
+      let asked = Asked()
+      var initialState: Trace { Trace() }
+
+      func mutate(action: Act, state: Trace) -> Mutations<String> {
+        asked.names.withLock { $0.append(action.name) }
+        return action == "go" ? .just("gone") : .empty
+      }
+
+      func reduce(state: Trace, mutation: String) -> Trace { Trace(log: state.log + [mutation]) }
+    }
+    let reactor = Gate()
+    let store = TestStore(initialState: Trace()) { reactor.reducer }
+    await store.send(.action("a"))
+    await store.send(.action("go"))
+    await store.receive(.mutation("gone")) { $0.log = ["gone"] }
+    await store.send(.action("b"))
+    #expect(reactor.asked.names.withLock { $0 } == ["a", "go", "b"])
+    await store.finish()
   }
 
   @Test("2.2, 3.2: the mutations of two reloads interleave")

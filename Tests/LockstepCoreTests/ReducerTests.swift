@@ -111,7 +111,7 @@ struct ReducerTests {
     }
   }
 
-  @Test("TCA-09, TCA-12, RED-16: a child reduces its part, and its actions are a case")
+  @Test("TCA-09, TCA-12: a child reduces its part, and its actions are a case")
   func scope() {
     var bench = Bench(App.State(), App())
     bench.send(.row(.start))

@@ -11,7 +11,7 @@ struct TestStoreTests {
     TestStore(initialState: Counter.State(count: count)) { Counter() }
   }
 
-  @Test("RED-14, TCA-01: a test that asserts everything passes")
+  @Test("RED-14: a test that asserts everything passes")
   func wholeFlow() async {
     let store = makeStore(42)
     await store.send(.increment) { $0.count = 43 }

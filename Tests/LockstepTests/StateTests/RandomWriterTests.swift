@@ -114,6 +114,37 @@ extension Array {
     #expect(try bytes(decoded(Everything.self, bytes(state))) == bytes(state))
   }
 
+  @Test(
+    "TCA-04: a state is a value: what is done to a copy stays with the copy, and is in its patch",
+    arguments: 1...4 as ClosedRange<UInt64>)
+  func copies(run: UInt64) throws {
+    var writer = Writer(random: Random(run))
+    var state = Everything()
+    state.adopt(seed: seed)
+    for _ in 0..<150 {
+      let start = state
+      for _ in 0..<writer.random.below(4) { writer.write(&state) }
+      let (before, digest) = (bytes(state), state.digest(seed: seed))
+      // It shares its storage with the state, and what the state has noted so far.
+      var copy = state
+      for _ in 0...writer.random.below(4) { writer.write(&copy) }
+      #expect(bytes(state) == before && state.digest(seed: seed) == digest)
+      let (other, otherDigest) = (bytes(copy), copy.digest(seed: seed))
+      for _ in 0...writer.random.below(4) { writer.write(&state) }
+      #expect(bytes(copy) == other && copy.digest(seed: seed) == otherDigest)
+      for var value in [copy, state] {
+        let whole = bytes(value)
+        var (encoder, mirror) = (CBOREncoder(), start)
+        if value.settle(since: start, seed: seed, into: &encoder) {
+          try apply(encoder.bytes, to: &mirror)
+        }
+        #expect(bytes(mirror) == whole)
+      }
+      var ignored = CBOREncoder()
+      _ = state.settle(since: start, seed: seed, into: &ignored)
+    }
+  }
+
   /// What the whole patch says of a scope is what the scope's own difference says.
   private func expectScopes(_ patch: [UInt8], from old: Everything, to new: Everything) {
     for path in paths {

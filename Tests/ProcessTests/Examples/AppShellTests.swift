@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct AppShellTests {
-  @Test("RDX-05 RDX-17 RKT-01 RKT-02: windows follow each other, and one outlives another")
+  @Test("RDX-05 RDX-17: windows follow each other, and one outlives another")
   func windows() async throws {
     try await withExample("appshelld") { example in
       let left = try example.start("appshell", "watch")

@@ -1,7 +1,11 @@
+import CBOR
 import CarsFeature
 import Foundation
+import Lockstep
 import LockstepClient
+import TestClient
 import Testing
+import Values
 import Wire
 
 /// `carsd`, its client, and the stock command line.
@@ -134,6 +138,80 @@ struct CarsProcessTests {
         let outside = try await served.run("cars", "show", row)
         #expect(outside.status == .exit(0) && outside.lines.isEmpty)
       }
+    }
+  }
+
+  @Test("RKT-01, RKT-02: a view sends its user's action alone, and the reactor makes the state")
+  func cycle() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1"]
+    } _: { served in
+      let proxy = try ForwardingProxy(at: served.folder + "/proxy", to: served.socket)
+      defer { proxy.close() }
+      let behind = ServedExample(folder: served.folder, socket: proxy.path, daemon: served.daemon)
+      let view = try behind.start("cars", "view")
+      defer { view.signal(SIGKILL) }
+      try await view.line("-- press return to load anew --")
+      view.write("")
+      try await eventually("all rows are shown") {
+        Self.cars.allSatisfy { car in view.output.contains { $0.hasSuffix(car) } }
+      }
+      let sent = try messages(in: proxy.fromClients)
+      let actions = sent.compactMap { message -> [UInt8]? in
+        if case .action(_, _, let payload) = message { payload } else { nil }
+      }
+      var expected = CBOREncoder()
+      Cars.Action.reloadCarList.encode(into: &expected)
+      #expect(actions == [expected.bytes])
+      for message in sent {
+        switch message {
+        case .hello, .subscribe, .action, .ping, .digestRequest: break
+        default: Issue.record("a view sent \(message)")
+        }
+      }
+      // What the user did led to three mutations, and each of them to the state that shows.
+      let log = try await served.log()
+      #expect(log.map { $0["parent"] as? Int } == [nil, 1, 1, 1])
+      #expect(log.dropFirst().map { $0["revision"] as? Int } == [1, 2, 3])
+    }
+  }
+
+  /// The messages in what clients sent.
+  private func messages(in bytes: [UInt8]) throws -> [ClientMessage] {
+    var frames = FrameDecoder(limit: 1 << 20)
+    var messages: [ClientMessage] = []
+    try bytes.withUnsafeBytes { bytes in
+      try frames.receive(bytes) { item throws(WireError) in
+        messages.append(try ClientMessage(item))
+      }
+    }
+    return messages
+  }
+
+  @Test("RKT-20: a client can neither send a mutation nor name one")
+  func noMutation() async throws {
+    try await withExample("carsd") { _ in
+      ["--delay-ms", "1"]
+    } _: { served in
+      let client = try RawClient(path: served.socket)
+      try client.greet()
+      var mutation = CBOREncoder()
+      ReactorAction<Cars>.mutation(.setLoading(loading: true)).encode(into: &mutation)
+      try client.send(.action(number: 1, .applied, payload: mutation.bytes))
+      guard case .rejected(let rejection) = try client.acknowledgement().outcome else {
+        Issue.record("a mutation was taken")
+        return
+      }
+      #expect(rejection.message.contains("malformed action"))
+      let named = try await served.lockstep("send", "setLoading", "true")
+      #expect(named.status != .exit(0))
+      #expect(try await served.lockstep("get", "/loading").lines == ["false"])
+      // An action passes the reactor, and the state is what that makes of it.
+      #expect(try await served.lockstep("send", "reloadCarList").status == .exit(0))
+      try await eventually("its mutations have come") {
+        try await served.log().count { $0["parent"] != nil } == 3
+      }
+      #expect(try await served.lockstep("get", "/loading").lines == ["false"])
     }
   }
 

@@ -4,7 +4,7 @@ import Testing
 /// What every daemon that is built with `LockstepServer` can be told to do, on the counter's.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct DaemonOptionsTests {
-  @Test("RKT-20: a stub shows the state that it is given, and records actions without doing them")
+  @Test("2.2: a stub shows the state that it is given, and records actions without doing them")
   func stub() async throws {
     let state = #"{"count": 7, "isLoading": false}"#
     try await withExample("counterd") { folder in

@@ -11,7 +11,7 @@ import Wire
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct WholeArchitectureTests {
   @Test(
-    "RDX-01 TCA-02: one daemon owns the state, a second is refused, and eight mirrors are equal")
+    "RDX-01 RDX-18 TCA-02: one daemon owns the state, a second is refused, eight mirrors are equal")
   func oneOwner() async throws {
     try await withExample("counterd") { served in
       let second = try served.start("counterd")
@@ -34,24 +34,49 @@ struct WholeArchitectureTests {
     }
   }
 
-  @Test("RDX-03 RDX-04 TCA-15: only actions change the state: who sends a patch is shown the door")
+  /// What the daemon would send for a counter that shows 99: a patch, and a snapshot.
+  private func forgeries(scope: UInt64, at revision: UInt64) throws -> [ServerMessage] {
+    let (old, new) = (Counter.State(count: 1), Counter.State(count: 99))
+    var (patch, whole) = (CBOREncoder(), CBOREncoder())
+    #expect(new.encodeDifference(from: old, into: &patch))
+    new.encode(into: &whole)
+    // They are well formed: a mirror that took them would show 99.
+    var mirror = old
+    try CBORDecoder.read(patch.bytes) { (decoder) throws(CBORError) in
+      try mirror.apply(patch: &decoder, seed: .unseeded)
+    }
+    #expect(mirror == new)
+    return [
+      .patch(scope: scope, from: revision, [.init(span: 1, patch: patch.bytes)]),
+      .snapshot(
+        .init(scope: scope, revision: revision, index: 0, isLast: true, bytes: whole.bytes)),
+    ]
+  }
+
+  @Test("RDX-04 TCA-15 RKT-20: a client's patch or snapshot, true to the letter, is no way in")
   func readOnly() async throws {
     try await withExample("counterd") { served in
-      let before = try await served.lockstep("digest").lines
-      for type in [MessageType.snapshot, .patch] {
+      let mirror = try await MirrorStore<Counter>.connect(.init(socket: served.socket))
+      try await mirror.send(.increment)
+      for kind in 0..<2 {
         let intruder = try RawClient(path: served.socket)
         try intruder.greet(label: "intruder")
-        try intruder.send(
-          Frame.encode { encoder in
-            encoder.array(5)
-            encoder.encode(type.rawValue)
-            for number in [0, 0, 1, 99] { encoder.encode(number) }
-          })
-        let code = try #require(try intruder.goodbye()).code
-        #expect(code == .unknownMessage || code == .malformed, "\(code)")
+        try intruder.send(.subscribe(subscription: 1, .root, nil))
+        var scope: UInt64?
+        while scope == nil, let message = try intruder.receive() {
+          if case .subscribed(let subscribed) = message { scope = subscribed.scope }
+        }
+        let forgery = try forgeries(scope: #require(scope), at: 1)[kind]
+        try intruder.send(Frame.encode { forgery.encode(into: &$0) })
+        let goodbye = try #require(try intruder.goodbye())
+        #expect(goodbye.code == .malformed && goodbye.message.contains("comes from daemons only"))
       }
-      #expect(try await served.lockstep("digest").lines == before)
-      #expect(try await served.run("counter", "increment").lines == ["1"])
+      #expect(mirror.count == 1 && mirror.position?.revision == 1)
+      // The next action counts on from what was there.
+      #expect(try await served.run("counter", "increment").lines == ["2"])
+      try await mirror.send(.increment)
+      #expect(mirror.count == 3 && mirror.position?.revision == 3)
+      await mirror.finish()
     }
   }
 
@@ -72,7 +97,7 @@ struct WholeArchitectureTests {
     }
   }
 
-  @Test("RED-18: every example has its folder, with a transcript, and a script that runs it")
+  @Test("RED-18: every example has its folder and a transcript, and Scripts/test runs its script")
   func examples() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../..").standardized
@@ -86,5 +111,7 @@ struct WholeArchitectureTests {
         #expect(files.fileExists(atPath: "\(folder)/\(part)"), "\(name)/\(part)")
       }
     }
+    let all = try String(contentsOf: root.appending(path: "Scripts/test"), encoding: .utf8)
+    #expect(all.contains("for example in Scripts/examples/*"))
   }
 }
