@@ -1,0 +1,189 @@
+"""Scripts/counts, once everything is built; see there."""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import sys
+import tempfile
+
+import baseline
+import client
+import daemon
+import specialised
+import works
+
+
+def count_all(chosen, lockstepd, steady, planted=0):
+    """What one unit of each of these works costs, by the work's name."""
+
+    def count(work):
+        profile = daemon.count(work, lockstepd, steady, folder / work.name, planted)
+        return baseline.Count.of(work.unit, profile)
+
+    # The longest first.
+    order = sorted(chosen, key=lambda work: work.state is not works.many_entries)
+    with tempfile.TemporaryDirectory(prefix="lockstep-counts-") as name:
+        folder = pathlib.Path(name)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            counts = dict(zip((work.name for work in order), pool.map(count, order)))
+    return {work.name: counts[work.name] for work in chosen}
+
+
+# MARK: Faults
+
+
+def complain(sentence):
+    sys.stdout.flush()
+    print(f"Scripts/counts: {sentence}", file=sys.stderr)
+
+
+def generic_functions(counts):
+    """A sentence if a work spends too much in what should be specialised, with what that is."""
+    most = {}
+    for name, count in counts.items():
+        if sum(count.generic.values()) * 100 > count.total.instructions * specialised.LIMIT:
+            for function, cost in count.generic.items():
+                most[function] = max(most.get(function, (0, "")), (cost, name))
+    if most:
+        rows = sorted(most.items(), key=lambda each: each[1], reverse=True)[:8]
+        yield (
+            f"more than {specialised.LIMIT} % is spent in functions of the core that are not"
+            " specialised for DocumentFeature:\n"
+            + "\n".join(f"    {cost:10.1f}  {f} ({name})" for f, (cost, name) in rows)
+        )
+
+
+# MARK: Comparing
+
+
+def compare(before, after, is_verbose):
+    """Print what became of each work. Returns the names of those that cost too much, and of those
+    that cost so much less that it should be kept."""
+    too_much, won = [], []
+    for name, count in after.items():
+        changes = baseline.changes(before[name], count)
+        print(f"{name}: {', '.join(map(str, changes))}")
+        for change in changes:
+            if change.is_too_much or is_verbose and abs(change.percent) >= 0.1:
+                print(change.explanation())
+        if is_verbose:
+            print("".join(baseline.row(cost, each) for each, cost in count.listed.items()), end="")
+        if any(change.is_too_much for change in changes):
+            too_much.append(name)
+        elif any(change.is_won for change in changes):
+            won.append(name)
+    return too_much, won
+
+
+def check_baseline(counts, is_verbose):
+    """Returns whether nothing costs too much."""
+    known, before = baseline.read()
+    if missing := counts.keys() - before.keys():
+        complain(f"not in Tests/Counts/baseline.txt: {', '.join(sorted(missing))}."
+                 " Scripts/counts --update adds them")
+        return False
+    for key, value in baseline.environment().items():
+        if known[key] != value:
+            print(f"The baseline is of {key} {known[key]}; here is {value}. That may be why a count"
+                  " differs.")
+    too_much, won = compare(before, counts, is_verbose)
+    if won:
+        print(f"More than {baseline.LIMIT} % less: {', '.join(won)}. Commit the new baseline, or it"
+              " can be lost again unnoticed: Scripts/counts --update")
+    if too_much:
+        complain(f"more than {baseline.LIMIT} % over Tests/Counts/baseline.txt:"
+                 f" {', '.join(too_much)}. Mend what grew (above); or, if the cost is meant, commit"
+                 " the new baseline with the reason: Scripts/counts --update")
+    return not too_much
+
+
+def update(counts):
+    known, before = baseline.read()
+    environment = baseline.environment()
+    if known != environment and len(counts) < len(works.ALL):
+        raise client.Failure("the baseline is of another compiler or other libraries: update all of"
+                             " it, without names of works")
+    counts = before | counts
+    baseline.write(environment, {work.name: counts[work.name] for work in works.ALL
+                                 if work.name in counts})
+    print(f"Written: {baseline.PATH}")
+
+
+# MARK: The test of the test
+
+
+def test_itself(lockstepd, steady):
+    """Whether nothing is found where nothing changed, and a planted fault is, and is named."""
+    names = specialised.functions(lockstepd)
+    without = [name for name in names if specialised.special(name) != ("Server", "read")]
+    found = list(specialised.missing(without))
+    if list(specialised.missing(names)) or len(found) != 1 or "Server.read " not in found[0]:
+        raise client.Failure(f"without a specialised Server.read, this is found: {found}")
+    print(f"without a specialised Server.read: {found[0]}")
+    chosen = [work for work in works.ALL if work.name in ("round-trip", "durable")]
+    first, second = (count_all(chosen, lockstepd, steady) for _ in range(2))
+    for name in first:
+        for change in baseline.changes(first[name], second[name]):
+            print(f"{name}, counted again: {change}")
+            if abs(change.percent) > 0.5:
+                raise client.Failure(f"the counts of {name} differ:\n{change.explanation()}")
+    planted = count_all(chosen[:1], lockstepd, steady, planted=2000)
+    for name in planted:
+        for change in baseline.changes(first[name], planted[name]):
+            print(f"{name}, with a planted fault: {change}\n{change.explanation()}")
+            grown, _ = change.functions()
+            if not change.is_too_much or grown[0][0] != "planted_slowness":
+                raise client.Failure(f"the fault planted in {name} is not found, or not named")
+
+
+# MARK: The command line
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="Scripts/counts", usage="see Scripts/counts --help", add_help=False)
+    parser.add_argument("works", nargs="*", metavar="WORK")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--lockstepd", type=pathlib.Path, required=True)
+    parser.add_argument("--steady", type=pathlib.Path, required=True)
+    parser.add_argument("--before", type=pathlib.Path)
+    options = parser.parse_args()
+    names = [work.name for work in works.ALL]
+    for work in options.works:
+        if work not in names:
+            parser.error(f"there is no work {work}; there are: {' '.join(names)}")
+    return options
+
+
+def main():
+    options = arguments()
+    lockstepd, steady = options.lockstepd.resolve(), options.steady.resolve()
+    if options.self_test:
+        test_itself(lockstepd, steady)
+        return True
+    chosen = [work for work in works.ALL if not options.works or work.name in options.works]
+    faults = list(specialised.missing(specialised.functions(lockstepd)))
+    counts = count_all(chosen, lockstepd, steady)
+    faults += generic_functions(counts)
+    is_fine = not faults
+    if options.before:
+        before = count_all(chosen, options.before.resolve(), steady)
+        is_fine &= not compare(before, counts, options.verbose)[0]
+    elif not options.update:
+        is_fine &= check_baseline(counts, options.verbose)
+    elif is_fine:
+        update(counts)
+    for fault in faults:
+        complain(fault)
+    return is_fine
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(0 if main() else 1)
+    except client.Failure as failure:
+        complain(failure)
+        sys.exit(1)

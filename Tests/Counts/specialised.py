@@ -1,0 +1,67 @@
+"""Whether the optimiser has specialised the core for the feature of lockstepd.
+
+The core is generic over the feature. One copy for all features asks the runtime for types at every
+action, and costs 2.4 times as much; a `package import` in a library is enough to get it.
+"""
+
+import re
+import subprocess
+
+import callgrind
+import client
+
+# The types that are generic over the feature.
+CORE = "Server|StoreCore|Daemon"
+# What reads, performs and answers actions. What it calls is inlined here, or specialised as well:
+# `generic` tells where it is neither.
+REQUIRED = [
+    ("Server", "receive"), ("Server", "read"), ("Server", "endTurn"), ("Server", "compose"),
+    ("Daemon", "receive"), ("Daemon", "endTurn"),
+]
+# How much of a work, in percent, may be spent in generic functions of the core.
+LIMIT = 1
+
+SPECIALISED = re.compile(
+    rf"generic specialization <[\w.]*DocumentFeature> of \w+\.({CORE})\.\(?(\w+)")
+FUNCTION = re.compile(rf"(?:[^<]* in )?\w+\.({CORE})\.\(?(\w+)")
+
+
+def functions(lockstepd):
+    """The names of the functions of Swift in a program."""
+    listed = subprocess.run(["nm", lockstepd], text=True, capture_output=True)
+    symbols = {line.split()[-1] for line in listed.stdout.splitlines()}
+    symbols = {symbol for symbol in symbols if symbol.startswith("$s")}
+    if not symbols:
+        reason = listed.stderr.strip() or "it has been stripped"
+        raise client.Failure(f"there are no functions of Swift to be seen in {lockstepd}: {reason}")
+    return callgrind.demangled(symbols).values()
+
+
+def special(name):
+    """The type and the function of the core that a name says is specialised, or None."""
+    match = SPECIALISED.match(name)
+    return match and match.groups()
+
+
+def missing(names):
+    """A sentence for each function that a daemon should have specialised and has not, by the names
+    of its functions."""
+    present = {match.groups() for match in map(FUNCTION.match, names) if match}
+    specialised = set(map(special, names))
+    for required in REQUIRED:
+        function = ".".join(required)
+        if required not in specialised and required in present:
+            yield (f"{function} is not specialised for DocumentFeature. Look in the last changes"
+                   " for what keeps the optimiser from it: a `package import`, or a closure or an"
+                   " existential around the core.")
+        elif required not in specialised:
+            yield (f"lockstepd has no {function}: name what does its work now in"
+                   " Tests/Counts/specialised.py.")
+
+
+def generic(profile):
+    """The instructions of each function of the core that ran though it is not specialised."""
+    names = callgrind.demangled(profile.instructions)
+    symbols = [symbol for symbol, name in names.items() if FUNCTION.match(name)]
+    short = callgrind.demangled(symbols, "--simplified")
+    return {short[symbol]: profile.instructions[symbol] for symbol in symbols}

@@ -1,0 +1,132 @@
+"""What is counted. Numbers stay between 256 and 65,535, so that each step has as many bytes."""
+
+import dataclasses
+from collections.abc import Callable
+
+import client
+
+MIRRORS = 100
+ENTRIES = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    name: str
+    # One of what: the unit of the counts.
+    unit: str
+    # Makes the clients, and returns what does one step.
+    prepare: Callable
+    # How many units a step is.
+    units: int
+    # Steps before anything is counted, then two numbers of steps whose difference is the count.
+    warm_up: int
+    few: int
+    many: int
+    state: Callable[[], object] = lambda: {"counter": 256}
+    options: tuple[str, ...] = ()
+
+
+def pipelined(actions, count, is_durable=False):
+    def prepare(connect):
+        writer, payloads = connect(), actions()
+
+        def step():
+            writer.send([next(payloads) for _ in range(count)], is_durable)
+            writer.read_acknowledgement()
+
+        return step
+
+    return prepare
+
+
+def increments():
+    while True:
+        yield client.increment("counter")
+
+
+def entry(number):
+    return f"e{number:07}"
+
+
+def increments_of_entries():
+    """All over the map; the step shares no divisor with the number of entries, so each comes once.
+    """
+    number = 0
+    while True:
+        yield client.increment("entries", entry(number))
+        number = (number + 618_033) % ENTRIES
+
+
+def many_entries():
+    return {"counter": 256, "entries": {entry(number): 256 for number in range(ENTRIES)}}
+
+
+def round_trip(connect):
+    writer = connect()
+    writer.subscribe("counter")
+    value = 256
+
+    def step():
+        nonlocal value
+        value += 1
+        patches = writer.patches + 1
+        writer.send([client.set_value(value, "counter")])
+        writer.read_until(lambda: writer.patches == patches)
+        writer.read_acknowledgement()
+
+    return step
+
+
+def delivery(count):
+    def prepare(connect):
+        writer = connect()
+        mirrors = [connect() for _ in range(MIRRORS)]
+        for mirror in mirrors:
+            mirror.subscribe("counter")
+
+        def step():
+            writer.send([client.increment("counter")] * count)
+            writer.read_acknowledgement()
+            for mirror in mirrors:
+                mirror.read_until(lambda: mirror.patches == writer.number)
+
+        return step
+
+    return prepare
+
+
+KEEPING = ("--state-dir", "state", "--durability", "sync")
+
+ALL = [
+    Work(
+        "action", "increment of a counter, 1,000 in one write",
+        pipelined(increments, 1000), 1000, warm_up=20, few=1, many=11,
+    ),
+    Work(
+        "entry", f"increment of one of {ENTRIES:,} entries, 1,000 in one write",
+        pipelined(increments_of_entries, 1000), 1000, warm_up=20, few=1, many=11,
+        state=many_entries,
+    ),
+    Work(
+        "round-trip", "set, patch and acknowledgement of one client",
+        round_trip, 1, warm_up=500, few=100, many=2100,
+    ),
+    Work(
+        "delivery", f"patch to one of {MIRRORS} mirrors, one change at a time",
+        delivery(1), MIRRORS, warm_up=300, few=20, many=220,
+    ),
+    Work(
+        "delivery-in-window", f"patch to one of {MIRRORS} mirrors, 256 changes in one write",
+        delivery(256), MIRRORS * 256, warm_up=20, few=2, many=22,
+    ),
+    Work(
+        "durable", "increment of a counter, durable, one at a time",
+        pipelined(increments, 1, is_durable=True), 1, warm_up=500, few=100, many=1100,
+        options=KEEPING,
+    ),
+    Work(
+        "durable-in-window", "increment of a counter, durable, 1,000 in one write",
+        pipelined(increments, 1000, is_durable=True), 1000, warm_up=5, few=1, many=6,
+        options=KEEPING,
+    ),
+]
