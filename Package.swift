@@ -45,7 +45,6 @@ let examples = ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
 
 let package = Package(
   name: "lockstep",
-  platforms: [.macOS(.v15)],
   products: [
     // Each library comes with the modules whose types its users meet.
     .library(name: "Lockstep", targets: ["Lockstep", "Values", "CBOR"]),
@@ -232,7 +231,9 @@ let package = Package(
     .testTarget(
       name: "CommandLineToolTests",
       dependencies: [
-        "CommandLineTool", "Documents", "Journal", "Sessions", "Wire", "Lockstep", "Values", "CBOR",
+        "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Sessions",
+        "Wire",
+        "Lockstep", "Values", "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

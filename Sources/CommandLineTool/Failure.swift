@@ -1,18 +1,28 @@
 import EventLoop
-import Glibc
+import Lockstep
 import LockstepClient
 import Sessions
+import Values
 import Wire
 
-/// Why a command ends without having done what it was asked: a status, and a sentence for people.
+/// Why a command ends otherwise than with status 0: a status, and a sentence for people.
 struct Failure: Error, Equatable {
   var status: ExitStatus
-  /// Nil when there is nothing to say.
-  var message: String?
+  var message: String
+  /// The protocol's name of the reason where it has one, else that of the status.
+  var code: String
+  /// Where in the state, if it is about one place.
+  var path: Path?
+  /// The limit that was passed, if one was.
+  var limit: LimitBreach?
+  /// When to come back, in milliseconds.
+  var retryAfter: UInt64?
 
-  init(_ status: ExitStatus, _ message: String?) {
+  init(_ status: ExitStatus, code: String? = nil, _ message: String, at path: Path? = nil) {
     self.status = status
     self.message = message
+    self.code = code ?? status.name
+    self.path = path
   }
 
   /// The failure that an error of the client amounts to; nil for an error of another kind.
@@ -22,67 +32,105 @@ struct Failure: Error, Equatable {
     case let error as ClientError: self.init(error)
     case let error as SocketPath.Unfit:
       self.init(.usage, "\(error). Choose another with --socket or $LOCKSTEP_SOCKET.")
-    case let error as LoopError: self.init(.unreachable, "\(error)")
+    case let error as LoopError: self.init(.unreachable, "\(error).")
     default: return nil
     }
   }
 
   private init(_ error: ClientError) {
     switch error {
-    case .cannotConnect(let path, let cause):
-      self.init(.unreachable, Self.cannotConnect(path, cause))
-    case .closed(let goodbye): self.init(.goodbye, Self.sentence(goodbye))
-    case .rejected(let rejection):
-      // Some reasons are sentences already.
-      let text = "rejected: \(rejection)"
-      self.init(.refused, text.hasSuffix(".") ? text : text + ".")
+    case .cannotConnect(let path, let cause): self.init(connectingTo: path, cause)
+    case .closed(let goodbye): self.init(goodbye)
+    case .rejected(let rejection): self.init(rejection)
     case .outcomeUnknown:
       self.init(
-        .goodbye,
+        .goodbye, code: "outcomeUnknown",
         "the connection was lost before the daemon answered: whether the action was done is "
           + "unknown. Look with 'lockstep get' before you send it again.")
     case .refused(.memory):
       self.init(
-        .refused,
+        .refused, code: "memory",
         "the daemon has no memory for a snapshot of the path. Show a part of it, or let the daemon "
           + "have more.")
     case .refused(let reason):
-      self.init(.refused, "the daemon refuses to show the path (\(reason)).")
-    case .noDigest: self.init(.refused, "\(error). Ask again, or for another path.")
+      self.init(
+        reason == .denied ? .denied : .refused, code: "\(reason)",
+        "the daemon refuses to show the path (\(reason)).")
+    case .noDigest:
+      self.init(.refused, code: "noDigest", "\(error). Ask again, or for another path.")
     }
   }
 
-  private static func cannotConnect(_ path: String, _ error: LoopError) -> String {
-    var status = stat()
-    if stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK {
-      return "\(path) is not a socket. Name the daemon's socket with --socket."
-    }
-    return switch error.name {
-    case "ENOENT":
-      "no daemon serves at \(path): there is no such socket. Start one with "
-        + "'lockstepd --socket \(path)', or name another socket with --socket."
-    case "ECONNREFUSED":
-      "no daemon serves at \(path): the socket is a leftover and nobody listens. Start one with "
-        + "'lockstepd --socket \(path)', which takes it over."
-    case "EACCES", "EPERM":
-      "may not connect to \(path): permission denied. The daemon's user and root may; others if a "
-        + "policy lets them ('lockstepd --policy')."
-    default: "cannot connect to \(path): \(error)."
-    }
-  }
-
-  static func sentence(_ goodbye: Goodbye) -> String {
+  /// The connection's end.
+  init(_ goodbye: Goodbye) {
     var text = "the daemon said goodbye (\(goodbye.code)): \(goodbye.message)"
     if goodbye.isLoss { text = "\(goodbye.message): the daemon ended without a goodbye" }
     if let breach = goodbye.limit {
       text += " (\(breach.name): \(breach.observed) of \(breach.limit))"
     }
     if let wait = goodbye.retryAfter { text += "; try again in \(wait) ms" }
-    return text.hasSuffix(".") ? text : text + "."
+    self.init(
+      goodbye.code == .denied ? .denied : .goodbye,
+      code: goodbye.isLoss ? "lost" : "\(goodbye.code)", text.endingInDot)
+    limit = goodbye.limit
+    retryAfter = goodbye.retryAfter
+  }
+
+  private init(_ rejection: RejectionMessage) {
+    let code = Rejection.Code(rawValue: rejection.code)
+    let status: ExitStatus =
+      switch code {
+      case .denied: .denied
+      case .testFailed: .differs
+      default: .refused
+      }
+    // Some reasons are sentences already.
+    self.init(
+      status, code: code.name, "rejected: \(rejection)".endingInDot, at: rejection.path)
+  }
+
+  /// The failure as `--json` has it: `{"error": {"code": …, "message": …, "status": …}}`.
+  var value: Value {
+    var members: TrieMap<String, Value> = [
+      "code": .text(code), "message": .text(message), "status": .text(status.name),
+    ]
+    if let path { members.updateValue(.text(path.pointer), forKey: "path") }
+    if let limit {
+      let breach: Value = [
+        "allowed": Value(limit.limit), "name": .text(limit.name), "observed": Value(limit.observed),
+      ]
+      members.updateValue(breach, forKey: "limit")
+    }
+    if let retryAfter { members.updateValue(Value(retryAfter), forKey: "retryAfterMs") }
+    return ["error": .object(members)]
   }
 }
 
 extension Goodbye {
   /// Whether this is no goodbye of the daemon's, only the end of the connection.
   var isLoss: Bool { code == .done }
+}
+
+extension Rejection.Code {
+  /// The name that Protocols/wire.md gives to the code.
+  var name: String {
+    switch self {
+    case .malformed: "malformed"
+    case .unknownAction: "unknownAction"
+    case .badPath: "badPath"
+    case .wrongType: "wrongType"
+    case .testFailed: "testFailed"
+    case .numberOutOfRange: "numberOutOfRange"
+    case .limit: "limit"
+    case .refused: "refused"
+    case .denied: "denied"
+    case .notDurable: "notDurable"
+    case .poisoned: "poisoned"
+    default: "code\(rawValue)"
+    }
+  }
+}
+
+extension String {
+  var endingInDot: String { hasSuffix(".") || hasSuffix("?") ? self : self + "." }
 }

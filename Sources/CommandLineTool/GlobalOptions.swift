@@ -15,7 +15,7 @@ struct GlobalOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Give up after this long, with status 5. Without it there is no limit.",
-      valueName: "seconds"))
+      valueName: "seconds"), transform: Seconds.read)
   var timeout: Seconds?
 
   @Option(
@@ -24,7 +24,7 @@ struct GlobalOptions: ParsableArguments {
     transform: ArgumentOrder.unmarked)
   var label: String?
 
-  @Flag(help: "Write one JSON value a line, on a terminal too.")
+  @Flag(help: "Write one JSON value a line, on a terminal too, and errors as JSON objects.")
   var json = false
 
   @Flag(help: "No colours. The variable NO_COLOR has the same effect, and so has TERM=dumb.")
@@ -38,15 +38,8 @@ struct GlobalOptions: ParsableArguments {
 }
 
 /// A length of time that is more than none.
-struct Seconds: ExpressibleByArgument, Equatable {
+struct Seconds: Equatable {
   let duration: Duration
 
   init(_ duration: Duration) { self.duration = duration }
-
-  init?(argument: String) {
-    guard let seconds = Double(argument), seconds > 0, seconds < 1e9 else { return nil }
-    duration = .seconds(seconds)
-  }
-
-  var defaultValueDescription: String { duration.formatted }
 }

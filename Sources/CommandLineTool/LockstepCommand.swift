@@ -1,10 +1,12 @@
 import ArgumentParser
+import EventLoop
 
 /// The command line of Lockstep.
 struct LockstepCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lockstep",
     abstract: "Look at the state of a Lockstep daemon, change it, and follow it live.",
+    usage: "lockstep [<global options>] <command> [<argument> ...]",
     discussion: """
       A PATH is a JSON Pointer (RFC 6901): each step is '/' and a key. '' is the whole document, \
       '/a/b' the member b of the member a, '/list/0' the first element of an array. '/' alone is \
@@ -15,8 +17,8 @@ struct LockstepCommand: AsyncParsableCommand {
       something work on documents. See 'lockstep schema'.
 
       On a terminal, values are laid out for reading. Otherwise, and with --json, each is one \
-      line of JSON. What JSON has no form for is an object with one member: {"$bytes": base64} \
-      and {"$double": "NaN"}.
+      line of JSON; 'lockstep metrics' alone writes text without --json, too. What JSON has no \
+      form for is an object with one member: {"$bytes": base64} and {"$double": "NaN"}.
 
       The options --socket, --timeout, --label, --json and --no-color go with every command, \
       before or behind its name.
@@ -25,20 +27,33 @@ struct LockstepCommand: AsyncParsableCommand {
         lockstep set /lamps '{"hall": false}'
         lockstep watch /lamps/hall
         lockstep increment /visits
-        lockstep send todos.add milk
+        lockstep send toggle 1
         lockstep watch /job --until '/job/state="done"' --timeout 60
+
+      \(CommandNames.help)
 
       ENVIRONMENT:
         LOCKSTEP_SOCKET  the daemon's socket
         XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
+        COLUMNS          the width of tables and values; else the terminal's
         NO_COLOR         if set, no colours
 
-      \(ExitStatus.help)
+      \(ExitStatus.help(of: .commandLine))
+
+      DIAGNOSTICS:
+      What goes wrong is said on standard error, in a sentence, or with --json as an object on a \
+      line of its own:
+        {"error":{"code":"testFailed","message":"…","path":"/i","status":"differs"}}
+      'status' is the name of the exit status. 'code' is the protocol's name of the reason, of a \
+      rejection or a goodbye, where the daemon gave one, else the same as 'status'. 'path' is \
+      there if the error is about one place, 'limit' with its 'name', 'allowed' and 'observed' \
+      if it is about one, and 'retryAfterMs' where the daemon asks to come back later. What is \
+      said while a command goes on is {"notice":{"message":"…"}}.
       """,
     version: "0.1.0",
     subcommands: [Documentation.self],
     groupedSubcommands: [
-      .init(name: "Reading", subcommands: [Get.self, Watch.self, Export.self]),
+      .init(name: "Reading", subcommands: [Get.self, Keys.self, Watch.self, Export.self]),
       .init(
         name: "Changing",
         subcommands: [

@@ -6,12 +6,30 @@ import Glibc
 /// The program `lockstep`.
 public enum LockstepProgram {
   /// Run the command that the arguments name, and turn whatever ends it into an exit status.
-  public static func main() async {
+  ///
+  /// The runtime opens descriptors for its first task, so that what comes before is not part of one.
+  public static func main() -> Never {
+    StandardStreams.occupy()
     Signals.ignoreBrokenPipe()
+    Task.detached { await run() }
+    while true { pause() }
+  }
+
+  private static func run() async -> Never {
+    let given = Array(CommandLine.arguments.dropFirst())
+    StandardError.isJSON = given.prefix { $0 != "--" }.contains("--json")
+    if given.isEmpty {
+      StandardError.write(LockstepCommand.helpMessage() + "\n")
+      exit(ExitStatus.usage.rawValue)
+    }
     do {
       try checkEncoding()
-      let arguments = ArgumentOrder.arranged(Array(CommandLine.arguments.dropFirst()))
-      try checkCommand(arguments.first)
+      let arguments = ArgumentOrder.arranged(given)
+      try CommandNames.check(arguments)
+      if let script = try CompletionScript.requested(by: arguments) {
+        try StandardOutput.write(Array((script + "\n").utf8))
+        exit(ExitStatus.done.rawValue)
+      }
       var command = try LockstepCommand.parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -19,11 +37,8 @@ public enum LockstepProgram {
         try command.run()
       }
       exit(ExitStatus.done.rawValue)
-    } catch let failure as Failure {
-      end(failure)
     } catch {
-      if let failure = Failure(error) { end(failure) }
-      endParsing(error)
+      end(by: error)
     }
   }
 
@@ -37,36 +52,39 @@ public enum LockstepProgram {
     }
   }
 
-  private static func checkCommand(_ name: String?) throws {
-    guard let name else {
-      StandardError.write(LockstepCommand.helpMessage() + "\n")
-      throw Failure(.usage, nil)
+  private static func end(by error: any Error) -> Never {
+    if let failure = Failure(error) { end(failure) }
+    if LockstepCommand.exitCode(for: error) == .success { endWithHelp(error) }
+    if StandardError.isJSON {
+      let message = ArgumentOrder.unmarkedAll(LockstepCommand.message(for: error))
+      end(Failure(.usage, message.withoutFarGuess.endingInDot))
     }
-    let names = LockstepCommand.commandNames
-    if name.hasPrefix("-") || names.contains(name) { return }
-    let similar = names.min { $0.distance(to: name) < $1.distance(to: name) }
-    let hint = similar.flatMap { $0.distance(to: name) <= 2 ? " Did you mean '\($0)'?" : nil }
-    throw Failure(
-      .usage, "there is no command '\(name.shortened)'.\(hint ?? "") See 'lockstep --help'.")
+    // The message quotes arguments, which may hold anything.
+    let lines = text(of: error).withoutFarGuess
+      .split(separator: "\n", omittingEmptySubsequences: false)
+    StandardError.write(lines.map { $0.escapingControls + "\n" }.joined())
+    exit(ExitStatus.usage.rawValue)
   }
 
   private static func end(_ failure: Failure) -> Never {
-    if let message = failure.message { StandardError.say(message) }
+    StandardError.say(failure)
     Interruption.endBySignal()
     exit(failure.status.rawValue)
   }
 
-  /// The parser was asked for help, or does not understand its arguments.
-  private static func endParsing(_ error: any Error) -> Never {
-    let text = ArgumentOrder.unmarkedAll(LockstepCommand.fullMessage(for: error))
-      .replacing(GlobalOptions.usage, with: "[<global options>]")
-    if LockstepCommand.exitCode(for: error) == .success {
-      if !text.isEmpty { try? StandardOutput.write(Array((text + "\n").utf8)) }
-      exit(ExitStatus.done.rawValue)
+  /// The parser was asked for help, a version, or a description of the tool.
+  private static func endWithHelp(_ error: any Error) -> Never {
+    let text = HelpText.arranged(text(of: error))
+    do {
+      if !text.isEmpty { try StandardOutput.write(Array((text + "\n").utf8)) }
+    } catch {
+      end(error)
     }
-    // The message quotes arguments, which may hold anything.
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    StandardError.write(lines.map { $0.escapingControls + "\n" }.joined())
-    exit(ExitStatus.usage.rawValue)
+    exit(ExitStatus.done.rawValue)
+  }
+
+  private static func text(of error: any Error) -> String {
+    ArgumentOrder.unmarkedAll(LockstepCommand.fullMessage(for: error))
+      .replacing(GlobalOptions.usage, with: "[<global options>]")
   }
 }

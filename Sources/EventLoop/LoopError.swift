@@ -19,9 +19,10 @@ public struct LoopError: Error, Equatable, CustomStringConvertible {
   }
 
   /// A sentence for people: `bind /run/a.sock: address already in use (EADDRINUSE)`.
-  public var description: String {
-    "\(operation): \(Self.text { uv_strerror_r(code, $0, $1) }) (\(name))"
-  }
+  public var description: String { "\(operation): \(reason)" }
+
+  /// Why, without what was attempted: `address already in use (EADDRINUSE)`.
+  public var reason: String { "\(Self.text { uv_strerror_r(code, $0, $1) }) (\(name))" }
 
   private static func text(
     _ fill: (UnsafeMutablePointer<CChar>, Int) -> UnsafeMutablePointer<CChar>?

@@ -14,8 +14,11 @@ public enum SocketPath {
     }
     if let path = variable("LOCKSTEP_SOCKET") { return path }
     if let directory = variable("XDG_RUNTIME_DIR") { return directory + "/lockstep.sock" }
-    return "/run/lockstep/lockstep.sock"
+    return system
   }
+
+  /// Where the machine's own daemon listens.
+  package static let system = "/run/lockstep/lockstep.sock"
 
   /// A path that does not fit a socket address, or is empty.
   public struct Unfit: Error, CustomStringConvertible {

@@ -32,8 +32,11 @@ public struct JournalReport: Equatable, Sendable {
 
   /// Add what is wrong.
   public mutating func add(_ text: String, revision: UInt64? = nil) {
+    let finding = JournalFinding(text, revision: revision)
+    // One page that is damaged is met by everything that reads it.
+
     if findings.count < Self.findingLimit {
-      findings.append(JournalFinding(text, revision: revision))
+      findings.append(finding)
     } else if findings.count == Self.findingLimit {
       findings.append(JournalFinding("and more"))
     }
@@ -103,8 +106,11 @@ extension JournalReader {
     let statement = try connection.prepare("PRAGMA quick_check(\(JournalReport.findingLimit))")
     defer { statement.finish() }
     while try statement.step() {
-      let text = statement.text(0)
-      if text != "ok" { report.add("\(path): the file is damaged: \(text)") }
+      // Headings and findings of SQLite's, a line each.
+      for line in statement.text(0).split(separator: "\n")
+      where line != "ok" {
+        report.add("\(path): the file is damaged: \(line)")
+      }
     }
   }
 

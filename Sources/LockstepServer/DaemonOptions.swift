@@ -1,4 +1,5 @@
 public import ArgumentParser
+import Documents
 import EventLoop
 public import Glibc
 public import Logging
@@ -13,23 +14,23 @@ public struct DaemonOptions: ParsableArguments {
       discussion: """
         Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
         /run/lockstep/lockstep.sock.
-        """, valueName: "path"))
+        """, valueName: "path"), completion: .file())
   public var socket: String?
 
   @Option(
     help: ArgumentHelp(
       "The permissions of the socket's file, in octal.",
       discussion: "Default: 0600, or with --policy 0666, for then that says who may connect.",
-      valueName: "mode"))
+      valueName: "mode"), transform: FileMode.read)
   public var mode: FileMode?
 
   @Option(
     help: ArgumentHelp(
       "Who may connect, see and do what: a file in YAML.",
       discussion: """
-        SIGHUP has it read again; with a mistake in it, the former policy stays. Without this \
-        option, the daemon's own user and root may do everything, and others nothing.
-        """, valueName: "file"))
+        lockstepd.service(8) has its format. SIGHUP has it read again; with a mistake in it, the \
+        former policy stays. Without this option, the daemon's own user and root may do everything, and others nothing.
+        """, valueName: "file"), completion: .file())
   public var policy: String?
 
   @Option(help: "The least level that is logged: trace to critical.")
@@ -64,17 +65,19 @@ public struct DaemonOptions: ParsableArguments {
     help: ArgumentHelp(
       "Serve the state of a JSON file, and record actions instead of doing them.",
       discussion: "To test clients alone: `lockstep log` shows what they sent. Nothing is kept.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   public var stub: String?
 
   @Option(
     help: ArgumentHelp(
-      "Reject what a user sends beyond so many actions a second.", valueName: "actions"))
+      "Reject what a user sends beyond so many actions a second.", valueName: "actions"),
+    transform: NumberOption.read(in: 1...Int.max))
   public var rateLimit: Int?
 
   @Option(
     help: ArgumentHelp(
-      "On a fatal signal, write the last so many actions to standard error.", valueName: "count"))
+      "On a fatal signal, write the last so many actions to standard error.", valueName: "count"),
+    transform: NumberOption.read(in: 1...10_000))
   public var crashReport: Int?
 
   @Option(
@@ -83,7 +86,7 @@ public struct DaemonOptions: ParsableArguments {
       discussion: """
         Default: the first of $STATE_DIRECTORY, which systemd sets, else lockstep in \
         $XDG_STATE_HOME. Neither set, and none given here: nothing is kept.
-        """, valueName: "directory"))
+        """, valueName: "directory"), completion: .directory)
   public var stateDir: String?
 
   @Option(
@@ -108,25 +111,21 @@ public struct DaemonOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Give up what was kept after a revision, and go on from there.",
-      discussion: "A copy of the journal is kept beside it.", valueName: "revision"))
+      discussion: "A copy of the journal is kept beside it.", valueName: "revision"),
+    transform: NumberOption.read(in: 0...UInt64.max))
   public var recoverTo: UInt64?
 
   @Flag(help: "Log every action, with its cause and what it came to.")
   public var logActions = false
 
   @Flag(
-    inversion: .prefixedNo, help: "Count actions by name and outcome, for `lockstep metrics`.")
+    inversion: .prefixedNo,
+    help: "Whether to count actions by name and outcome, for `lockstep metrics`; by default not.")
   public var metrics = false
 
   public init() {}
 
   public mutating func validate() throws {
-    if let rateLimit, rateLimit < 1 {
-      throw ValidationError("--rate-limit must be at least 1, not \(rateLimit).")
-    }
-    if let crashReport, !(1...10_000).contains(crashReport) {
-      throw ValidationError("--crash-report must be from 1 to 10000, not \(crashReport).")
-    }
     if stub != nil, stateDir != nil || durability.map({ $0 != .none }) ?? false {
       throw ValidationError(
         "--stub serves a file and keeps nothing: leave out --state-dir and --durability.")
@@ -177,6 +176,31 @@ public struct FileMode: ExpressibleByArgument, Sendable {
   }
 
   public var defaultValueDescription: String { "0" + String(bits, radix: 8) }
+
+  static func read(_ argument: String) throws -> FileMode {
+    guard let mode = FileMode(argument: argument) else {
+      throw ValidationError("permissions are up to three octal digits, as in 660.")
+    }
+    return mode
+  }
+}
+
+/// Numbers among the options, with the reason why an argument is none.
+enum NumberOption {
+  /// What reads a whole number of a range.
+  static func read<Number: FixedWidthInteger & Sendable>(
+    in range: ClosedRange<Number>
+  ) -> @Sendable (String) throws -> Number {
+    { argument in
+      guard let number = Number(argument), range.contains(number) else {
+        let isOpen = range.upperBound == .max
+        throw ValidationError(
+          "it is a whole number, at least \(range.lowerBound)"
+            + (isOpen ? "." : " and at most \(range.upperBound)."))
+      }
+      return number
+    }
+  }
 }
 
 /// A limit and the value that it gets.
@@ -188,10 +212,7 @@ public struct LimitChange: Sendable {
   public init(argument: String) throws {
     let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts[0])
-    guard let least = Limits.least(of: name) else {
-      let names = Limits().table.map(\.name).joined(separator: ", ")
-      throw ValidationError("there is no limit \"\(name)\". The names are: \(names).")
-    }
+    guard let least = Limits.least(of: name) else { throw Self.absence(of: name) }
     guard parts.count == 2, let value = UInt64(parts[1]) else {
       throw ValidationError("write \(name)=NUMBER, and a whole number.")
     }
@@ -200,6 +221,15 @@ public struct LimitChange: Sendable {
     }
     self.name = name
     self.value = value
+  }
+
+  /// What to say of a name that is none: the one that was probably meant, else all of them.
+  private static func absence(of name: String) -> ValidationError {
+    let names = Limits().table.map(\.name).sorted()
+    let same = names.first { $0.lowercased() == name.lowercased() }
+    let hint = same.map { " Did you mean \"\($0)\"?" } ?? name.hint(among: names)
+    let list = hint.isEmpty ? " The names are: \(names.joined(separator: ", "))." : hint
+    return ValidationError("there is no limit \"\(name)\".\(list)")
   }
 
   func apply(to limits: inout Limits) { limits.set(name, to: value) }

@@ -1,4 +1,5 @@
 public import ArgumentParser
+import Documents
 import EventLoop
 import Glibc
 public import Lockstep
@@ -69,9 +70,9 @@ public struct DaemonError: Error, CustomStringConvertible {
     self.status = status
   }
 
-  /// The status of a daemon that cannot read what another version of its feature kept: whoever starts
-  /// it again, as it is, gets the same (`RestartPreventExitStatus=`). EX_DATAERR of <sysexits.h>.
-  public static let otherVersion: Int32 = 65
+  /// The status of a daemon that cannot read what another version of its feature kept: started again
+  /// as it is, it ends so again (`RestartPreventExitStatus=`).
+  public static let otherVersion = ExitStatus.otherVersion.rawValue
 }
 
 extension LockstepDaemon {
@@ -92,8 +93,16 @@ extension LockstepDaemon {
 
   public static var configuration: DaemonConfiguration { DaemonConfiguration(name: "\(Self.self)") }
 
-  /// Read the command line and serve until told to stop.
-  public static func main() { DaemonCommand<Self>.main() }
+  /// Read the command line, serve until told to stop, and end the process.
+  public static func main() {
+    do {
+      var command = try DaemonCommand<Self>.parseAsRoot()
+      try command.run()
+      Glibc.exit(ExitStatus.done.rawValue)
+    } catch {
+      DaemonCommand<Self>.end(by: error)
+    }
+  }
 }
 
 /// The command line of a daemon.
@@ -117,13 +126,11 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       LOCKSTEP_SOCKET  the socket
       XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
 
-    EXIT STATUS:
-      0   stopped as asked
-      1   cannot serve; standard error says why
-      65  what was kept is of another version of the feature: starting again does not help
-      64  the command line is wrong
+    \(ExitStatus.help(of: .daemon))
     """
   }
+
+  static var _errorPrefix: String { "\(D.configuration.name): " }
 
   @OptionGroup var daemon: D
   @OptionGroup(title: "Daemon Options") var options: DaemonOptions
@@ -136,8 +143,20 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       try serve(logger)
     } catch {
       logger.critical("\(error)")
-      throw ExitCode((error as? DaemonError)?.status ?? 1)
+      throw ExitCode((error as? DaemonError)?.status ?? ExitStatus.refused.rawValue)
     }
+  }
+
+  /// End the process: it cannot serve, or the parser was asked for help or does not understand.
+  static func end(by error: any Error) -> Never {
+    if let code = error as? ExitCode { Glibc.exit(code.rawValue) }
+    let text = fullMessage(for: error).withoutFarGuess
+    let isHelp = exitCode(for: error) == .success
+    let bytes = text.isEmpty ? [] : Array((text + "\n").utf8)
+    let failure = StandardStreams.write(bytes, to: isHelp ? STDOUT_FILENO : STDERR_FILENO)
+    let isWritten = failure == 0 || failure == EPIPE
+    let status: ExitStatus = !isHelp ? .usage : isWritten ? .done : .unwritten
+    Glibc.exit(status.rawValue)
   }
 
   private func serve(_ logger: Logger) throws {
@@ -224,9 +243,11 @@ extension LockstepDaemon {
     withExtendedLifetime((shell, signals)) {}
   }
 
-  /// Whether a path can be served on, at this moment.
+  /// Whether a path can be served on, at this moment. Of the machine's own daemon the directory is
+  /// made, as its units would make it.
   private static func checkSocket(_ path: String) throws {
     try SocketPath.check(path)
+    SocketPlace(path).makeDirectory()
     _ = try SocketClaim(path)
   }
 

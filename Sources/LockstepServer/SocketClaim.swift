@@ -22,9 +22,20 @@ struct SocketClaim: ~Copyable {
       case .notASocket(let path):
         "\(path) exists and is not a socket. Move it away, or give another path with --socket."
       case .noDirectory(let path, let reason):
-        "cannot serve on \(path): \(reason). Make its directory, or one that you may write to, or give "
-          + "another path with --socket."
+        "cannot serve on \(path): \(reason). \(Self.advice(path))"
       }
+    }
+
+    /// What this user can do to serve on the path, or else on another.
+    private static func advice(_ path: String) -> String {
+      let place = SocketPlace(path)
+      if place.isServable, !place.hasDirectory {
+        return "Make its directory: 'mkdir --parents \(SocketPlace.word(place.directory))'."
+      }
+      let other = SocketPlace.alternative.word
+      return
+        "Serve where you may, with '--socket \(other)', and tell clients by the same option or "
+        + "LOCKSTEP_SOCKET=\(other)."
     }
   }
 

@@ -2,5 +2,5 @@ import CommandLineTool
 
 @main
 enum Main {
-  static func main() async { await LockstepProgram.main() }
+  static func main() { LockstepProgram.main() }
 }

@@ -15,7 +15,8 @@ struct StockDaemon: LockstepDaemon {
   @Option(
     help: ArgumentHelp(
       "Begin with the JSON document of this file.",
-      discussion: "A state that was kept goes before.", valueName: "file"))
+      discussion: "A state that was kept goes before.", valueName: "file"),
+    completion: .file())
   var load: String?
 
   var feature: DocumentFeature { DocumentFeature() }

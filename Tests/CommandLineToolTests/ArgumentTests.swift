@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Testing
 import Values
 
@@ -44,6 +45,7 @@ struct ArgumentTests {
     } catch {
       let text = ArgumentOrder.unmarkedAll(LockstepCommand.fullMessage(for: error))
       #expect(text.contains("'-1' is invalid"), "\(text)")
+      #expect(text.contains("a number of seconds above 0"), "\(text)")
     }
   }
 
@@ -68,16 +70,34 @@ struct ArgumentTests {
     #expect(try PathArgument("/").scope == [""])
   }
 
-  @Test func `an absent place is explained`() throws {
-    let value: Value? = [["x": 1], 2]
+  @Test(arguments: [
+    (["2"], #"the array at /a has 2 elements; there is no index 2."#),
+    (["-1"], #"the array at /a has 2 elements, and "-1" is no index of one."#),
+    (["x"], #"the array at /a has 2 elements, and "x" is no index of one."#),
+    (["0", "y"], #"the object at /a/0 has no member "y"; it has "lamp"."#),
+    (["0", "lmap"], #"the object at /a/0 has no member "lmap"; it has "lamp"."#),
+    (
+      ["0", "lamps"],
+      #"the object at /a/0 has no member "lamps"; it has "lamp". Did you mean "lamp"?"#
+    ),
+    (["0", "lamp", "y"], "the number at /a/0/lamp has no parts, so there is no /a/0/lamp/y."),
+    (["1", "y"], #"the object at /a/1 is an empty object: it has no member "y"."#),
+  ])
+  func `an absent place is explained`(keys: [PathKey], says: String) {
+    let value: Value = [["lamp": 1], [:]]
+    #expect(value.absence(of: Path(keys), at: ["a"]) == says)
+  }
+
+  @Test func `many members are not listed, and a long name is compared with none`() {
+    let names = (0..<1000).map { "lamp\($0)" }
+    var members = TrieMap<String, Value>()
+    for name in names { members.updateValue(.null, forKey: name) }
+    let value = Value.object(members)
     #expect(
-      value.absence(of: ["2"], in: ["a"])
-        == "the array at /a has 2 elements; there is no index 2.")
-    #expect(value.absence(of: ["0", "y"], in: ["a"]) == "the object at /a/0 has no member \"y\".")
-    #expect(
-      value.absence(of: ["1", "y"], in: ["a"])
-        == "the number at /a/1 has no parts, so there is no /a/1/y.")
-    #expect(Value?.none.absence(of: [], in: ["a"]) == "nothing stands at '/a'.")
+      value.absence(of: ["lmp7"], at: .root)
+        == #"the document has no member "lmp7". Did you mean "lamp7"?"#)
+    let long = String(repeating: "x", count: 1_000_000)
+    #expect(value.absence(of: [.text(long)], at: .root).utf8.count < 200)
   }
 
   @Test func `a bare word is told to be quoted`() {
@@ -85,7 +105,7 @@ struct ArgumentTests {
       try JSONArgument.value("hello", isText: false)
     } throws: { error in
       let failure = error as? Failure
-      return failure?.status == .usage && failure?.message?.contains("'\"hello\"'") == true
+      return failure?.status == .usage && failure?.message.contains("'\"hello\"'") == true
     }
     #expect(throws: Never.self) { try JSONArgument.value("hello", isText: true) }
   }
@@ -101,10 +121,29 @@ struct ArgumentTests {
     #expect(throws: ValidationError.self) { try UntilCondition("a=1") }
   }
 
-  @Test func `a mistyped command is close to the right one`() {
-    #expect("gte".distance(to: "get") == 2)
-    #expect("".distance(to: "get") == 3)
-    #expect("watch".distance(to: "watch") == 0)
-    #expect(LockstepCommand.commandNames.contains("watch"))
+  @Test(arguments: [
+    (["log", "--limit", "-1"], "whole number, at least 0"),
+    (["ping", "--count", "-1"], "whole number, at least 1"),
+    (["ping", "--interval", "0"], "number of seconds above 0"),
+    (["watch", "--count", "0"], "whole number, at least 1"),
+    (["journal", "x", "--last", "-1"], "whole number, at least 0"),
+    (["bench", "--increments", "x"], "whole number, at least 1"),
+    (["get", "--timeout", "1e10"], "below 1000000000"),
+    (["why", "abc"], "whole number, at least 0"),
+    (["why", "18446744073709551616"], "whole number, at most 18446744073709551615"),
+  ])
+  func `a number that is none gets the reason`(arguments: [String], reason: String) {
+    #expect {
+      try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(arguments))
+    } throws: { error in
+      LockstepCommand.message(for: error).contains(reason)
+    }
+  }
+
+  @Test func `conditions may be several, and hold together`() throws {
+    let arguments = ["watch", "/a", "--until", "/a/x=1", "--until", "/a/y=2"]
+    let watch = try #require(try LockstepCommand.parseAsRoot(arguments) as? Watch)
+    #expect(watch.until.map(\.path) == [["a", "x"], ["a", "y"]])
+    #expect(watch.until.map { $0.holds(in: ["x": 1, "y": 1], at: ["a"]) } == [true, false])
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Testing
 import Values
 
@@ -34,7 +35,21 @@ struct ManualPageTests {
       text.sections["EXIT STATUS"] == [".Bl -tag -width Ds", ".It \\&0", "done", ".El"])
   }
 
-  @Test func `a page has every command, and the exit status`() throws {
+  private func section(_ name: String, of page: String) -> [String] {
+    let lines = page.split(separator: "\n").map(String.init)
+    return Array(lines.drop { $0 != ".Sh \(name)" }.dropFirst().prefix { !$0.hasPrefix(".Sh") })
+  }
+
+  @Test func `the page has the table of exit statuses, and nothing else of that kind`() throws {
+    let tool = try JSON.parse(LockstepCommand._dumpHelp())
+    let page = try #require(ManualPage(tool, section: 1, date: "", seeAlso: []))
+    let rows = EventLoop.ExitStatus.allCases.flatMap { status in
+      [".It \\&\(status.rawValue)", (status.meaning(of: .commandLine) ?? "").roff]
+    }
+    #expect(section("EXIT STATUS", of: page.text) == [".Bl -tag -width Ds"] + rows + [".El"])
+  }
+
+  @Test func `a page has every command, its examples, and what errors look like`() throws {
     let tool = try JSON.parse(LockstepCommand._dumpHelp())
     let page = try #require(
       ManualPage(tool, section: 1, date: "January 1, 2026", seeAlso: ["lockstepd(8)"]))
@@ -42,8 +57,10 @@ struct ManualPageTests {
     for name in LockstepCommand.commandNames where name != "help" && name != "documentation" {
       #expect(lines.contains(".Ss \(name)"))
     }
-    for status in ExitStatus.allCases { #expect(lines.contains(".It \\&\(status.rawValue)")) }
     #expect(lines.contains(".Xr lockstepd 8"))
+    #expect(lines.contains("lockstep get /lamps/hall"))
+    #expect(section("DIAGNOSTICS", of: page.text).joined().contains(#""code":"testFailed""#))
+    #expect(section("OTHER NAMES", of: page.text).contains(".It \\&rm"))
     #expect(!page.text.contains(".Ss documentation"))
     #expect(ManualPage(nil, section: 1, date: "", seeAlso: []) == nil)
   }

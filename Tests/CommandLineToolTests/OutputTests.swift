@@ -37,6 +37,71 @@ struct OutputTests {
     #expect(table.text(width: 20).hasPrefix("PID     1\nLABEL   a\\u001b\nSCOPES  /a /b /c\n\nPID"))
   }
 
+  @Test func `a long cell is cut where it may be, and the columns stay`() {
+    var table = Table([
+      .init(heading: "PID", isNumber: true), .init(heading: "LABEL", mayBeCut: true),
+      .init(heading: "CAUSE"), .init(heading: "MESSAGE", mayBeCut: true),
+    ])
+    table.add(["1", String(repeating: "x", count: 64), "limit", String(repeating: "y", count: 200)])
+    table.add(["2", "short", "done", "goodbye"])
+    for width in [40, 60, 80, 200] {
+      let lines = table.text(width: width).split(separator: "\n")
+      #expect(lines.count == 3)
+      #expect(lines.allSatisfy { $0.count <= width })
+      #expect(lines[1].contains("…  limit  ") || width == 200, "\(lines[1])")
+    }
+    #expect(table.text(width: 28).contains("\n\n"), "what cannot be cut far enough is in blocks")
+  }
+
+  @Test func `a rejection in the log does not move the columns, and is shown whole`() throws {
+    let reason = "the object at the root has no member \"deep\" (at /deep/x/y): nothing to do here"
+    let records = try [
+      ["sequence": 8, "outcome": .text("rejected: \(reason)"), "action": "set"],
+      ["sequence": 9, "outcome": "changed", "action": "set"],
+    ].map { (value: Value) in
+      try #require(LogRecord(value))
+    }
+    let output = Output(isTerminal: true, isPretty: true, hasColor: false)
+    let lines = LogWriter(output: output, isTree: false).lines(records)
+    #expect(lines[0] == "8  -  rejected  -  -  set: \(reason)")
+    #expect(lines[1] == "9  -  changed   -  -  set")
+  }
+
+  @Test func `a time is short in a narrow column`() {
+    #expect("2026-11-22T21:40:01.123Z".dayAndSecond == "11-22 21:40:01Z")
+    #expect("-".dayAndSecond == "-")
+  }
+
+  @Test func `metrics are an object of families`() {
+    let text = """
+      # TYPE lockstep_actions counter
+      # HELP lockstep_actions What was done, by name.
+      lockstep_actions_total{action="a\\"b\\\\",outcome="x,}"} 3
+      lockstep_actions_total{} 4.5 1700000000
+      # TYPE lockstep_clients gauge
+      lockstep_clients 1
+      # EOF
+      """
+    #expect(
+      MetricFamilies.value(of: text) == [
+        "lockstep_actions": [
+          "help": "What was done, by name.", "type": "counter",
+          "samples": [
+            [
+              "labels": ["action": "a\"b\\", "outcome": "x,}"], "name": "lockstep_actions_total",
+              "value": 3,
+            ],
+            ["labels": [:], "name": "lockstep_actions_total", "value": .double(4.5)],
+          ],
+        ],
+        "lockstep_clients": [
+          "type": "gauge",
+          "samples": [["labels": [:], "name": "lockstep_clients", "value": 1]],
+        ],
+      ])
+    #expect(MetricFamilies.value(of: "x{a=\"b\n") == [:])
+  }
+
   @Test func `numbers are for people`() {
     #expect(1.005.fixed(1) == "1.0")
     #expect((-0.04).fixed(1) == "0.0")

@@ -7,6 +7,15 @@ import Values
 @testable import CommandLineTool
 
 struct PatchOperationsTests {
+  @Test func `a rejection names the operation as the file does`() {
+    let patch: Value = [["op": "test"], ["op": "add", "path": "/a/b"]]
+    #expect(
+      Patch.naming("rejected: transaction[1] (insert): no (at /a/b).", in: patch)
+        == "rejected: operation 1 (add): no (at /a/b).")
+    #expect(Patch.naming("rejected: no.", in: patch) == "rejected: no.")
+    #expect(Patch.naming("transaction[7] (set): no", in: patch) == "operation 7: no")
+  }
+
   static let pairs: [(Value, Value)] = [
     (["a": 1], ["a": 2, "b": [1, ["x": nil]]]),
     (["a": ["b": ["c": 1]]], ["a": ["b": [:]]]),

@@ -118,6 +118,24 @@ import Wire
     }
   }
 
+  @Test func `A damaged page is found once by each that reads it, in a line`() throws {
+    _ = try write()
+    var bytes = Files.read(directory.journal)
+    for offset in 4096 * 4..<4096 * 4 + 100 { bytes[offset] = 0xff }
+    Files.write(bytes, to: directory.journal)
+    let findings = check().findings
+    #expect(findings.contains { $0.description.contains("the file is damaged: ") })
+    #expect(Set(findings).count == findings.count, "\(findings)")
+    #expect(
+      findings.allSatisfy { !$0.description.contains("\n") && !$0.description.contains("***") })
+  }
+
+  @Test func `A finding is reported once`() {
+    var report = JournalReport()
+    for revision in [1, 1, 2] as [UInt64] { report.add("wrong", revision: revision) }
+    #expect(report.findings.map(\.revision) == [1, 2])
+  }
+
   @Test func `Seals that fit do not make contradictions true`() throws {
     // Made by a program that errs, not by a disk.
     let file = try directory.begun()

@@ -358,7 +358,7 @@ private struct KeepingHandler: LogHandler {
     let new = try await live(
       NewPlant(), NewState(), [.climate(.fan(3)), .note("a"), .show(2), .climate(.fan(4))])
     let error = await #expect(throws: DaemonError.self) { try await live(OldPlant(), OldState()) }
-    #expect(error?.status == 65)
+    #expect(error?.status == DaemonError.otherVersion)
     let said = error?.description ?? ""
     #expect(said.contains("the case state.screen.editor") && said.contains("revision 4"), "\(said)")
     #expect(said.contains("--recover-to 2"), "\(said)")
@@ -376,7 +376,8 @@ private struct KeepingHandler: LogHandler {
     state.screen = .editor
     try await live(NewPlant(), state, [.climate(.fan(3))])
     let error = await #expect(throws: DaemonError.self) { try await live(OldPlant(), OldState()) }
-    #expect(error?.status == 65 && error?.description.contains("--recover-to") == false)
+    #expect(error?.status == DaemonError.otherVersion)
+    #expect(error?.description.contains("--recover-to") == false)
     #expect(error?.description.contains("Start that version again") == true)
   }
 

@@ -40,13 +40,14 @@ struct CommandLineTests {
     try await withDaemon { served in
       let socket = served.socket
       let cases: [(arguments: [String], status: Int32, says: String)] = [
-        (["get", "/absent"], 1, "/absent"), (["set", "/a/b/c", "1"], 1, "/a/b/c"),
-        (["test", "", "7"], 1, "7"), (["get", "absent"], 2, "'/absent'"),
+        (["get", "/absent"], 8, "\"absent\""), (["set", "/a/b/c", "1"], 1, "/a/b/c"),
+        (["test", "", "7"], 10, "7"), (["get", "absent"], 2, "'/absent'"),
         (["set", "/a", "{oops"], 2, "line 1, column 2"), (["lamps"], 2, "lamps"),
         (["send", #"{"incr":{}}"#], 2, "increment"),
         (["patch", "/no/such/file"], 2, "/no/such/file"),
         (["watch", "--until", "/a=1", "--timeout", "0.1"], 5, "not done within 100 ms"),
-        (["digest", "/absent"], 1, "nothing stands"), (["export", "-o"], 2, "-o"),
+        (["digest", "/absent"], 8, "no member \"absent\""), (["export", "-o"], 2, "-o"),
+        (["help", "nope"], 2, "no command 'nope'"), (["-v"], 2, "--version"),
       ]
       for item in cases {
         let command = try ChildProcess(
@@ -137,7 +138,8 @@ struct CommandLineTests {
       let patch = #"[{"op":"add","path":"/a","value":1},{"op":"test","path":"/a","value":2}]"#
       try Data(patch.utf8).write(to: URL(fileURLWithPath: file))
       let failed = try await lockstep(socket, "patch", file)
-      #expect(failed.status == .exit(1), "\(failed.lines)")
+      #expect(failed.status == .exit(10), "\(failed.lines)")
+      #expect(failed.lines.joined().contains("operation 1 (test): expected 2"), "\(failed.lines)")
       #expect(try await lockstep(socket, "get", "").lines == ["{}"])
       try Data(patch.replacing("\"value\":2", with: "\"value\":1").utf8)
         .write(to: URL(fileURLWithPath: file))

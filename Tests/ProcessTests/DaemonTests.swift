@@ -128,7 +128,7 @@ struct DaemonTests {
     ["--limit", "window=-1"], ["--log-form", "xml"], ["--log-level", "loud"], ["--unknown"],
   ])
   func `a wrong command line is an error of its own`(arguments: [String]) async throws {
-    let said = try await refusal(arguments, code: 64)
+    let said = try await refusal(arguments, code: 2)
     #expect(said.contains(arguments.last ?? ""))
   }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import LockstepClient
 import Values
 import Wire
@@ -16,10 +17,11 @@ protocol ActingCommand: SendingCommand {
 }
 
 extension ActingCommand {
-  func run() async throws {
-    let action = try action()
+  func run() async throws { try await perform(try action()) }
+
+  func perform(_ action: DocumentAction) async throws {
     try await Client.with(options, for: self) { client in
-      try Output(options).show(try await client.send(action, safety.mark), safety)
+      try await client.show(try await client.send(action, safety.mark), safety, options)
     }
   }
 }
@@ -35,41 +37,63 @@ struct Safety: ParsableArguments {
   var mark: Mark { durable ? .durable : .applied }
 }
 
-extension Output {
+extension Client {
   /// Show what became of an action: `{"outcome":"reduced","revision":12}`, or for a person
   /// `revision 12`; and whether it is durable, where that was asked for.
-  func show(_ acknowledgement: Acknowledgement, _ safety: Safety) throws(Failure) {
-    let revision = acknowledgement.revision
-    let outcome: (name: String, text: String) =
-      switch acknowledgement.outcome {
-      case .reduced: ("reduced", "revision \(revision)")
-      case .unchanged: ("unchanged", "unchanged at revision \(revision)")
-      case .swallowed: ("swallowed", "a middleware of the daemon took the action")
-      case .accepted: ("accepted", "accepted at revision \(revision); its work goes on")
-      case .rejected: ("rejected", "rejected")
-      case .outcomeUnknown: ("outcomeUnknown", "nobody knows what became of it")
-      }
-    let danger = safety.durable ? acknowledgement.danger : nil
-    if isPretty {
-      try lines(faint(outcome.text + (safety.durable && danger == nil ? ", durable" : "")))
-    } else {
-      var members: TrieMap<String, Value> = [
-        "outcome": .text(outcome.name), "revision": Value(revision),
-      ]
-      if safety.durable { members.updateValue(.bool(danger == nil), forKey: "durable") }
-      if let danger { members.updateValue(.text(danger), forKey: "notDurable") }
-      try line(.object(members))
+  func show(
+    _ acknowledgement: Acknowledgement, _ safety: Safety, _ options: GlobalOptions
+  ) async throws(Failure) {
+    let danger = safety.durable ? await danger(of: acknowledgement) : nil
+    do {
+      try Output(options).show(
+        acknowledgement, isDurable: safety.durable ? danger == nil : nil, danger)
+    } catch {
+      // Whoever only sees the status must not take it for an action that was not done.
+      let done = "done at revision \(acknowledgement.revision), but the answer is lost: "
+      throw Failure(error.status, done + error.message)
     }
-    if let danger { throw Failure(.notDurable, "done, but not durable: \(danger)") }
+    if let danger { throw Failure(.notDurable, "done, but not durable: \(danger)".endingInDot) }
+  }
+
+  /// Why what was done may not survive a crash; nil if it does.
+  private func danger(of acknowledgement: Acknowledgement) async -> String? {
+    if acknowledgement.mark == .durable { return nil }
+    if let reason = acknowledgement.notDurable { return reason }
+    let status = try? await report("status")
+    guard status?.child("durability") == "none" else {
+      return "the daemon does not keep its state that safely: it runs with '--durability async'."
+    }
+    return "the daemon does not keep its state: it has no state directory ('--state-dir'), or runs "
+      + "with '--durability none'."
+  }
+}
+
+extension Output {
+  fileprivate func show(
+    _ acknowledgement: Acknowledgement, isDurable: Bool?, _ danger: String?
+  ) throws(Failure) {
+    let outcome = acknowledgement.summary
+    if isPretty { return try lines(faint(outcome.text + (isDurable == true ? ", durable" : ""))) }
+    var members: TrieMap<String, Value> = [
+      "outcome": .text(outcome.name), "revision": Value(acknowledgement.revision),
+    ]
+    if let isDurable { members.updateValue(.bool(isDurable), forKey: "durable") }
+    if let danger { members.updateValue(.text(danger), forKey: "notDurable") }
+    try line(.object(members))
   }
 }
 
 extension Acknowledgement {
-  /// Why what was done may not survive a crash; nil if it does.
-  fileprivate var danger: String? {
-    if mark == .durable { return nil }
-    return notDurable
-      ?? "the daemon does not keep its state that safely: see 'lockstepd --durability'."
+  /// What became of the action, for programs and for people.
+  fileprivate var summary: (name: String, text: String) {
+    switch outcome {
+    case .reduced: ("reduced", "revision \(revision)")
+    case .unchanged: ("unchanged", "unchanged at revision \(revision)")
+    case .swallowed: ("swallowed", "a middleware of the daemon took the action")
+    case .accepted: ("accepted", "accepted at revision \(revision); its work goes on")
+    case .rejected: ("rejected", "rejected")
+    case .outcomeUnknown: ("outcomeUnknown", "nobody knows what became of it")
+    }
   }
 }
 

@@ -13,12 +13,19 @@ struct Bench: SendingCommand {
       A counter is made at a path of its own and removed at the end. First one increment at a \
       time, until this client's mirror shows it; then many at once, within the daemon's window, \
       until the last is acknowledged. Every other client of the document pays for it too.
+
+      EXAMPLES:
+        lockstep bench --round-trips 1000 --increments 100000
       """)
 
-  @Option(help: ArgumentHelp("How many round trips.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("How many round trips.", valueName: "number"),
+    transform: NumberArgument.atLeast(1))
   var roundTrips = 5_000
 
-  @Option(help: ArgumentHelp("How many increments in flight.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("How many increments in flight.", valueName: "number"),
+    transform: NumberArgument.atLeast(1))
   var increments = 200_000
 
   @Option(
@@ -27,11 +34,6 @@ struct Bench: SendingCommand {
   var under = PathArgument(.root)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
-
-  func validate() throws {
-    if roundTrips < 1 { throw ValidationError("--round-trips is at least 1.") }
-    if increments < 1 { throw ValidationError("--increments is at least 1.") }
-  }
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
@@ -117,7 +119,7 @@ struct BenchRun: Sendable {
   func check(_ state: Value?, _ count: Int) throws(Failure) {
     guard state == .integer(Int64(count)) else {
       let found = state.map { JSON.text($0) } ?? "nothing"
-      throw Failure(.refused, "the counter shows \(found), not \(count): did somebody change it?")
+      throw Failure(.differs, "the counter shows \(found), not \(count): did somebody change it?")
     }
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Journal
 import Lockstep
 import Sessions
@@ -13,9 +14,12 @@ struct CheckJournal: ParsableCommand {
     discussion: """
       The structure of the file, the seal of every part and row, and that they follow each other. \
       Of a document also the state: it is made anew, and compared with the digests that were \
-      kept; of other features their daemon does that when it starts. Status 1 if something is \
+      kept; of other features their daemon does that when it starts. Status 11 if something is \
       wrong: then all is right up to 'soundRevision', and 'lockstepd --recover-to' goes on from \
       there. The daemon may run.
+
+      EXAMPLES:
+        lockstep fsck /var/lib/lockstep
       """)
 
   @Argument(
@@ -38,7 +42,9 @@ struct CheckJournal: ParsableCommand {
       state = try CheckedState(reader, &report)
     }
     try show(report, report.findings.isEmpty ? state : nil)
-    guard report.findings.isEmpty else { throw Failure(.refused, nil) }
+    guard report.findings.isEmpty else {
+      throw Failure(.damaged, "what is kept in \(path) is damaged.")
+    }
   }
 
   private func show(_ report: JournalReport, _ state: CheckedState?) throws(Failure) {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import Values
 
 struct Documentation: ParsableCommand {

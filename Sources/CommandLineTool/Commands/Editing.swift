@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Values
 
 // The commands that do one action of the document feature at a path with a value.
@@ -11,6 +12,10 @@ struct SetValue: ActingCommand {
     discussion: """
       The parent must exist: an object, or an array with that index ('-' is behind the last). \
       The path '' replaces the whole document.
+
+      EXAMPLES:
+        lockstep set /lamps '{"hall": false}'
+        lockstep set /owner Ann --text
       """)
 
   @OptionGroup var arguments: PathAndValue
@@ -24,20 +29,35 @@ struct Merge: ActingCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
     abstract: "Merge a patch into the value at a path (RFC 7386).",
-    discussion: "Members that are null are removed; what is absent becomes an object.")
+    discussion: """
+      Members that are null are removed; what is absent becomes an object.
 
-  @OptionGroup var arguments: PathAndValue
+      EXAMPLES:
+        lockstep merge /lamps '{"hall": true, "attic": null}'
+      """)
+
+  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  var path: PathArgument
+
+  @Argument(help: JSONArgument.help, transform: ArgumentOrder.unmarked)
+  var json: String
+
   @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
-  func action() throws -> DocumentAction { .merge(arguments.path.path, try arguments.value()) }
+  func action() throws -> DocumentAction { .merge(path.path, try JSONArgument.value(json)) }
 }
 
 struct Append: ActingCommand {
   static let configuration = CommandConfiguration(
     commandName: "append",
     abstract: "Append a value to the array at a path.",
-    discussion: "An absent array counts as an empty one.")
+    discussion: """
+      An absent array counts as an empty one.
+
+      EXAMPLES:
+        lockstep append /queue '{"job": 7}'
+      """)
 
   @OptionGroup var arguments: PathAndValue
   @OptionGroup var safety: Safety
@@ -53,6 +73,9 @@ struct Insert: ActingCommand {
     discussion: """
       In front of an index of an array ('-' is its end), or as the member of an object, in place \
       of one with that name.
+
+      EXAMPLES:
+        lockstep insert /queue/0 '{"job": 8}'
       """)
 
   @OptionGroup var arguments: PathAndValue
@@ -65,10 +88,13 @@ struct Insert: ActingCommand {
 struct Test: ActingCommand {
   static let configuration = CommandConfiguration(
     commandName: "test",
-    abstract: "Succeed if the value at a path is this one, else end with status 1.",
+    abstract: "Succeed if the value at a path is this one, else end with status 10.",
     discussion: """
       As RFC 6902 compares: numbers by their value, objects without order. The daemon compares, \
       and nothing changes.
+
+      EXAMPLES:
+        lockstep test /job/state done --text && echo ready
       """)
 
   @OptionGroup var arguments: PathAndValue
@@ -80,7 +106,12 @@ struct Test: ActingCommand {
 
 struct Remove: ActingCommand {
   static let configuration = CommandConfiguration(
-    commandName: "remove", abstract: "Remove what stands at a path.")
+    commandName: "remove",
+    abstract: "Remove what stands at a path.",
+    discussion: """
+      EXAMPLES:
+        lockstep remove /lamps/hall
+      """)
 
   @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
   var path: PathArgument
@@ -97,6 +128,10 @@ struct Increment: ActingCommand {
     abstract: "Add to the number at a path.",
     discussion: """
       An absent number counts as 0. Integers of 64 bits are exact; a sum beyond them is rejected.
+
+      EXAMPLES:
+        lockstep increment /visits
+        lockstep increment /lamps/level -5
       """)
 
   @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
@@ -119,7 +154,12 @@ struct Increment: ActingCommand {
 
 struct Move: ActingCommand {
   static let configuration = CommandConfiguration(
-    commandName: "move", abstract: "Move a value to another place (as RFC 6902).")
+    commandName: "move",
+    abstract: "Move a value to another place (as RFC 6902).",
+    discussion: """
+      EXAMPLES:
+        lockstep move /draft /final
+      """)
 
   @OptionGroup var places: FromAndTo
   @OptionGroup var safety: Safety
@@ -132,7 +172,12 @@ struct Move: ActingCommand {
 
 struct Copy: ActingCommand {
   static let configuration = CommandConfiguration(
-    commandName: "copy", abstract: "Copy a value to another place (as RFC 6902).")
+    commandName: "copy",
+    abstract: "Copy a value to another place (as RFC 6902).",
+    discussion: """
+      EXAMPLES:
+        lockstep copy /lamps/hall /lamps/attic
+      """)
 
   @OptionGroup var places: FromAndTo
   @OptionGroup var safety: Safety

@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import Values
 
 struct Effects: AsyncParsableCommand {
@@ -7,8 +8,21 @@ struct Effects: AsyncParsableCommand {
     abstract: "The work that actions have begun and that goes on, or the end of some of it.",
     discussion: """
       'lockstep effects cancel WHAT' cancels the effect with that identifier, or all with that \
-      key; status 1 if there is none. SEQ is the number of the action that began it, see \
-      'lockstep why'. Without a terminal: one object a line for each effect.
+      key; status 8 if there is none. Without a terminal: one object a line for each effect:
+        id         names it for certain
+        name       what its feature calls it
+        key        by which its feature cancels it, if it has one
+        action     what it was begun for
+        sequence   the number of that action (SEQ), see 'lockstep why'
+        client     the one that began it all, if one did
+        owned      whether it ends with that client
+        startedMs  how long ago it began (MS)
+        sent       actions that it has sent
+        place      in the source of the feature
+
+      EXAMPLES:
+        lockstep effects
+        lockstep effects cancel fact
       """)
 
   enum Verb: String, ExpressibleByArgument, CaseIterable { case cancel }
@@ -45,9 +59,11 @@ struct Effects: AsyncParsableCommand {
     }
     if effects.isEmpty { return try output.lines(output.faint("no effect is running")) }
     var table = Table([
-      .init(heading: "ID"), .init(heading: "NAME"), .init(heading: "KEY"),
+      .init(heading: "ID"), .init(heading: "NAME", mayBeCut: true),
+      .init(heading: "KEY", mayBeCut: true),
       .init(heading: "SEQ", isNumber: true), .init(heading: "MS", isNumber: true),
-      .init(heading: "SENT", isNumber: true), .init(heading: "CLIENT"), .init(heading: "ACTION"),
+      .init(heading: "SENT", isNumber: true), .init(heading: "CLIENT", mayBeCut: true),
+      .init(heading: "ACTION", mayBeCut: true),
     ])
     let members = ["id", "name", "key", "sequence", "startedMs", "sent", "client", "action"]
     for effect in effects { table.add(members.map { effect.cell($0) }) }
@@ -59,30 +75,11 @@ struct Effects: AsyncParsableCommand {
     let count = report.child("cancelled") ?? 0
     if count == 0 {
       throw Failure(
-        .refused,
+        .absent,
         "no effect has the identifier or key '\(what.shortened)'. See 'lockstep effects'.")
     }
     let output = Output(options)
     if output.isPretty { return try output.lines(output.faint("cancelled \(count.cell)")) }
     try output.line(["cancelled": count])
-  }
-}
-
-struct Metrics: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "metrics",
-    abstract: "The daemon's measurements, as Prometheus reads them.")
-
-  @OptionGroup(title: "Global Options") var options: GlobalOptions
-
-  func run() async throws {
-    try await Client.with(options, for: self) { client in
-      let report = try await client.report("metrics")
-      guard case .text(let text) = report, !options.json else {
-        return try Output(options).show(report)
-      }
-      let lines = text.hasSuffix("\n") ? String(text.dropLast()) : text
-      try Output(options).lines(lines.escapingControls(keeping: "\n"))
-    }
   }
 }

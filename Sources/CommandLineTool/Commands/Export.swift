@@ -1,6 +1,7 @@
 import ArgumentParser
 import CBOR
 import Documents
+import EventLoop
 import Glibc
 import LockstepClient
 import Sessions
@@ -15,6 +16,9 @@ struct Export: AsyncParsableCommand {
       only when all has been written. CBOR (RFC 8949, deterministic) keeps bytes as they are; in \
       JSON they are {"$bytes": base64}, see 'lockstep load --tagged'. A state with types of its \
       own is written by the names of its fields.
+
+      EXAMPLES:
+        lockstep export backup.json
       """)
 
   @Argument(
@@ -43,7 +47,7 @@ struct Export: AsyncParsableCommand {
       progress.follow { mirror.counters.bytes }
       try await mirror.reached(revision: 0)
       guard let document = mirror.state else {
-        throw Failure(.refused, "the daemon has no document.")
+        throw Failure(.absent, "the daemon has no document.")
       }
       progress.begin("writing")
       let bytes = bytes(document, format, lays: pretty || file.isStandard && output.isPretty)

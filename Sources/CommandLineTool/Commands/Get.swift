@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import LockstepClient
 import Values
 
@@ -8,8 +9,12 @@ struct Get: AsyncParsableCommand {
     abstract: "Show what stands at a path.",
     discussion: """
       '' or no path is the whole; '/' is the member whose name is empty. Where nothing stands \
-      nothing is written, and the status is 1: null is a value. The state of a daemon with types \
+      nothing is written, and the status is 8: null is a value. The state of a daemon with types \
       of its own is shown by the names of its fields and cases: '/todos/3/title'.
+
+      EXAMPLES:
+        lockstep get /lamps/hall
+        lockstep --json get | jq .lamps
       """)
 
   @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
@@ -19,13 +24,19 @@ struct Get: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      let path = try client.resolve(path)
-      let mirror = try await client.mirror(of: path.scope)
-      let state = mirror.state
-      guard let value = state?.value(at: path.rest) else {
-        throw Failure(.refused, state.absence(of: path.rest, in: path.scope))
-      }
-      try Output(options).show(value)
+      try Output(options).show(try await client.value(at: path))
     }
+  }
+}
+
+extension Client {
+  /// What stands at a path now. Throws a failure that says what stands near it if nothing does.
+  func value(at path: PathArgument) async throws -> Value {
+    let path = try resolve(path)
+    let state = try await mirror(of: path.scope).state
+    guard let value = state?.value(at: path.rest) else {
+      throw Failure(.absent, await absence(of: path, in: state), at: path.path)
+    }
+    return value
   }
 }

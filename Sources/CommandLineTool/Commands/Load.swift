@@ -12,6 +12,10 @@ struct Load: SendingCommand {
       larger than one message may be (see 'lockstep limits', frameBytes) is sent in parts to a \
       member '/lockstep-load-…' of the old one, and then takes its place in one step; for that \
       the old one must be an object.
+
+      EXAMPLES:
+        lockstep load backup.json
+        lockstep export --format cbor | lockstep --socket other.sock load --format cbor -
       """)
 
   @Argument(
@@ -47,7 +51,7 @@ struct Load: SendingCommand {
           try await StagedLoad(client: client).run(document, safety.mark, showing: progress)
         }
       progress.end()
-      try Output(options).show(acknowledgement, safety)
+      try await client.show(acknowledgement, safety, options)
     }
   }
 }

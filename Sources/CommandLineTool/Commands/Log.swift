@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import LockstepClient
 import Values
 
@@ -8,12 +9,26 @@ struct Log: AsyncParsableCommand {
     abstract: "The latest actions: where they came from, and what became of them.",
     discussion: """
       A line for each action: its number, when, what became of it, the revision, who sent it, the \
-      action. With --tree, what an action led to is indented under it. Without a terminal: one \
-      object a line. With --follow the log goes on until the connection ends, with status 4, or \
-      by SIGINT.
+      action. With --tree, what an action led to is indented under it. With --follow the log goes \
+      on until the connection ends, with status 4, or by SIGINT. It begins anew with each process \
+      of the daemon. Without a terminal: one object a line:
+        sequence  the number of the action
+        parent    that of the action that led to it, if one did
+        origin    who sent it
+        action    its name
+        payload   what it carries, if that was kept
+        outcome   changed, unchanged, swallowed, accepted, or rejected and why
+        revision  of the state behind it
+        time      when it was done
+
+      EXAMPLES:
+        lockstep log --tree --limit 20
+        lockstep log --follow
       """)
 
-  @Option(help: ArgumentHelp("How many of the latest actions.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("How many of the latest actions.", valueName: "number"),
+    transform: NumberArgument.atLeast(0))
   var limit: Int = 100
 
   @Flag(help: "Indent what an action led to under it.")
@@ -23,10 +38,6 @@ struct Log: AsyncParsableCommand {
   var follow = false
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
-
-  func validate() throws {
-    if limit < 0 { throw ValidationError("--limit is 0 or more.") }
-  }
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
@@ -50,22 +61,55 @@ struct Why: AsyncParsableCommand {
     abstract: "What led to an action: its parent, the parent of that, and so on.",
     discussion: """
       The number is the one that 'lockstep log' shows. A line for each action, from the one that \
-      is asked for to the one that began it all. Without a terminal: one object a line.
+      is asked for to the one that began it all. Without a terminal: one object a line, as of \
+      'lockstep log'.
+
+      EXAMPLES:
+        lockstep why 42
       """)
 
-  @Argument(help: "The number of an action.")
+  @Argument(help: "The number of an action.", transform: NumberArgument.atLeast(0))
   var sequence: UInt64
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
-      if records.isEmpty { throw Failure(.refused, "there is no action \(sequence) in the log.") }
+      let records = try await records(client)
       let output = Output(options)
       if output.isPretty { return try output.lines(LogWriter.chain(records)) }
       for record in records { try output.line(record.value) }
     }
+  }
+}
+
+extension Why {
+  private func records(_ client: Client) async throws -> [LogRecord] {
+    do {
+      let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
+      if !records.isEmpty { return records }
+    } catch let failure as Failure where failure.status == .refused {
+      // Who may not ask is told so; else the log can be asked for what it has.
+      guard (try? await client.report("log", ["0"])) != nil else { throw failure }
+    }
+    throw Failure(.absent, try await absence(client))
+  }
+
+  /// A sentence on an action that the log does not have.
+  private func absence(_ client: Client) async throws -> String {
+    let records = try LogRecord.records(of: await client.report("log", ["\(UInt32.max)"]))
+    let numbers = records.map(\.sequence)
+    let extent = numbers.min().flatMap { first in
+      numbers.max().map { first == $0 ? "it has only \($0)" : "it has \(first) to \($0)" }
+    }
+    let status = try await client.report("status")
+    var text =
+      "the log has no action \(sequence): \(extent ?? "it is empty"), and it begins anew with each "
+      + "process of the daemon."
+    if case .text(let directory)? = status.child("stateDirectory") {
+      text += " What was kept before is in 'lockstep journal \(SocketPlace.word(directory))'."
+    }
+    return text
   }
 }
 
@@ -97,6 +141,13 @@ struct LogRecord {
   }
 
   var origin: String { value.cell("origin").escapingControls }
+
+  /// What became of the action, in a word, and why, where it was rejected.
+  var outcome: (word: String, reason: String?) {
+    let parts = value.cell("outcome").split(separator: ":", maxSplits: 1).map(String.init)
+    let reason = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : nil
+    return (parts.first ?? "-", reason)
+  }
 }
 
 /// Writes actions, a line each.
@@ -147,18 +198,17 @@ struct LogWriter {
   /// The records as lines whose columns stand below one another.
   func lines(_ records: [LogRecord]) -> [String] {
     let rows = records.map { record in
-      ["sequence", "time", "outcome", "revision"].map { record.value.cell($0).escapingControls }
-        + [record.origin]
+      [record.value.cell("sequence"), record.value.cell("time"), record.outcome.word]
+        .map(\.escapingControls) + [record.value.cell("revision"), record.origin.cut(to: 40)]
     }
-    let widths = (0..<5).map { column in
-      rows.reduce(0) { max($0, min(40, $1[column].columns)) }
-    }
+    let widths = (0..<5).map { column in rows.reduce(0) { max($0, $1[column].columns) } }
     return zip(records, rows).map { record, row in
       let cells = zip(row, widths).map { cell, width in
-        cell + String(repeating: " ", count: max(0, width - cell.columns))
+        cell + String(repeating: " ", count: width - cell.columns)
       }
       let indent = String(repeating: "  ", count: min(20, depths[record.sequence] ?? 0))
-      return output.faint(cells.joined(separator: "  ")) + "  " + indent + record.action
+      let reason = record.outcome.reason.map { output.faint(": \($0.escapingControls)") } ?? ""
+      return output.faint(cells.joined(separator: "  ")) + "  " + indent + record.action + reason
     }
   }
 

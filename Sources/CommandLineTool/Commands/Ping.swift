@@ -5,20 +5,24 @@ import Values
 
 struct Ping: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ping", abstract: "Measure round trips to the daemon.")
+    commandName: "ping",
+    abstract: "Measure round trips to the daemon.",
+    discussion: """
+      EXAMPLES:
+        lockstep ping --count 100
+        lockstep ping --count 1 --timeout 1
+      """)
 
-  @Option(help: ArgumentHelp("How many.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("How many.", valueName: "number"), transform: NumberArgument.atLeast(1))
   var count = 5
 
   @Option(
-    help: ArgumentHelp("Wait so long between two; not at all by default.", valueName: "seconds"))
+    help: ArgumentHelp("Wait so long between two; not at all by default.", valueName: "seconds"),
+    transform: Seconds.read)
   var interval: Seconds?
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
-
-  func validate() throws {
-    if count < 1 { throw ValidationError("--count is at least 1.") }
-  }
 
   func run() async throws {
     try await Client.with(options, for: self) { client in

@@ -1,11 +1,48 @@
 import ArgumentParser
+import EventLoop
 import Values
 
 // The commands that show what the daemon says of itself.
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "How the daemon is: position, digest, counters.")
+    commandName: "status",
+    abstract: "How the daemon is: position, digest, counters.",
+    discussion: """
+      Where it is in the history of its state:
+        epoch     one history: a new number where a daemon has lost its own
+        run       one life of a daemon within it
+        revision  how often the state has changed
+        digest    of the whole state, for those who may see all of it
+
+      What it is, and what it does now:
+        version            of the program
+        pid                of its process
+        socket             where it serves
+        stateDirectory     where it keeps its state, if it does
+        uptimeMs           how long it runs
+        clients            connections
+        sessions           of clients, those included that may come back
+        scopes             paths that are mirrored
+        effects            that run
+        heldStates         old states, held for clients that lag
+        historyBytes       recent patches, kept for clients that come back
+        durability         none, async or sync
+        durableRevision    the newest that survives a crash of the machine
+        journal            healthy, none, or why nothing can be kept
+        journalQueueBytes  that wait for the disk
+
+      What it has counted since its start:
+        actions      that were done
+        rejected     actions that were not
+        connections  that were made
+        snapshots    that were sent
+        coalesced    revisions that clients got only as part of a wider patch
+        goodbyes     that it said
+
+      EXAMPLES:
+        lockstep --json status | jq .revision
+      """)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
@@ -20,7 +57,10 @@ struct ShowLimits: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "limits",
     abstract: "The daemon's limits.",
-    discussion: "Durations are in milliseconds. 'lockstepd --limit name=value' changes them.")
+    discussion: """
+      Durations are in milliseconds. 'lockstepd --limit name=value' changes them. What each is for \
+      is in wire.md, section "Limits", which is installed in share/doc/lockstep.
+      """)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
@@ -36,9 +76,35 @@ struct Clients: AsyncParsableCommand {
     commandName: "clients",
     abstract: "Who is connected, and how far behind.",
     discussion: """
-      LAG is what a client has not been sent yet, in revisions; what waits in its socket, in \
-      bytes; and for how long. COALESCED counts the revisions that it got only as part of a wider \
-      patch. Without a terminal: one object a line for each client.
+      A table on a terminal; else one object a line for each client:
+        connection    its number in the daemon's log
+        pid           of its process
+        uid           of its user
+        label         what it calls itself
+        position      epoch, run and revision of what it has been sent
+        lagRevisions  what it has not been sent yet (LAG)
+        lagBytes      what waits in its socket (BYTES)
+        lagMs         and for how long (MS)
+        joining       scopes whose snapshot it has not been sent
+        scopes        the paths that it mirrors; '' is the whole
+        coalesced     revisions that it got only as part of a wider patch
+        snapshots     that it was sent
+        patches       that it was sent
+        actions       that it sent
+        bytesSent     to it
+
+      Of those that --closed shows there are also:
+        time       when the connection ended
+        lastedMs   how long it lasted (MS)
+        cause      the name of the daemon's goodbye, or lost
+        message    what the goodbye says
+        limit      the limit that was passed, if one was
+        allowed    by that limit
+        observed   what was beyond it
+
+      EXAMPLES:
+        lockstep clients --closed
+        lockstep --json clients | jq 'select(.lagMs > 1000)'
       """)
 
   @Flag(help: "Who was connected, and why that ended: the newest last.")
@@ -59,10 +125,10 @@ struct Clients: AsyncParsableCommand {
       }
       var table = Table([
         .init(heading: "PID", isNumber: true), .init(heading: "UID", isNumber: true),
-        .init(heading: "LABEL"), .init(heading: "POSITION"),
+        .init(heading: "LABEL", mayBeCut: true), .init(heading: "POSITION"),
         .init(heading: "LAG", isNumber: true), .init(heading: "BYTES", isNumber: true),
         .init(heading: "MS", isNumber: true), .init(heading: "COALESCED", isNumber: true),
-        .init(heading: "SCOPES"),
+        .init(heading: "SCOPES", mayBeCut: true),
       ])
       for client in clients {
         let members = ["pid", "uid", "label", "position", "lagRevisions", "lagBytes", "lagMs"]
@@ -83,13 +149,25 @@ struct Clients: AsyncParsableCommand {
     }
     var table = Table([
       .init(heading: "TIME"), .init(heading: "PID", isNumber: true),
-      .init(heading: "UID", isNumber: true), .init(heading: "LABEL"),
+      .init(heading: "UID", isNumber: true), .init(heading: "LABEL", mayBeCut: true),
       .init(heading: "ACTIONS", isNumber: true), .init(heading: "MS", isNumber: true),
-      .init(heading: "CAUSE"), .init(heading: "MESSAGE"),
+      .init(heading: "CAUSE"),
+      .init(heading: "MESSAGE", mayBeCut: true),
     ])
-    let members = ["time", "pid", "uid", "label", "actions", "lastedMs", "cause", "message"]
-    for connection in ended { table.add(members.map { connection.cell($0) }) }
+    let members = ["pid", "uid", "label", "actions", "lastedMs", "cause", "message"]
+    for connection in ended {
+      table.add([connection.cell("time").dayAndSecond] + members.map { connection.cell($0) })
+    }
     try output.lines(table.text(width: output.width, heading: output.faint))
+  }
+}
+
+extension String {
+  /// A time of ISO 8601 without its year and fractions, for a narrow column: `11-22 21:40:01Z`.
+  var dayAndSecond: String {
+    let parts = split(separator: "T", maxSplits: 1)
+    guard parts.count == 2, hasSuffix("Z") else { return self }
+    return "\(parts[0].suffix(5)) \(parts[1].prefix(8))Z"
   }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import LockstepClient
 import Values
 
@@ -9,15 +10,15 @@ struct Send: SendingCommand {
     abstract: "Have any action of the daemon's feature done.",
     discussion: """
       The action is the names of its cases, and behind them what it carries, in order or by name; \
-      'lockstep schema' lists them:
+      'lockstep schema' lists them. What an action carries is text as it stands, else JSON. Or \
+      the whole is JSON, by names and fields. A path is a JSON Pointer, bytes are base64.
+
+      EXAMPLES:
+        lockstep send toggle 1
         lockstep send counter.incrTapped
-        lockstep send todos.add milk
         lockstep send resize width=640 height=480
-      What an action carries is text as it stands, else JSON. Or the whole is JSON, by names and \
-      fields:
-        lockstep send '{"todos": {"add": "milk"}}'
+        lockstep send '{"drafts": {"rename": "milk"}}'
         lockstep send '{"increment": {"path": "/visits", "by": 2}}'
-      A path is a JSON Pointer, bytes are base64.
       """)
 
   @Argument(
@@ -39,7 +40,8 @@ struct Send: SendingCommand {
         throw Failure(.refused, "the daemon does not say what its actions are.")
       }
       let payload = try Self.payload([action] + values, schema: schema)
-      try Output(options).show(try await client.send(payload: payload, safety.mark), safety)
+      let acknowledgement = try await client.send(payload: payload, safety.mark)
+      try await client.show(acknowledgement, safety, options)
     }
   }
 

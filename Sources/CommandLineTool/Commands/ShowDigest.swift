@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import LockstepClient
 import Values
 
@@ -7,10 +8,13 @@ struct ShowDigest: AsyncParsableCommand {
     commandName: "digest",
     abstract: "Compare the digest of a path with the daemon's.",
     discussion: """
-      Makes a mirror of the path, and compares its digest with what the daemon computes. Status 1 \
-      if they differ. Digests can be compared within one epoch of the daemon; see 'lockstep \
+      Makes a mirror of the path, and compares its digest with what the daemon computes. Status \
+      10 if they differ. Digests can be compared within one epoch of the daemon; see 'lockstep \
       status'. The path goes through objects, not into arrays. Of a state with types of its own \
       the daemon's digest is shown, and compared with nothing: here it is held by names.
+
+      EXAMPLES:
+        lockstep digest /lamps
       """)
 
   @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
@@ -24,9 +28,7 @@ struct ShowDigest: AsyncParsableCommand {
       let mirror = try await client.mirror(of: path.path)
       if !client.isDocument { return try await showDaemons(mirror) }
       guard mirror.state != nil else {
-        throw Failure(
-          .refused,
-          "nothing stands at the path that has a digest: it goes through objects, not into arrays.")
+        throw try await absence(of: path, client)
       }
       let (revision, digest) = try await mirror.daemonDigest()
       // The session compared both at this very revision, and would have replaced the mirror.
@@ -44,11 +46,23 @@ struct ShowDigest: AsyncParsableCommand {
       }
       if let divergence = mirror.lastDivergence {
         throw Failure(
-          .refused,
+          .differs,
           "the mirror differed from the daemon's state: \(divergence). That is a defect: please "
             + "report it.")
       }
     }
+  }
+
+  /// Why a path has no digest: nothing stands there, or it goes into an array.
+  private func absence(of path: PathArgument, _ client: Client) async throws -> Failure {
+    let state = path.rest.keys.isEmpty ? nil : try await client.mirror(of: path.scope).state
+    guard state?.value(at: path.rest) != nil else {
+      return Failure(.absent, await client.absence(of: path, in: state), at: path.path)
+    }
+    return Failure(
+      .absent,
+      "'\(path.path.pointer)' is inside an array, and a digest is of what objects lead to: compare "
+        + "'\(path.scope.pointer)'.", at: path.path)
   }
 
   private func showDaemons(_ mirror: Replica<Value>) async throws {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import Journal
 import Sessions
 
@@ -12,6 +13,9 @@ struct ShowJournal: ParsableCommand {
       small enough to be kept; what cannot be read by the schema that the journal holds is \
       {"$bytes": base64} of its CBOR. The daemon may run. Actions that a snapshot covers are \
       removed some time later.
+
+      EXAMPLES:
+        lockstep journal /var/lib/lockstep --last 10
       """)
 
   @Argument(
@@ -19,17 +23,17 @@ struct ShowJournal: ParsableCommand {
     transform: ArgumentOrder.unmarked)
   var path: String
 
-  @Option(help: ArgumentHelp("Begin with this revision.", valueName: "revision"))
+  @Option(
+    help: ArgumentHelp("Begin with this revision.", valueName: "revision"),
+    transform: NumberArgument.atLeast(0))
   var from: UInt64 = 0
 
-  @Option(help: ArgumentHelp("Only so many of the latest actions.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("Only so many of the latest actions.", valueName: "number"),
+    transform: NumberArgument.atLeast(0))
   var last: Int?
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
-
-  func validate() throws {
-    if let last, last < 0 { throw ValidationError("--last is 0 or more.") }
-  }
 
   func run() throws {
     do {
@@ -60,8 +64,11 @@ extension Failure {
   /// Why a journal cannot be read.
   init(_ error: JournalError) {
     switch error.kind {
-    case .locked, .unreachable, .foreign, .newer: self.init(.usage, error.description)
-    case .corrupt, .full, .failed: self.init(.refused, error.description)
+    case .corrupt: self.init(.damaged, error.description)
+    case .locked, .unreachable, .newer, .full, .failed: self.init(.usage, error.description)
+    case .foreign:
+      // The advice is the daemon's, which wants to write there.
+      self.init(.usage, "\(error.problem) Name a journal, or the directory that it is in.")
     }
   }
 }

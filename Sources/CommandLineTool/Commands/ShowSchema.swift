@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBOR
+import EventLoop
 import LockstepClient
 import Values
 
@@ -9,7 +10,8 @@ struct ShowSchema: AsyncParsableCommand {
     abstract: "What the daemon's state and actions are made of.",
     discussion: """
       The actions are what 'lockstep send' takes. The number behind a field or case is the one by \
-      which it travels. Without a terminal, and with --json: the schema as it travels.
+      which it travels. Without a terminal, and with --json: the schema as it travels, see wire.md, \
+      which is installed in share/doc/lockstep.
       """)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import LockstepClient
 import Values
 import Wire
@@ -20,6 +21,11 @@ struct Watch: AsyncParsableCommand {
 
       Ends with status 4 when the daemon says goodbye or the connection is lost, unless \
       --reconnect; when the reader of its output goes away; and by SIGINT, with the shell's 130.
+
+      EXAMPLES:
+        lockstep watch /lamps
+        lockstep watch /job --until '/job/state="done"' --timeout 60
+        lockstep watch --format patch --reconnect >>changes.jsonl
       """)
 
   @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
@@ -28,18 +34,20 @@ struct Watch: AsyncParsableCommand {
   @Option(help: "What to write: state, patch, or pretty.")
   var format: WatchFormat?
 
-  @Option(help: ArgumentHelp("End when so many values have been written.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("End when so many values have been written.", valueName: "number"),
+    transform: NumberArgument.atLeast(1))
   var count: Int?
 
   @Option(
     help: ArgumentHelp(
-      "End when the value at a path is this one, after writing it.",
+      "End when the value at a path is this one, after writing it; repeated: when all are.",
       discussion: """
         The path begins at the document, like every other, and lies within the watched one: \
         '/job/state="done"'. Numbers compare by their value.
         """, valueName: "pointer=json"),
     transform: UntilCondition.init(_:))
-  var until: UntilCondition?
+  var until: [UntilCondition] = []
 
   @Flag(help: "Only the newest value: leave out what came while the one before was written.")
   var latest = false
@@ -50,8 +58,7 @@ struct Watch: AsyncParsableCommand {
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func validate() throws {
-    if let count, count < 1 { throw ValidationError("--count is at least 1.") }
-    if let until, !path.path.leads(to: until.path) {
+    for until in until where !path.path.leads(to: until.path) {
       throw ValidationError(
         "--until looks at '\(until.path.pointer)', which is not within the watched "
           + "'\(path.path.pointer)'.")
@@ -63,10 +70,15 @@ struct Watch: AsyncParsableCommand {
       StandardOutput.endWithReader()
       if reconnect { Self.tellConnection(of: client) }
       let path = try client.resolve(path)
-      if let until { _ = try client.resolve(PathArgument(until.path)) }
+      for until in until { _ = try client.resolve(PathArgument(until.path)) }
       let mirror = try await client.mirror(of: path.scope, everyRevision: !latest)
+      let output = Output(options)
+      if output.isPretty, mirror.state?.value(at: path.rest) == nil {
+        let absence = await client.absence(of: path, in: mirror.state)
+        StandardError.note("waiting for '\(path.path.pointer)': \(absence)")
+      }
       var writer = WatchWriter(
-        output: Output(options), format: format, path: path, condition: until, limit: count)
+        output: output, format: format, path: path, conditions: until, limit: count)
       if latest {
         for await _ in mirror.changes {
           let (state, position) = mirror.snapshot
@@ -79,7 +91,7 @@ struct Watch: AsyncParsableCommand {
         }
       }
       guard case .closed(let goodbye) = mirror.connection else { return }
-      throw Failure(.goodbye, Failure.sentence(goodbye))
+      throw Failure(goodbye)
     }
   }
 
@@ -91,10 +103,10 @@ struct Watch: AsyncParsableCommand {
         switch connection {
         case .stale where !wasLost:
           wasLost = true
-          StandardError.say("the connection is lost; waiting for a daemon at \(client.socket).")
+          StandardError.note("the connection is lost; waiting for a daemon at \(client.socket).")
         case .live where wasLost:
           wasLost = false
-          StandardError.say("connected again.")
+          StandardError.note("connected again.")
         case .stale, .live, .connecting, .closed: break
         }
       }

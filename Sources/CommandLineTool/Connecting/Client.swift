@@ -75,7 +75,11 @@ struct Client: Sendable {
   /// The path as the daemon's schema has it, or the reason why it leads nowhere.
   func resolve(_ path: PathArgument) throws(Failure) -> PathArgument {
     guard let schema = store.schema else { return path }
-    return try path.resolved(in: schema)
+    do {
+      return try path.resolved(in: schema)
+    } catch {
+      throw Failure(error.status, error.message, at: path.path)
+    }
   }
 
   /// What the daemon says of itself.
@@ -96,7 +100,7 @@ struct Client: Sendable {
     if case .object(let members) = report, members.count == 1,
       case .text(let message)? = members["error"]
     {
-      throw Failure(.refused, message.hasSuffix(".") ? message : "\(message).")
+      throw Failure(.refused, message.endingInDot)
     }
     return report
   }
@@ -118,7 +122,7 @@ struct Client: Sendable {
     // The message around the payload takes a few bytes more.
     guard payload.count + 64 <= frameLimit else {
       throw Failure(
-        .refused,
+        .refused, code: "limit",
         "the action has \(payload.count) bytes, and the daemon takes \(frameLimit) in one "
           + "message. 'lockstep load' sends a document in parts; 'lockstepd --limit frameBytes=…' "
           + "allows more.")
@@ -137,7 +141,7 @@ struct Client: Sendable {
     guard let schema = store.schema else { return }
     guard isDocument else {
       throw Failure(
-        .refused,
+        .refused, code: "unknownAction",
         "the daemon's state is not a document, so \(action.name) is none of its actions. "
           + "\(Schema.sentence("It has", schema.actionCases.keys)) Send them with 'lockstep send', "
           + "see 'lockstep schema'.")
@@ -147,7 +151,7 @@ struct Client: Sendable {
     for name in action.heldNames.sorted() where !theirs.contains(where: { ours[name] == $0.value })
     {
       throw Failure(
-        .refused,
+        .refused, code: "unknownAction",
         "the daemon has no document action \"\(name)\"; it has: "
           + "\(theirs.keys.sorted().joined(separator: ", ")). See 'lockstep schema', and send with "
           + "'lockstep send'.")

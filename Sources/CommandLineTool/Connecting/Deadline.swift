@@ -15,10 +15,12 @@ enum Deadline {
       }
       let time = limit.duration.formatted
       StandardError.say(
-        acts
-          ? "no answer within \(time) (--timeout): whether it was done is unknown. Look with 'lockstep "
-            + "get' before you send it again."
-          : "not done within \(time) (--timeout).")
+        Failure(
+          .timeout,
+          acts
+            ? "no answer within \(time) (--timeout): whether it was done is unknown. Look with "
+              + "'lockstep get' before you send it again."
+            : "not done within \(time) (--timeout)."))
       exit(ExitStatus.timeout.rawValue)
     }
   }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -19,8 +20,9 @@ enum Interruption {
     watched.store(true, ordering: .relaxed)
     for number in [SIGINT, SIGTERM] {
       signal(number) { number in
-        Interruption.noted.store(Reason.signal.rawValue, ordering: .relaxed)
+        // Whoever sees the reason sees the number, too.
         Interruption.arrived.store(Int(number), ordering: .relaxed)
+        Interruption.noted.store(Reason.signal.rawValue, ordering: .releasing)
         signal(number, SIG_DFL)
       }
     }
@@ -42,9 +44,9 @@ enum Interruption {
 
   /// Throw when the end is wished for.
   static func check() throws(Failure) {
-    switch Reason(rawValue: noted.load(ordering: .relaxed)) ?? .none {
+    switch Reason(rawValue: noted.load(ordering: .acquiring)) ?? .none {
     case .none: return
-    case .signal: throw Failure(.refused, "interrupted.")
+    case .signal: throw Failure(.goodbye, code: "interrupted", "interrupted.")
     case .timeout: throw Failure(.timeout, "not done within --timeout.")
     }
   }

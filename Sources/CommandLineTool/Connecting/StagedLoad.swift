@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Glibc
 import Values
 import Wire
@@ -76,7 +77,7 @@ struct StagedLoad {
         }
       case .null, .bool, .integer, .unsigned, .double, .text, .bytes:
         throw Failure(
-          .refused,
+          .refused, code: "limit",
           "one \(value.kind) has \(size) bytes, more than can be sent. "
             + "'lockstepd --limit frameBytes=…' allows more, or start it with --load.")
       }

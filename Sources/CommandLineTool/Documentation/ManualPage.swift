@@ -26,7 +26,9 @@ struct ManualPage {
     let globals = tool.commands.first?.arguments.filter { $0.isGlobal || $0.isBuiltIn } ?? []
     lines += options(globals, heading: "GLOBAL OPTIONS")
     // The order of sections that mdoc(7) asks for.
-    for heading in ["ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES"] {
+    for heading in [
+      "OTHER NAMES", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "DIAGNOSTICS",
+    ] {
       if let section = discussion.sections[heading] { lines += [".Sh \(heading)"] + section }
     }
     if !seeAlso.isEmpty { lines += [".Sh SEE ALSO"] + references }
@@ -49,8 +51,12 @@ struct ManualPage {
         let discussion = ManualText(command.discussion)
         return [".Ss \(command.name)", ".Nm \(tool.name)", ".Cm \(command.name)"]
           + synopsis(command) + [".Pp", command.abstract.roff] + discussion.body
-          + list(command.ownArguments)
+          + list(command.ownArguments) + examples(discussion)
       }
+  }
+
+  private func examples(_ discussion: ManualText) -> [String] {
+    discussion.sections["EXAMPLES"].map { [".Pp", "Examples:"] + $0 } ?? []
   }
 
   private func synopsis(_ command: CommandDescription) -> [String] {

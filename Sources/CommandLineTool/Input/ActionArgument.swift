@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Values
 
 /// An action as people write it on a command line, in the form that `ActionJSON` reads.

@@ -7,25 +7,33 @@ enum ArgumentOrder {
   /// option: the last of the private characters, which nobody types.
   private static let mark = "\u{10FFFD}"
 
-  /// The arguments with global options moved behind the command, and values that look like options
-  /// marked: negative numbers, and, where values are data, words with one dash, for no option has one
+  /// The arguments with global options moved behind the command, an alias spelled out, and values
+  /// that look like options marked: negative numbers, and, where values are data, words with one dash, for no option has one
   /// but `-h`.
   static func arranged(_ arguments: [String]) -> [String] {
-    var index = 0
-    while index < arguments.count {
-      let argument = arguments[index]
-      let name = argument.split(separator: "=", maxSplits: 1).first.map(String.init) ?? ""
-      if withoutValue.contains(argument) || withValue.contains(name) && argument != name {
-        index += 1
-      } else if withValue.contains(argument) && index + 1 < arguments.count {
-        index += 2
-      } else {
-        break
-      }
-    }
+    let index = countOfGlobals(arguments)
     let isCommand = index < arguments.count && !arguments[index].hasPrefix("-")
-    guard isCommand else { return arguments }
-    return markValues([arguments[index]] + arguments[..<index] + arguments[(index + 1)...])
+    guard isCommand else { return Array(arguments[index...] + arguments[..<index]) }
+    let words = CommandNames.aliases[arguments[index]] ?? [arguments[index]]
+    let rest = arguments[(index + 1)...]
+    // Help needs no daemon.
+    if words == ["help"] { return words + rest.map { CommandNames.aliases[$0]?[0] ?? $0 } }
+    return markValues(words + arguments[..<index] + rest)
+  }
+
+  /// How many arguments in front of the command are global options and their values.
+  private static func countOfGlobals(_ arguments: [String]) -> Int {
+    var index = 0
+    while index < arguments.count, isGlobal(arguments[index]) {
+      index += withValue.contains(arguments[index]) ? 2 : 1
+    }
+    return min(index, arguments.count)
+  }
+
+  /// Whether an argument is a global option, perhaps with its value.
+  static func isGlobal(_ argument: String) -> Bool {
+    let name = argument.split(separator: "=", maxSplits: 1).first.map(String.init) ?? ""
+    return withoutValue.contains(argument) || withValue.contains(name)
   }
 
   /// The commands whose values are data, and may begin with anything.

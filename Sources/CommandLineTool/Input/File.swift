@@ -1,5 +1,6 @@
 import CBOR
 import Documents
+import EventLoop
 import Glibc
 import Values
 
@@ -18,14 +19,14 @@ struct File: Equatable {
 
   func read() throws(Failure) -> [UInt8] {
     let descriptor = isStandard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure("read") }
+    guard descriptor >= 0 else { throw failure(.read) }
     defer { if !isStandard { close(descriptor) } }
     var bytes: [UInt8] = []
     var part = [UInt8](repeating: 0, count: 1 << 18)
     while true {
       let count = Glibc.read(descriptor, &part, part.count)
       if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw failure("read") }
+      guard count >= 0 else { throw failure(.read) }
       if count == 0 { return bytes }
       bytes.append(contentsOf: part[..<count])
     }
@@ -70,7 +71,7 @@ struct File: Equatable {
       throw error
     }
     guard rename(temporary, path) == 0 else {
-      let failure = failure("write")
+      let failure = failure(.write)
       unlink(temporary)
       throw failure
     }
@@ -78,14 +79,18 @@ struct File: Equatable {
 
   private func write(_ bytes: [UInt8], to path: String, flags: Int32) throws(Failure) {
     let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0o666)
-    guard descriptor >= 0 else { throw failure("write") }
+    guard descriptor >= 0 else { throw failure(.write) }
     defer { close(descriptor) }
-    guard Descriptor.write(bytes, to: descriptor) == 0 else { throw failure("write") }
+    guard StandardStreams.write(bytes, to: descriptor) == 0 else { throw failure(.write) }
     // A pipe or device cannot be synchronised, and need not be.
-    if fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS { throw failure("write") }
+    if fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS { throw failure(.write) }
   }
 
-  private func failure(_ what: String) -> Failure {
-    Failure(.usage, "cannot \(what) \(name): \(String(cString: strerror(errno))).")
+  private func failure(_ access: Access) -> Failure {
+    Failure(
+      access == .read ? .usage : .unwritten,
+      "cannot \(access) \(name): \(String(cString: strerror(errno))).")
   }
+
+  private enum Access { case read, write }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import EventLoop
 import Values
 
 /// A value on the command line.

@@ -70,35 +70,3 @@ extension PathKey {
         && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
   }
 }
-
-extension Value? {
-  /// A sentence on why nothing stands at `rest` in this value, which stands at `scope`.
-  func absence(of rest: Path, in scope: Path) -> String {
-    let whole = Path(scope.keys + rest.keys).pointer
-    let hint = whole == "/" ? ": that is the member whose name is empty. The whole is ''." : "."
-    guard var value = self, !rest.keys.isEmpty else {
-      return "nothing stands at '\(whole)'\(hint)"
-    }
-    var path = scope
-    for key in rest.keys {
-      guard let child = value.child(key) else { return value.lack(of: key, at: path) }
-      path.keys.append(key)
-      value = child
-    }
-    return "nothing stands at '\(whole)'."
-  }
-}
-
-extension Value {
-  fileprivate func lack(of key: PathKey, at path: Path) -> String {
-    let place = path.keys.isEmpty ? "the document" : "the \(kind) at \(path.pointer)"
-    switch self {
-    case .array(let elements):
-      let count = elements.count == 1 ? "1 element" : "\(elements.count) elements"
-      return "\(place) has \(count); there is no index \(key)."
-    case .object: return "\(place) has no member \"\(key)\"."
-    case .null, .bool, .integer, .unsigned, .double, .text, .bytes:
-      return "\(place) has no parts, so there is no \(path.pointer)/\(key)."
-    }
-  }
-}

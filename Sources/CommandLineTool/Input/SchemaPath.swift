@@ -1,4 +1,5 @@
 import Documents
+import EventLoop
 import Values
 
 // A typed state has fields of fixed names, so that a path can be checked before anybody waits for
@@ -62,7 +63,7 @@ private struct SchemaWalk {
     switch schema.types[name] {
     case .structure(let fields)?:
       guard let field = fields.first(where: { String.isSame($0.name, key.description) }) else {
-        throw Failure(.refused, absence(of: key.description, fields.map(\.name)))
+        throw Failure(.absent, absence(of: key.description, fields.map(\.name)))
       }
       kind = field.kind
     case .enumeration?, nil:
@@ -74,7 +75,7 @@ private struct SchemaWalk {
 
   private func failure(_ what: String) -> Failure {
     let place = walked.keys.isEmpty ? "the state" : "\(walked.pointer)"
-    return Failure(.refused, "\(place) is \(what).")
+    return Failure(.absent, "\(place) is \(what).")
   }
 
   private func absence(of name: String, _ names: [String]) -> String {

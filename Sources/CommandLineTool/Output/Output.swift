@@ -9,13 +9,19 @@ struct Output: Sendable {
   var isPretty: Bool
   var hasColor: Bool
 
+  init(isTerminal: Bool, isPretty: Bool, hasColor: Bool) {
+    self.isTerminal = isTerminal
+    self.isPretty = isPretty
+    self.hasColor = hasColor
+  }
+
   init(_ options: GlobalOptions) {
     isTerminal = Terminal.isTerminal(STDOUT_FILENO)
     isPretty = isTerminal && !options.json
     hasColor = isPretty && !options.noColor && Terminal.wantsColor(STDOUT_FILENO)
   }
 
-  var width: Int { isTerminal ? Terminal.width(STDOUT_FILENO) : 80 }
+  var width: Int { Terminal.width(STDOUT_FILENO) }
 
   /// Show a value.
   func show(_ value: Value) throws(Failure) {

@@ -3,6 +3,8 @@ struct Table {
   struct Column {
     var heading: String
     var isNumber = false
+    /// Whether a long cell may be cut: it says less then, and nothing wrong.
+    var mayBeCut = false
   }
 
   let columns: [Column]
@@ -12,20 +14,17 @@ struct Table {
 
   mutating func add(_ cells: [String]) { rows.append(cells.map(\.escapingControls)) }
 
-  /// The table in lines that fit the width: side by side if the cells fit, the last column cut if
-  /// need be, else each row as a block of its own.
+  /// The table in lines that fit the width: side by side if the cells fit, those cut that may be, else
+  /// each row as a block of its own.
   func text(width: Int, heading: (String) -> String = { $0 }) -> String {
-    let widths = columns.indices.map { column in
-      rows.reduce(columns[column].heading.columns) { max($0, $1[column].columns) }
+    let widths = widths(within: width)
+    guard widths.reduce(2 * (columns.count - 1), +) <= width else {
+      return blocks(width: width, heading: heading)
     }
-    let gaps = 2 * (columns.count - 1)
-    let fixed = widths.dropLast().reduce(gaps, +)
-    let last = min(widths.last ?? 0, max(columns.last?.heading.columns ?? 0, 12))
-    guard fixed + last <= width else { return blocks(width: width, heading: heading) }
-    let room = width - fixed
     func line(_ cells: [String]) -> String {
       let padded = cells.enumerated().map { index, cell in
-        if index == cells.count - 1 { return cell.cut(to: room) }
+        let cell = cell.cut(to: widths[index])
+        if index == cells.count - 1 { return cell }
         let space = String(repeating: " ", count: widths[index] - cell.columns)
         return columns[index].isNumber ? space + cell : cell + space
       }
@@ -33,6 +32,23 @@ struct Table {
     }
     let head = heading(line(columns.map(\.heading)))
     return ([head] + rows.map(line)).joined(separator: "\n")
+  }
+
+  /// The columns' widths: what their cells take, less what does not fit, from the widest of those that
+  /// may be cut.
+  private func widths(within width: Int) -> [Int] {
+    var widths = columns.indices.map { column in
+      rows.reduce(columns[column].heading.columns) { max($0, $1[column].columns) }
+    }
+    let least = columns.map { max($0.heading.columns, $0.mayBeCut ? 8 : .max) }
+    var excess = widths.reduce(2 * (columns.count - 1), +) - width
+    while excess > 0 {
+      let widest = widths.indices.filter { widths[$0] > least[$0] }.max { widths[$0] < widths[$1] }
+      guard let widest else { break }
+      widths[widest] -= 1
+      excess -= 1
+    }
+    return widths
   }
 
   private func blocks(width: Int, heading: (String) -> String) -> String {

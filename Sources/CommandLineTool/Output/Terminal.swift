@@ -4,8 +4,10 @@ import Glibc
 enum Terminal {
   static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The columns of a terminal; 80 when it does not say.
+  /// The columns that are written to: `COLUMNS` if that is set, else those of the terminal; 80 when
+  /// neither says.
   static func width(_ descriptor: Int32) -> Int {
+    if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)

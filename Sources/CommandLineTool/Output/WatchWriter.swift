@@ -1,5 +1,6 @@
 import CBOR
 import Documents
+import EventLoop
 import Values
 
 /// Writes what a watched path goes through.
@@ -7,20 +8,20 @@ struct WatchWriter {
   private let output: Output
   private let format: WatchFormat
   private let path: PathArgument
-  private let condition: UntilCondition?
+  private let conditions: [UntilCondition]
   private let limit: Int?
   private var written = 0
   /// What was written last; nil inside when nothing stood at the path.
   private var last: Value??
 
   init(
-    output: Output, format: WatchFormat?, path: PathArgument, condition: UntilCondition?,
-    limit: Int?
+    output: Output, format: WatchFormat?, path: PathArgument,
+    conditions: [UntilCondition], limit: Int?
   ) {
     self.output = output
     self.format = format ?? (output.isPretty ? .pretty : .state)
     self.path = path
-    self.condition = condition
+    self.conditions = conditions
     self.limit = limit
   }
 
@@ -40,7 +41,8 @@ struct WatchWriter {
     }
     last = .some(value)
     written += 1
-    return written == limit || condition?.holds(in: value, at: path.path) == true
+    return written == limit
+      || !conditions.isEmpty && conditions.allSatisfy { $0.holds(in: value, at: path.path) }
   }
 
   private func showState(_ value: Value?) throws(Failure) {

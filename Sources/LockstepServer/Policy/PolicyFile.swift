@@ -89,6 +89,9 @@ public enum PolicyFile {
   }
 
   private static func failure(_ path: String) -> PolicyError {
-    PolicyError(path, nil, "it cannot be read: \(String(cString: strerror(errno)))")
+    PolicyError(
+      path, nil,
+      "it cannot be read: \(String(cString: strerror(errno))). Name a file with --policy that user "
+        + "\(geteuid()) can read")
   }
 }

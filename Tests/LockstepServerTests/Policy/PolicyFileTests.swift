@@ -423,7 +423,10 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     let absent = #expect(throws: PolicyError.self) {
       try PolicyFile.read("/no/such", for: DocumentFeature.self)
     }
-    #expect(absent?.description == "/no/such: it cannot be read: No such file or directory")
+    #expect(
+      absent?.description
+        == "/no/such: it cannot be read: No such file or directory. Name a file with --policy that "
+        + "user \(geteuid()) can read")
     try withFile(String(repeating: "#", count: PolicyFile.sizeLimit + 1)) { path in
       #expect(throws: PolicyError(path, nil, "it has more than 1048576 bytes")) {
         try PolicyFile.read(path, for: DocumentFeature.self)

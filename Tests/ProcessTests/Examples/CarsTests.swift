@@ -181,7 +181,7 @@ struct CarsProcessTests {
     var frames = FrameDecoder(limit: 1 << 20)
     var messages: [ClientMessage] = []
     try bytes.withUnsafeBytes { bytes in
-      try frames.receive(bytes) { item throws(WireError) in
+      try frames.receiveAll(bytes) { item throws(WireError) in
         messages.append(try ClientMessage(item))
       }
     }

@@ -54,13 +54,19 @@ struct DaemonOptionsTests {
     (["--limit", "window=0"], "window is at least 1, not 0"),
     (["--limit", "wndow=9"], "there is no limit \"wndow\""),
     (["--limit", "window=many"], "a whole number"), (["--limit", "window"], "a whole number"),
+    (["--limit", "framebytes=1"], "Did you mean \"frameBytes\"?"),
+    (["--limit", "nope=1"], "The names are: actionsPerSecond, bookmarkIntervalMs,"),
+    (["--mode", "999"], "three octal digits"), (["--rate-limit", "0"], "at least 1"),
+    (["--crash-report", "10001"], "at least 1 and at most 10000"),
+    (["--recover-to", "x"], "a whole number"), (["--nope"], "Unknown option '--nope'."),
   ])
   func `options with which nothing can be done are refused, and why`(
     arguments: [String], said: String
   ) async throws {
     let daemon = try ChildProcess(Binaries.example("counterd"), arguments)
-    #expect(try await daemon.end() == .exit(64))
+    #expect(try await daemon.end() == .exit(2))
     #expect(daemon.output.joined(separator: " ").contains(said), "\(daemon.output)")
+    #expect(daemon.output.first?.hasPrefix("counterd: ") == true, "\(daemon.output)")
   }
 
   @Test("RKT-19: a daemon may serve a part of its feature, and rejects the rest by name")

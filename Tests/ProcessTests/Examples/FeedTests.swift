@@ -70,7 +70,7 @@ struct FeedTests {
       let done = try await example.lockstep("effects", "cancel", String(id))
       #expect(done.lines == [#"{"cancelled":1}"#])
       #expect(try await example.effects().isEmpty)
-      #expect(try await example.lockstep("effects", "cancel", String(id)).status == .exit(1))
+      #expect(try await example.lockstep("effects", "cancel", String(id)).status == .exit(8))
       remote.write("nobody listens")
       _ = try await example.run("feed", "background")
       _ = try await example.run("feed", "active")

@@ -1,0 +1,112 @@
+import EventLoop
+import Glibc
+
+extension Failure {
+  /// Why there is no connection, and what this user can do about it on this machine.
+  init(connectingTo path: String, _ error: LoopError) {
+    self.init(
+      error.isPermission ? .denied : .unreachable, ConnectAdvice(path: path).sentence(about: error))
+  }
+}
+
+extension LoopError {
+  fileprivate var isPermission: Bool { name == "EACCES" || name == "EPERM" }
+}
+
+/// What to do where no daemon serves.
+struct ConnectAdvice {
+  let place: SocketPlace
+  /// What stands for `/` when units are looked for.
+  var root = ""
+  /// How this user calls the daemon.
+  var daemon = ProgramPath.daemon
+
+  init(path: String) { place = SocketPlace(path) }
+
+  func sentence(about error: LoopError) -> String {
+    let path = place.path
+    var status = stat()
+    if stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK {
+      return "\(path) is not a socket. Name the daemon's socket with --socket."
+    }
+    switch error.name {
+    case "ENOENT":
+      return "no daemon serves at \(path): there is no such socket. \(start)."
+    case "ECONNREFUSED":
+      return "no daemon serves at \(path): the socket is a leftover and nobody listens. \(start)."
+    case "EACCES", "EPERM":
+      return
+        "may not connect to \(path): permission denied. The daemon's user and root may; others "
+        + "if a policy lets them ('lockstepd --policy')."
+    case "EPROTOTYPE":
+      return "\(path) is a socket, but not a daemon's. Name the daemon's with --socket."
+    case "ENOTDIR":
+      return "no daemon serves at \(path): its directory is a file. Name the daemon's socket with "
+        + "--socket."
+    default: return "cannot connect to \(path): \(error.reason)."
+    }
+  }
+
+  /// How to start a daemon, by a command that works for this user.
+  var start: String {
+    let another = "or name another socket with --socket"
+    if let unit { return "Start it with 'systemctl start \(unit)', \(another)" }
+    guard place.isServable || place.makesDirectory else {
+      let other = SocketPlace.alternative.word
+      return "Start one where you may, with '\(daemon) --socket \(other)', and look there with "
+        + "'--socket \(other)' or LOCKSTEP_SOCKET=\(other)"
+    }
+    let command = "\(daemon) --socket \(place.word)"
+    if place.hasDirectory || place.makesDirectory {
+      return "Start one with '\(command)', \(another)"
+    }
+    let directory = SocketPlace.word(place.directory)
+    return "Start one with 'mkdir --parents \(directory) && \(command)', \(another)"
+  }
+
+  /// The unit that listens on the path, where systemd runs and has it.
+  private var unit: String? {
+    guard access(root + "/run/systemd/system", F_OK) == 0,
+      place.directory == SocketPlace(SocketPath.system).directory,
+      let name = place.path.split(separator: "/").last, name.hasSuffix(".sock")
+    else { return nil }
+    if place.path == SocketPath.system { return has("lockstepd.socket") ? "lockstepd.socket" : nil }
+    return has("lockstep@.socket") ? "lockstep@\(name.dropLast(5)).socket" : nil
+  }
+
+  private func has(_ unit: String) -> Bool {
+    ["/etc", "/usr/local/lib", "/usr/lib", "/lib"]
+      .contains { access("\(root)\($0)/systemd/system/\(unit)", F_OK) == 0 }
+  }
+}
+
+/// Where programs are.
+enum ProgramPath {
+  /// How to call the daemon: by its name where the shell finds it, else by its path if it is where it
+  /// is built or installed, beside this program or in libexec.
+  static var daemon: String {
+    let name = "lockstepd"
+    let path = getenv("PATH").map { String(cString: $0) } ?? ""
+    let isInPath = path.split(separator: ":").contains { isProgram("\($0)/\(name)") }
+    guard !isInPath, let folder = ownFolder else { return name }
+    let beside = "\(folder)/\(name)"
+    if isProgram(beside) { return SocketPlace.word(beside) }
+    guard let slash = folder.lastIndex(of: "/") else { return name }
+    let installed = "\(folder[..<slash])/libexec/\(name)"
+    return isProgram(installed) ? SocketPlace.word(installed) : name
+  }
+
+  /// The folder of this program.
+  private static var ownFolder: String? {
+    guard let path = realpath("/proc/self/exe", nil) else { return nil }
+    defer { free(path) }
+    let text = String(cString: path)
+    return text.lastIndex(of: "/").map { String(text[..<$0]) }
+  }
+
+  private static func isProgram(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      && access(path, X_OK) == 0
+  }
+}

@@ -1,0 +1,28 @@
+import ArgumentParser
+
+/// Numbers on the command line, with the reason why an argument is none.
+enum NumberArgument {
+  /// What reads a whole number that is at least this.
+  static func atLeast<Number: FixedWidthInteger & Sendable>(
+    _ least: Number
+  ) -> @Sendable (String) throws -> Number {
+    { argument in
+      let text = ArgumentOrder.unmarked(argument)
+      if let number = Number(text), number >= least { return number }
+      let isLarge =
+        !text.isEmpty && text.allSatisfy { ("0"..."9").contains($0) } && Number(text) == nil
+      throw ValidationError(
+        "it is a whole number, \(isLarge ? "at most \(Number.max)" : "at least \(least)").")
+    }
+  }
+}
+
+extension Seconds {
+  /// What reads a length of time.
+  static func read(_ argument: String) throws -> Seconds {
+    guard let seconds = Double(ArgumentOrder.unmarked(argument)), seconds > 0, seconds < 1e9 else {
+      throw ValidationError("it is a number of seconds above 0 and below 1000000000.")
+    }
+    return Seconds(.seconds(seconds))
+  }
+}

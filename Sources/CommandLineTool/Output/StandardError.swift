@@ -1,0 +1,29 @@
+import EventLoop
+import Glibc
+import Synchronization
+import Values
+
+enum StandardError {
+  private static let json = Atomic(false)
+
+  /// Whether every line is a JSON object. Set before anything is said.
+  static var isJSON: Bool {
+    get { json.load(ordering: .relaxed) }
+    set { json.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Say why the command ends, in one line.
+  static func say(_ failure: Failure) { say(failure.value, failure.message) }
+
+  /// Say what happens while the command goes on, in one line.
+  static func note(_ message: String) { say(["notice": ["message": .text(message)]], message) }
+
+  private static func say(_ value: Value, _ message: String) {
+    guard isJSON else { return write("lockstep: \(message.escapingControls)\n") }
+    write(PrettyWriter.text(value, width: .max, hasColor: false, spaces: false) + "\n")
+  }
+
+  static func write(_ text: String) {
+    _ = StandardStreams.write(Array(text.utf8), to: STDERR_FILENO)
+  }
+}

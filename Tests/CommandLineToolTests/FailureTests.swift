@@ -1,0 +1,65 @@
+import EventLoop
+import Foundation
+import Lockstep
+import LockstepClient
+import Testing
+import Values
+import Wire
+
+@testable import CommandLineTool
+
+struct FailureTests {
+  private func failure(_ error: ClientError) throws -> Failure { try #require(Failure(error)) }
+
+  @Test(arguments: [
+    (Rejection.Code.testFailed, EventLoop.ExitStatus.differs), (.denied, .denied),
+    (.badPath, .refused),
+    (.wrongType, .refused), (.notDurable, .refused), (Rejection.Code(rawValue: 99), .refused),
+  ])
+  func `a rejection has a status, and keeps the name and the place of its reason`(
+    code: Rejection.Code, status: EventLoop.ExitStatus
+  ) throws {
+    let rejection = RejectionMessage(code: code.rawValue, message: "no", path: ["i"])
+    let failure = try failure(.rejected(rejection))
+    #expect(failure.status == status)
+    #expect(
+      failure.value == [
+        "error": [
+          "code": .text(code.name), "message": "rejected: no (at /i).", "path": "/i",
+          "status": .text(status.name),
+        ]
+      ])
+  }
+
+  @Test func `a goodbye says the limit, and when to come back`() throws {
+    var goodbye = Goodbye(
+      .limit, "too many", limit: LimitBreach("connections", limit: 1, observed: 2))
+    goodbye.retryAfter = 50
+    let error = try failure(.closed(goodbye)).value.child("error")
+    #expect(error?.child("status") == "goodbye")
+    #expect(error?.child("code") == "limit")
+    #expect(error?.child("limit") == ["allowed": 1, "name": "connections", "observed": 2])
+    #expect(error?.child("retryAfterMs") == 50)
+  }
+
+  @Test func `a connection that may not be is denied, by whatever means`() throws {
+    #expect(try failure(.closed(Goodbye(.denied, "no"))).status == .denied)
+    #expect(try failure(.refused(.denied)).status == .denied)
+    let error = LoopError(code: -EACCES, operation: "connect")
+    #expect(try failure(.cannotConnect(path: "/tmp/x", error)).status == .denied)
+    #expect(try failure(.refused(.memory)).status == .refused)
+    #expect(try failure(.closed(Goodbye(.done, "lost"))).code == "lost")
+  }
+
+  @Test func `the names of reasons are those of the protocol`() throws {
+    let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
+    let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Rejections") } ?? ""
+    let rows = section.matches(of: /\| (\d+) \| `(\w+)` \|/)
+    #expect(rows.count == 11)
+    for row in rows {
+      let code = Rejection.Code(rawValue: try #require(UInt64(row.1)))
+      #expect(code.name == row.2)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import EventLoop
+import Foundation
+import Testing
+
+struct SocketPlaceTests {
+  @Test func `what a shell would take for something else is behind a backslash`() throws {
+    #expect(SocketPlace("/run/a-b_c.sock").word == "/run/a-b_c.sock")
+    for path in ["/tmp/a b", "/tmp/it's", "/tmp/$HOME;x", "/tmp/é\"*?", "/tmp/a\\b"] {
+      let process = Process()
+      let pipe = Pipe()
+      process.executableURL = URL(filePath: "/bin/sh")
+      process.arguments = ["-c", "printf %s \(SocketPlace(path).word)"]
+      process.standardOutput = pipe
+      try process.run()
+      let said = pipe.fileHandleForReading.readDataToEndOfFile()
+      process.waitUntilExit()
+      #expect(String(decoding: said, as: UTF8.self) == path)
+    }
+  }
+
+  @Test func `one can serve where the directory can be written or made`() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let here = SocketPlace(folder + "/s")
+    #expect(here.hasDirectory && here.isServable && here.directory == folder)
+    let below = SocketPlace(folder + "/a/b/s")
+    #expect(!below.hasDirectory && below.isServable && below.directory == folder + "/a/b")
+    try Data().write(to: URL(filePath: folder + "/file"))
+    #expect(!SocketPlace(folder + "/file/s").isServable)
+    #expect(!SocketPlace(folder + "/" + String(repeating: "x", count: 108)).isServable)
+    #expect(SocketPlace.alternative.isServable)
+  }
+
+  @Test func `only the machine's own directory is made by itself`() {
+    #expect(SocketPlace(SocketPath.system).makesDirectory == (geteuid() == 0))
+    #expect(!SocketPlace("/tmp/lockstep.sock").makesDirectory)
+    #expect(!SocketPlace("/run/lockstep/other.sock").makesDirectory)
+  }
+}

@@ -1,0 +1,298 @@
+import Documents
+import EventLoop
+import Foundation
+import LockstepClient
+import Testing
+import Values
+
+/// What the programs say to people: that they can do something about it.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct MessagesTests {
+  private static let lockstep = (Binaries.folder ?? ".") + "/lockstep"
+
+  /// Run the command line at a terminal of so many columns. The lines of both streams.
+  private func atTerminal(
+    _ socket: String, columns: Int, _ arguments: String
+  ) async throws -> [String] {
+    let command = try ChildProcess(
+      "/usr/bin/script",
+      ["--quiet", "--return", "--command", "\(Self.lockstep) \(arguments)", "/dev/null"],
+      environment: [
+        "LOCKSTEP_SOCKET": socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "\(columns)",
+      ])
+    try await command.end()
+    return command.output.map { $0.trimmingCharacters(in: .newlines) }
+  }
+
+  private func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
+    let command = try ChildProcess(Self.lockstep, ["--socket", socket] + arguments)
+    return CommandResult(status: try await command.end(), lines: command.output)
+  }
+
+  // MARK: Where nothing stands
+
+  @Test func `where nothing stands, what stands near it is said by every command`() async throws {
+    try await withDaemon { served in
+      let document = #"{"lamp":{"level":1},"a":{"b":[1,2,3]},"n":5}"#
+      #expect(try await lockstep(served.socket, "set", "", document).status == .exit(0))
+      for (path, says) in [
+        ("/lmap", #"the document has no member "lmap"; it has "a", "lamp", "n"."#),
+        ("/lamps", #"it has "a", "lamp", "n". Did you mean "lamp"?"#),
+        ("/lamp/levle/x", #"the object at /lamp has no member "levle"; it has "level"."#),
+        ("/a/b/3", "the array at /a/b has 3 elements; there is no index 3."),
+        ("/a/b/x", #"the array at /a/b has 3 elements, and "x" is no index of one."#),
+        ("/a/b/-1", #"the array at /a/b has 3 elements, and "-1" is no index of one."#),
+        ("/n/x", "the number at /n has no parts, so there is no /n/x."),
+      ] {
+        for command in ["get", "keys", "digest"] {
+          let done = try await lockstep(served.socket, command, path)
+          #expect(done.status == .exit(8), "\(command) \(path): \(done.lines)")
+          #expect(done.lines.joined().contains(says), "\(command) \(path): \(done.lines)")
+        }
+        let watch = try await atTerminal(served.socket, columns: 80, "watch \(path) --count 1")
+        #expect(watch.first?.hasPrefix("lockstep: waiting for '\(path)': ") == true, "\(watch)")
+        #expect(watch.first?.contains(says) == true, "\(watch)")
+      }
+      let inside = try await lockstep(served.socket, "digest", "/a/b/1")
+      #expect(inside.lines.joined().contains("compare '/a/b'"), "\(inside.lines)")
+    }
+  }
+
+  @Test func `a large document is not sent for the sake of a message`() async throws {
+    try await withDaemon { served in
+      let mirror = try await served.mirror(of: ["none"])
+      let text = Value.text(String(repeating: "x", count: 1 << 20))
+      for number in 0..<8 {
+        try await mirror.send(DocumentAction.set([.text("k\(number)")], text))
+      }
+      let done = try await lockstep(served.socket, "get", "/k")
+      #expect(done.lines == ["lockstep: nothing stands at '/k'."])
+      mirror.close()
+    }
+  }
+
+  @Test func `keys lists what stands directly under a path`() async throws {
+    try await withDaemon { served in
+      let put = try await lockstep(served.socket, "put", "", #"{"b":[7],"a":{"c":1}}"#)
+      #expect(put.status == .exit(0), "\(put.lines)")
+      #expect(try await lockstep(served.socket, "ls").lines == [#""a""#, #""b""#])
+      #expect(try await lockstep(served.socket, "keys", "/b").lines == [#""0""#])
+      #expect(try await lockstep(served.socket, "keys", "/b/0").status == .exit(8))
+      #expect(try await lockstep(served.socket, "rm", "/a").status == .exit(0))
+      #expect(try await atTerminal(served.socket, columns: 80, "ls") == ["b"])
+    }
+  }
+
+  // MARK: What was kept
+
+  @Test func `an action of a former process is looked for where it is kept`() async throws {
+    try await withHome { home in
+      let first = try await home.start()
+      for _ in 1...2 {
+        #expect(try await home.lockstep("increment", "/n", "--durable").status == .exit(0))
+      }
+      try await first.stop()
+      let second = try await home.start()
+      let why = try await home.lockstep("why", "2")
+      #expect(why.status == .exit(8))
+      let said = why.lines.joined()
+      #expect(said.contains("the log has no action 2: it is empty"), "\(said)")
+      #expect(said.contains("begins anew with each process of the daemon"), "\(said)")
+      #expect(said.contains("'lockstep journal \(home.state)'"), "\(said)")
+      #expect(try await home.lockstep("increment", "/n").status == .exit(0))
+      let newer = try await home.lockstep("why", "1")
+      #expect(newer.lines.joined().contains("it has only 3"), "\(newer.lines)")
+      #expect(try await home.lockstep("why", "3").status == .exit(0))
+      try await second.stop()
+    }
+  }
+
+  @Test func `a daemon that keeps nothing says what it lacks`() async throws {
+    try await withDaemon { served in
+      let done = try await lockstep(served.socket, "set", "/a", "1", "--durable")
+      #expect(done.status == .exit(6))
+      #expect(done.lines.last?.contains("it has no state directory ('--state-dir')") == true)
+    }
+    try await withHome { home in
+      let daemon = try await home.start(["--durability", "async"])
+      let done = try await home.lockstep("set", "/a", "1", "--durable")
+      #expect(
+        done.lines.last?.contains("it runs with '--durability async'") == true, "\(done.lines)")
+      try await daemon.stop()
+    }
+  }
+
+  @Test func `what is no journal is not to be moved away`() async throws {
+    let done = try await lockstep("/tmp/none", "journal", "/etc/passwd")
+    #expect(done.status == .exit(2))
+    #expect(done.lines.joined().contains("Name a journal"), "\(done.lines)")
+    #expect(!done.lines.joined().contains("Move"), "\(done.lines)")
+  }
+
+  // MARK: Where no daemon serves
+
+  /// The advice in quotation marks that begins so, as a shell's command whose process becomes the
+  /// daemon.
+  private func advice(_ beginning: String, in lines: [String]) throws -> String {
+    let text = lines.joined(separator: " ")
+    let start = try #require(text.firstRange(of: "'" + beginning), "\(text)").lowerBound
+    let quoted = text[text.index(after: start)...]
+    return String(quoted[..<(try #require(quoted.firstIndex(of: "'")))])
+      .replacing(Binaries.daemon, with: "exec \(Binaries.daemon)")
+  }
+
+  @Test func `what is advised where no daemon serves starts one there`() async throws {
+    try await withFolder { folder in
+      for socket in ["\(folder)/s", "\(folder)/a folder/below/s"] {
+        let said = try await lockstep(socket, "get")
+        #expect(said.status == .exit(3))
+        let command = try advice(
+          socket.hasSuffix("below/s") ? "mkdir" : Binaries.daemon, in: said.lines)
+        let daemon = try ChildProcess("/bin/sh", ["-c", command])
+        try await daemon.line(with: "serving")
+        #expect(try await lockstep(socket, "get").lines == ["{}"])
+        try await daemon.kill()
+        let leftover = try await lockstep(socket, "get")
+        let again = try ChildProcess(
+          "/bin/sh", ["-c", try advice(Binaries.daemon, in: leftover.lines)])
+        try await again.line(with: "serving")
+        try await again.kill()
+      }
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
+  func `who may not serve on the standard path is told of one that works`() async throws {
+    let bare = "env --unset=XDG_RUNTIME_DIR --unset=LOCKSTEP_SOCKET HOME=/nonexistent"
+    let user = "setpriv --reuid=65533 --regid=65533 --clear-groups \(bare)"
+    func run(_ line: String) throws -> ChildProcess {
+      try ChildProcess("/bin/sh", ["-c", line, Binaries.daemon, Self.lockstep])
+    }
+    let refused = try run(#"exec \#(user) "$0""#)
+    #expect(try await refused.end() == .exit(1))
+    let option = try advice("--socket", in: refused.output)
+    let missing = try run(#"exec \#(user) "$1" get"#)
+    #expect(try await missing.end() == .exit(3))
+    #expect(try advice("--socket", in: missing.output) == option)
+    let daemon = try run(#"exec \#(user) "$0" \#(option)"#)
+    try await daemon.line(with: "serving")
+    let got = try run(#"exec \#(user) "$1" \#(option) get"#)
+    #expect(try await got.end() == .exit(0), "\(got.output)")
+    daemon.signal(SIGTERM)
+    #expect(try await daemon.end() == .exit(0))
+  }
+
+  @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
+  func `a daemon of root makes the directory of the standard path`() async throws {
+    // In a /run of its own.
+    let script = #"""
+      mount -t tmpfs none /run && umask 077
+      "$0" & daemon=$!
+      until "$1" ping --count 1 >/dev/null 2>&1; do kill -0 $daemon || exit 9; done
+      stat --format='%a %U' /run/lockstep
+      "$1" get
+      kill $daemon && wait $daemon
+      """#
+    let box = try ChildProcess(
+      "/usr/bin/env",
+      [
+        "--unset=XDG_RUNTIME_DIR", "--unset=LOCKSTEP_SOCKET", "unshare", "--mount", "sh", "-c",
+        script, Binaries.daemon, Self.lockstep,
+      ])
+    #expect(try await box.end() == .exit(0), "\(box.output)")
+    #expect(box.output.contains("755 root") && box.output.contains("{}"), "\(box.output)")
+  }
+
+  // MARK: Help
+
+  @Test func `every field of a report is explained in its command's help`() async throws {
+    try await withHome { home in
+      let daemon = try await home.start(["--limit", "subscriptions=1"])
+      let mirror = try await home.mirror()
+      try await mirror.send(DocumentAction.set(["a"], 1))
+      for arguments in [["status"], ["clients"], ["clients", "--closed"], ["log"]] {
+        let help = try await home.lockstep("help", arguments[0]).lines
+        let rows = try await home.lockstep(arguments).values
+        guard case .object(let members)? = rows.first else {
+          Issue.record("\(arguments): \(rows)")
+          continue
+        }
+        for name in members.map(\.key) {
+          #expect(help.contains { $0.hasPrefix("  \(name)  ") }, "\(arguments): \(name)")
+        }
+      }
+      mirror.close()
+      try await daemon.stop()
+    }
+  }
+
+  @Test func `every field of an effect is explained in the help of effects`() async throws {
+    try await withExample("counterd") { folder in
+      let facts = folder + "/facts"
+      try Data("#!/bin/sh\nexec sleep 60\n".utf8).write(to: URL(filePath: facts))
+      chmod(facts, 0o700)
+      return ["--facts-command", facts]
+    } _: { example in
+      _ = try await example.lockstep("send", "numberFactButtonTapped")
+      let line = try #require(try await example.lockstep("effects").lines.first)
+      guard case .object(let members) = try JSON.parse(line) else {
+        throw ChildProcess.Failure(description: line)
+      }
+      let help = try await example.lockstep("help", "effects").lines
+      for name in members.map(\.key) {
+        #expect(help.contains { $0.hasPrefix("  \(name)  ") }, "\(name)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (["--socket", "RE"], ["README.md"]), (["--json", "ge"], ["get"]),
+    (["--socket", "x", "ge"], ["get"]), (["--lab"], ["--label"]),
+    (["watch", "--format", "pa"], ["patch"]), (["journal", "READ"], ["README.md"]),
+  ])
+  func `bash completes files, commands and values, behind global options too`(
+    words: [String], completions: [String]
+  ) async throws {
+    try await withFolder { folder in
+      try Data().write(to: URL(filePath: folder + "/README.md"))
+      let script = #"""
+        cd "$1" && source <("$0" --generate-completion-script bash)
+        shift
+        COMP_WORDS=(lockstep "$@") COMP_CWORD=$# COMP_LINE="lockstep $*" COMP_POINT=1000
+        [[ $(complete -p lockstep) =~ -F\ ([^\ ]+) ]]
+        "${BASH_REMATCH[1]}" lockstep "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}" 2>/dev/null
+        printf '%s\n' "${COMPREPLY[@]}"
+        """#
+      let bash = try ChildProcess("/bin/bash", ["-c", script, Self.lockstep, folder] + words)
+      try await bash.end()
+      #expect(bash.output == completions)
+    }
+  }
+
+  // MARK: Tables
+
+  @Test func `tables are as wide as COLUMNS says`() async throws {
+    try await withDaemon { served in
+      let long = String(repeating: "x", count: 64)
+      for _ in 0..<3 {
+        #expect(try await lockstep(served.socket, "get", "--label", long).status == .exit(0))
+      }
+      for columns in [80, 120] {
+        let closed = try await atTerminal(served.socket, columns: columns, "clients --closed")
+        #expect(closed.count >= 4 && closed[0].hasPrefix("TIME "), "\(closed)")
+        #expect(closed.allSatisfy { $0.count <= columns }, "\(closed)")
+        #expect(closed[1...3].allSatisfy { $0.contains("xxx…  ") }, "\(closed)")
+        let clients = try await atTerminal(served.socket, columns: columns, "clients")
+        #expect(clients.count == 2, "\(clients)")
+      }
+      let wide = try await atTerminal(served.socket, columns: 200, "clients --closed")
+      #expect(wide[1].contains(long), "\(wide)")
+      let narrow = try await atTerminal(served.socket, columns: 30, "clients")
+      #expect(narrow.count == 9 && narrow[0].hasPrefix("PID  "), "\(narrow)")
+      _ = try await lockstep(served.socket, "set", "/a/b/c", "1")
+      let log = try await atTerminal(served.socket, columns: 80, "log")
+      let columns = log.map { $0.firstRange(of: " client ")?.lowerBound.utf16Offset(in: $0) }
+      #expect(Set(columns).count == 1, "\(log)")
+    }
+  }
+}
