@@ -120,7 +120,8 @@ let package = Package(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire", "Lockstep",
+        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire",
+        "Lockstep",
         "Values",
         "CBOR",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -38,9 +38,24 @@ extension DocumentAction: PathNaming {
   }
 
   /// Hand on the action and all that it holds.
-  private func forEach(_ body: (DocumentAction) -> Void) {
+  fileprivate func forEach(_ body: (DocumentAction) -> Void) {
     body(self)
     guard case .transaction(let actions) = self else { return }
     for action in actions { action.forEach(body) }
+  }
+}
+
+extension DocumentAction: FootprintTelling {
+  /// That of a transaction is the largest of what it holds.
+  public var footprint: ActionFootprint {
+    var largest = ActionFootprint.smaller
+    forEach { action in
+      switch action {
+      case .remove, .test, .transaction: break
+      case .set, .increment, .replace: largest = max(largest, .same)
+      case .merge, .append, .insert, .move, .copy: largest = .larger
+      }
+    }
+    return largest
   }
 }

@@ -31,7 +31,7 @@ package struct SocketPlace: Sendable {
   package func makeDirectory() {
     guard makesDirectory, mkdir(directory, 0o755) == 0 else { return }
     // The user's mask has taken permissions away that clients need.
-
+    chmod(directory, 0o755)
   }
 
   /// A place where this user can serve, for one who cannot here.

@@ -25,6 +25,8 @@ public struct JournalReport: Equatable, Sendable {
   public var soundRevision: UInt64?
   /// The rows that were read.
   public var rowCount = 0
+  /// What to do, where that is something else than to go back to `soundRevision`.
+  public var advice: String?
 
   public static let findingLimit = 100
 
@@ -34,7 +36,7 @@ public struct JournalReport: Equatable, Sendable {
   public mutating func add(_ text: String, revision: UInt64? = nil) {
     let finding = JournalFinding(text, revision: revision)
     // One page that is damaged is met by everything that reads it.
-
+    if findings.contains(finding) { return }
     if findings.count < Self.findingLimit {
       findings.append(finding)
     } else if findings.count == Self.findingLimit {
@@ -57,12 +59,14 @@ public struct JournalReport: Equatable, Sendable {
 }
 
 extension JournalReader {
-  /// Check a journal, or a copy of one, without changing it: the structure of the file, every seal,
-  /// and that rows, changes, revisions and runs follow each other.
+  /// Check a journal, or a copy of one, without changing it: the structure of the file, its
+  /// write-ahead log, every seal, and that rows, changes, revisions and runs follow each other. In
+  /// its directory, also that it has what was durable there.
   ///
   /// If all of that is sound, `verify` may look further: whoever knows the feature's types can add
   /// up the state (`contents`, `forEachPart`, `forEachRow`), compare digests, and add to the report
-  /// what does not fit. It sees the file as it was checked. O(the file); a daemon may go on writing.
+  /// what does not fit. It sees the file as it was checked. O(the file); a daemon may go on
+  /// writing.
   public static func fsck(
     _ path: String,
     verify: (JournalReader, inout JournalReport) throws(JournalError) -> Void = { _, _ in }
@@ -71,9 +75,17 @@ extension JournalReader {
     report.attempt { report throws(JournalError) in
       let reader = try JournalReader(reading: path)
       defer { reader.close() }
+      // Before the file is looked at: a daemon may make more of it durable meanwhile.
+      let mark = reader.markBeside
+      report.attempt { report throws(JournalError) in try reader.checkLog(&report) }
+      let (found, advice) = (report.findings, report.advice)
       let result = try reader.reading { () throws(JournalError) in
         var report = JournalReport()
+        (report.findings, report.advice) = (found, advice)
         report.attempt { report throws(JournalError) in try reader.check(&report) }
+        report.attempt { report throws(JournalError) in
+          if let loss = try reader.loss(of: mark) { throw loss }
+        }
         if report.findings.isEmpty {
           report.attempt { report throws(JournalError) in try verify(reader, &report) }
         }
@@ -82,6 +94,36 @@ extension JournalReader {
       report = result
     }
     return report
+  }
+
+  /// What of a file contradicts itself; nil when nothing does. O(the file).
+  static func inconsistency(of path: String) -> String? {
+    var report = JournalReport()
+    report.attempt { report throws(JournalError) in
+      let reader = try JournalReader(reading: path)
+      defer { reader.close() }
+      try reader.check(&report)
+    }
+    return report.findings.first?.description
+  }
+
+  /// What was durable in the directory of the file, if it is the journal there and no copy.
+  var markBeside: DurableMark? {
+    let name = "/journal.sqlite"
+    return path.hasSuffix(name) ? MarkerFile.durable(in: String(path.dropLast(name.count))) : nil
+  }
+
+  /// Whether SQLite, and so a daemon, reads the write-ahead log to its end.
+  private func checkLog(_ report: inout JournalReport) throws(JournalError) {
+    guard let log = try WriteAheadLog(unchanging: path + "-wal") else { return }
+    if log.lacksHead, let count = try LogRepair.salvageableFrames(path + "-wal") {
+      report.add(
+        "\(path)-wal: damaged: the head of the log is lost, and so nothing is read of its \(count) "
+          + "frames, which agree")
+      report.advice = "Start the daemon: it brings the frames of the log back."
+    } else if let damage = log.damage(path + "-wal", isSure: true) {
+      report.add(damage)
+    }
   }
 
   private func check(_ report: inout JournalReport) throws(JournalError) {
@@ -108,7 +150,7 @@ extension JournalReader {
     while try statement.step() {
       // Headings and findings of SQLite's, a line each.
       for line in statement.text(0).split(separator: "\n")
-      where line != "ok" {
+      where line != "ok" && !line.hasPrefix("***") {
         report.add("\(path): the file is damaged: \(line)")
       }
     }

@@ -55,6 +55,14 @@ struct JournalDirectory: ~Copyable {
         "\(path): everybody may write to the directory. Take that right away (chmod o-w), or name "
           + "a directory of the daemon's own.")
     }
+    // A group of one's own, which some systems give to each user, has no other members.
+    guard status.st_mode & 0o020 == 0 || status.st_gid == getegid() else {
+      throw JournalError(
+        .unreachable,
+        "\(path): group \(status.st_gid) may write to the directory, and the daemon runs as group "
+          + "\(getegid()). Take that right away (chmod g-w), or name a directory of the daemon's own."
+      )
+    }
   }
 
   private static func checkOwner(_ status: stat, _ path: String) throws(JournalError) {
@@ -67,12 +75,16 @@ struct JournalDirectory: ~Copyable {
   }
 
   private static func lock(_ path: String) throws(JournalError) -> Int32 {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else {
+    let descriptor: Int32
+    do throws(OwnFile.Failure) {
+      descriptor = try OwnFile.open(path)
+    } catch .system(let number) {
       throw JournalError(
-        .unreachable,
-        "\(path): the lock cannot be opened (\(SystemFailure())). "
+        number == ENOSPC || number == EDQUOT ? .full : .unreachable,
+        "\(path): the lock cannot be opened (\(SystemFailure(number))). "
           + "See to it that the directory can be written and that this is an ordinary file.")
+    } catch {
+      throw error.journalError(path, advice: "Remove it, or name another directory.")
     }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let holder = pid(in: descriptor).map { "process \($0)" } ?? "another process"
@@ -153,6 +165,12 @@ struct JournalDirectory: ~Copyable {
     throw failure(path, "cannot be reached")
   }
 
+  /// The bytes of a file; 0 when there is none.
+  static func size(_ path: String) -> Int {
+    var status = stat()
+    return lstat(path, &status) == 0 ? Int(status.st_size) : 0
+  }
+
   /// Make an empty file that only its owner can read.
   static func makeFile(_ path: String) throws(JournalError) {
     let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -178,9 +196,11 @@ struct JournalDirectory: ~Copyable {
   }
 
   /// Give a file another name, for good.
-  func rename(_ from: String, to: String) throws(JournalError) {
-    guard Glibc.rename(from, to) == 0 else { throw Self.failure(from, "cannot be renamed") }
-    try Self.synchronize(path)
+  func rename(_ from: String, to: String) throws(JournalError) { try Self.rename(from, to: to) }
+
+  static func rename(_ from: String, to: String) throws(JournalError) {
+    guard Glibc.rename(from, to) == 0 else { throw failure(from, "cannot be renamed") }
+    try synchronize(String(to[..<(to.lastIndex(of: "/") ?? to.startIndex)]))
   }
 
   /// Give a file a second name, for good.
@@ -192,27 +212,69 @@ struct JournalDirectory: ~Copyable {
   /// Copy a file into a new one that survives a crash of the machine once this returns. Nothing may
   /// have the file open by SQLite. O(its bytes).
   static func copy(_ from: String, to: String) throws(JournalError) {
-    let source = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard source >= 0 else { throw failure(from, "cannot be opened") }
-    defer { close(source) }
-    let target = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard target >= 0 else { throw failure(to, "cannot be made") }
+    let target = try makeNew(to)
     defer { close(target) }
+    try forEachPart(of: from) { part throws(JournalError) in try write(part, to: target, to) }
+    guard fsync(target) == 0 else { throw failure(to, "cannot be synchronised") }
+  }
+
+  /// Write a new file that survives a crash of the machine once this returns.
+  static func write(_ bytes: [UInt8], to path: String) throws(JournalError) {
+    let target = try makeNew(path)
+    defer { close(target) }
+    try write(bytes[...], to: target, path)
+    guard fsync(target) == 0 else { throw failure(path, "cannot be synchronised") }
+  }
+
+  /// The bytes of a file.
+  static func read(_ path: String) throws(JournalError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    try forEachPart(of: path) { part throws(JournalError) in bytes += part }
+    return bytes
+  }
+
+  private static func makeNew(_ path: String) throws(JournalError) -> Int32 {
+    let target = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard target >= 0 else { throw failure(path, "cannot be made") }
+    return target
+  }
+
+  private static func forEachPart(
+    of path: String, _ body: (ArraySlice<UInt8>) throws(JournalError) -> Void
+  ) throws(JournalError) {
+    let source = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard source >= 0 else { throw failure(path, "cannot be opened") }
+    defer { close(source) }
     var buffer = [UInt8](repeating: 0, count: 1 << 18)
     while true {
-      let count = read(source, &buffer, buffer.count)
-      if count == 0 { break }
-      guard count > 0 else { throw failure(from, "cannot be read") }
-      var written = 0
-      while written < count {
-        let step = buffer[written..<count].withUnsafeBytes {
-          write(target, $0.baseAddress, $0.count)
-        }
-        guard step > 0 else { throw failure(to, "cannot be written") }
-        written += step
-      }
+      let count = Glibc.read(source, &buffer, buffer.count)
+      if count < 0 && errno == EINTR { continue }
+      if count == 0 { return }
+      guard count > 0 else { throw failure(path, "cannot be read") }
+      try body(buffer[..<count])
     }
-    guard fsync(target) == 0 else { throw failure(to, "cannot be synchronised") }
+  }
+
+  private static func write(
+    _ bytes: ArraySlice<UInt8>, to target: Int32, _ path: String
+  ) throws(JournalError) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(target, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw failure(path, "cannot be written") }
+      rest.removeFirst(count)
+    }
+  }
+
+  /// A name that no file has yet: this one, or with a number behind it.
+  static func freeName(_ name: String) throws(JournalError) -> String {
+    var (candidate, number) = (name, 1)
+    while try exists(candidate) {
+      number += 1
+      candidate = "\(name)-\(number)"
+    }
+    return candidate
   }
 
   private static func failure(_ path: String, _ what: String) -> JournalError {

@@ -4,7 +4,7 @@ public import Values
 import Wire
 
 extension JournalFile {
-  /// Give a new journal its epoch and seed. Only once. One commit.
+  /// Give a new journal its epoch and seed. Only once. One commit and a checkpoint.
   public func create(epoch: UInt64, seed: HashSeed) throws(JournalError) {
     guard state.identity == nil else { throw defect("it has an epoch already") }
     let origin = Origin(
@@ -18,6 +18,8 @@ extension JournalFile {
         Int64(bitPattern: epoch), Int64(bitPattern: seed.rawValue), Int64(bitPattern: origin.seal))
     }
     state.identity = origin.identity
+    // A log that is lost must not take the epoch with it: the journal would seem to be a new one.
+    try checkpoint()
   }
 
   /// Nothing was tried: the caller does what cannot be.
@@ -51,6 +53,9 @@ extension JournalFile {
       try connection.run("DELETE FROM schema WHERE id NOT IN (SELECT schema FROM run)")
     }
     state.run = begun
+    state.revision = max(state.revision, revision)
+    // The commit has synchronised all that the log had before, too.
+    noteDurable()
   }
 
   /// Note that the newest run ended as it should, with this revision. Nothing is appended behind
@@ -119,6 +124,8 @@ extension JournalFile {
       return writer.chain
     }
     (state.sequence, state.base, state.chain) = (next.sequence, next.base, chain)
+    if let last = batches.last { state.revision = last.revision }
+    noteDurable()
     let forgotten = Set(batches.lazy.flatMap(\.forgotten))
     guard !forgotten.isEmpty else { return }
     for token in forgotten { state.numbers[token] = nil }

@@ -30,7 +30,7 @@ extension JournalFile {
   ) throws(JournalError) -> JournalRecovery {
     let directory = try JournalDirectory(name, create: false)
     let path = directory.file
-    try settle(path)
+    try settle(path, in: directory)
     let old = try JournalReader(reading: path)
     defer { old.close() }
     let source = try RecoverySource(old, revision)
@@ -57,8 +57,10 @@ extension JournalFile {
           + "changed.")
     }
 
-    let backup = try freeName(path + ".before-recovery-to-\(revision)")
+    let backup = try JournalDirectory.freeName(path + ".before-recovery-to-\(revision)")
     try file.directory.link(path, as: backup)
+    // What is given up is not missed any more.
+    try MarkerFile(directory: file.directory.path).clearDurable()
     try file.directory.rename(draft, to: path)
     file.close()
     return JournalRecovery(revision: head.revision, backup: backup, lostCount: lostCount)
@@ -66,9 +68,10 @@ extension JournalFile {
 
   /// Keep a copy of the journal as it is, beside it. Returns its name. O(the file).
   ///
-  /// The copy is whole: it takes the journal's place when it is given its name, while no daemon runs.
+  /// The copy is whole: it takes the journal's place when it is given its name, while no daemon
+  /// runs.
   public func copy(suffix: String) throws(JournalError) -> String {
-    let name = try Self.freeName(path + suffix)
+    let name = try JournalDirectory.freeName(path + suffix)
     // Before SQLite writes to it: nobody else may read it.
     try JournalDirectory.makeFile(name)
     do throws(JournalError) {
@@ -83,11 +86,19 @@ extension JournalFile {
   }
 
   /// Bring what is in the write-ahead log into the file, as every start of a daemon does.
-  private static func settle(_ path: String) throws(JournalError) {
+  private static func settle(
+    _ path: String, in directory: borrowing JournalDirectory
+  ) throws(JournalError) {
     guard try JournalDirectory.checkFile(path) else {
       throw JournalError(.unreachable, "\(path): there is no journal. Name the directory of one.")
     }
     for suffix in ["-wal", "-shm"] { _ = try JournalDirectory.checkFile(path + suffix) }
+    do throws(JournalError) {
+      _ = try restoreLog(of: path, in: directory)
+    } catch  where error.kind == .corrupt {
+      // What the file has without its log is gone back to.
+    }
+    try keepDamagedLog(path + "-wal")
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     defer { connection.close() }
     try connection.checkKind()
@@ -99,13 +110,11 @@ extension JournalFile {
     }
   }
 
-  private static func freeName(_ name: String) throws(JournalError) -> String {
-    var (candidate, number) = (name, 1)
-    while try JournalDirectory.exists(candidate) {
-      number += 1
-      candidate = "\(name)-\(number)"
-    }
-    return candidate
+  /// Copy a log that SQLite does not read to its end: it empties it.
+  private static func keepDamagedLog(_ log: String) throws(JournalError) {
+    let found = try WriteAheadLog(log)
+    guard found.lacksHead || found.lostCommits > 0 else { return }
+    try JournalDirectory.copy(log, to: try JournalDirectory.freeName(log + ".damaged"))
   }
 
   /// Write what is sound of another journal into this one, which is new. Returns what is left out.

@@ -112,7 +112,9 @@ extension JournalFile {
     if draft.head.sequence > state.sequence {
       state.sequence = draft.head.sequence
       state.base = draft.head.base
+      state.revision = draft.head.revision
     }
+    noteDurable()
     if let origin = try origin() {
       let live = try liveSessions(origin).map { ($0.session.token, $0.session.number) }
       state.numbers = Dictionary(live) { $1 }

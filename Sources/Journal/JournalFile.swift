@@ -17,6 +17,11 @@ public import Wire
 // kernel, and the next `fsync` would succeed without it. Everything throws until `reopen`, which
 // copies the write-ahead log, as far as it can be read, into a new file that is synchronised as a
 // whole: nothing then rests on pages of which the kernel may have lost track.
+//
+// SQLite believes what it finds: a log that is missing, or whose head is lost, is an empty one. So
+// what is durable is noted in a file beside the journal (`MarkerFile`) and compared when the
+// journal is opened, and while it is written each commit looks whether the log is as the last one
+// left it.
 
 /// A journal that is written: the one process that has its directory keeps there what its daemon
 /// must know after a restart.
@@ -35,6 +40,12 @@ public final class JournalFile: JournalReader {
   public let mode: Mode
   var directory: JournalDirectory
   private let vfs: String?
+  /// What outlives the process beside the journal; nil while a journal is made from another one.
+  public let marker: MarkerFile?
+  /// What was done to the write-ahead log when it was opened, for the administrator.
+  public private(set) var repair: String?
+  /// The write-ahead log as the last commit left it.
+  private var log: LogWatch
 
   // What is known of the file, so that writing need not read.
   var state = WritingState()
@@ -71,24 +82,53 @@ public final class JournalFile: JournalReader {
     self.mode = mode
     self.vfs = vfs
     let path = directory.file
-    if try !JournalDirectory.checkFile(path) {
-      guard create else {
-        throw JournalError(
-          .unreachable, "\(path): there is no journal. Name the directory of one.")
-      }
-      let draft = path + ".new"
-      try Self.make(draft, vfs)
-      try directory.rename(draft, to: path)
+    log = LogWatch(path + "-wal")
+    let isThere = try JournalDirectory.checkFile(path)
+    guard isThere || create else {
+      throw JournalError(.unreachable, "\(path): there is no journal. Name the directory of one.")
+    }
+    let marker = try MarkerFile(directory: directory.path)
+    self.marker = marker
+    if isThere {
+      repair = try Self.restoreLog(of: path, in: directory)
+    } else {
+      try Self.makeFirst(path, in: directory, marker, vfs)
     }
     super.init(try Self.open(path, mode, vfs), path: path)
-    try load()
+    do throws(JournalError) {
+      if mode == .sync { try checkLog(isMarked: marker.durable != nil) }
+      try load()
+      try checkDurable(marker)
+    } catch {
+      // The log stays: it may be all that is left of what is missed.
+      connection.close(keepingLog: true)
+      throw error
+    }
   }
 
   /// Write in a directory that is taken already.
   init(_ directory: consuming JournalDirectory, draft path: String) throws(JournalError) {
     self.directory = directory
-    (mode, vfs) = (.sync, nil)
+    (mode, vfs, marker) = (.sync, nil, nil)
+    log = LogWatch(path + "-wal")
     super.init(try Self.open(path, mode, nil), path: path)
+  }
+
+  /// Make the file where there is none.
+  private static func makeFirst(
+    _ path: String, in directory: borrowing JournalDirectory, _ marker: MarkerFile, _ vfs: String?
+  ) throws(JournalError) {
+    // SQLite would take the frames of the old log into the new file.
+    if JournalDirectory.size(path + "-wal") > 0 {
+      throw JournalError(
+        .unreachable,
+        "\(path): there is no journal, and its write-ahead log (\(path)-wal) is there: both belong "
+          + "together. Put the journal back, or move the log away to begin anew.")
+    }
+    let draft = path + ".new"
+    try make(draft, vfs)
+    marker.clearDurable()
+    try directory.rename(draft, to: path)
   }
 
   /// Make a new file, in place of what an earlier attempt left.
@@ -138,6 +178,7 @@ public final class JournalFile: JournalReader {
       .map { UInt64(bitPattern: $0) } ?? origin.cutSeal
     state.sequence = contents.head.sequence
     state.base = contents.head.base
+    state.revision = contents.head.revision
     state.run = contents.runs.last
     for (session, _) in try liveSessions(origin) {
       state.numbers[session.token] = session.number
@@ -147,10 +188,12 @@ public final class JournalFile: JournalReader {
   /// Give up file and directory. What is committed stays; the write-ahead log is emptied if it can
   /// be.
   public override func close() {
-    connection.close(keepingLog: broken != nil)
+    connection.close(keepingLog: broken != nil || log.damage != nil)
     directory.release()
     isClosed = true
   }
+
+  deinit { connection.close(keepingLog: broken != nil || log.damage != nil) }
 
   /// What a PRAGMA of the connection says.
   package func setting(_ name: String) throws(JournalError) -> String {
@@ -168,6 +211,7 @@ public final class JournalFile: JournalReader {
     connection.close(keepingLog: true)
     if needsNewLog { try renewLog() }
     connection = try Self.open(path, mode, vfs)
+    log = LogWatch(path + "-wal")
     try load()
     needsNewLog = false
     broken = nil
@@ -195,7 +239,22 @@ public final class JournalFile: JournalReader {
   /// Do something as one transaction. After an error the journal must be reopened.
   func write<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     try checkUsable()
-    return try noting { () throws(JournalError) in try connection.transaction(body) }
+    return try noting { () throws(JournalError) in
+      try checkLogFile()
+      let result = try connection.transaction(body)
+      // Once more: what comes between the first look and the commit would be missed for ever.
+      try checkLogFile()
+      log.note(frames: connection.logFrames)
+      return result
+    }
+  }
+
+  /// Make sure that the write-ahead log is as the last commit left it.
+  private func checkLogFile() throws(JournalError) {
+    guard let damage = log.damage else { return }
+    // SQLite does not look at what it copies into the file.
+    needsNewLog = true
+    throw JournalError(.failed, damage)
   }
 
   func checkUsable() throws(JournalError) {
@@ -228,8 +287,19 @@ public final class JournalFile: JournalReader {
   /// next is due when there is as much again.
   public func checkpointIfDue() throws(JournalError) {
     guard isCheckpointDue else { return }
+    try checkpoint()
+  }
+
+  /// Copy the write-ahead log into the file, as far as no reader needs it: what is there then does
+  /// not depend on the log any more.
+  public func checkpoint() throws(JournalError) {
     try checkUsable()
-    try noting { () throws(JournalError) in try connection.checkpoint() }
+    try noting { () throws(JournalError) in
+      try checkLogFile()
+      try connection.checkpoint()
+      // Once all of it is in the file, SQLite begins the log anew.
+      log.note(frames: connection.logFrames)
+    }
     nextCheckpoint = connection.logFrames == 0 ? 0 : connection.logFrames + checkpointFrames
   }
 }
@@ -243,6 +313,8 @@ struct WritingState {
   var chain: UInt64 = 0
   /// The last action that is kept or that the snapshot covers.
   var sequence: UInt64 = 0
+  /// The revision at the end of the last turn that is kept.
+  var revision: UInt64 = 0
   /// The revision of the newest change that is kept.
   var base: UInt64?
   /// The sessions that are not forgotten.

@@ -12,10 +12,13 @@ public class JournalReader {
   var connection: Connection
   /// The file.
   public let path: String
+  /// Whether closing leaves the write-ahead log as it is.
+  private let keepsLog: Bool
 
-  init(_ connection: Connection, path: String) {
+  init(_ connection: Connection, path: String, keepsLog: Bool = false) {
     self.connection = connection
     self.path = path
+    self.keepsLog = keepsLog
   }
 
   /// Open a journal to read it: a file, or the directory of one. A daemon may go on writing it, and
@@ -40,13 +43,29 @@ public class JournalReader {
     self.init(connection, path: path)
   }
 
+  /// Open the journal of a directory that is this process's own (`JournalLock`), on a disk without
+  /// room: nothing is written, not even an index of the write-ahead log. O(1).
+  public convenience init(withoutRoomIn directory: String) throws(JournalError) {
+    let path = try JournalDirectory.file(at: directory)
+    let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
+    do throws(JournalError) {
+      // Before the log is looked at: then the index is in this process's memory.
+      try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+      try connection.checkKind()
+    } catch {
+      connection.close(keepingLog: true)
+      throw error
+    }
+    self.init(connection, path: path, keepsLog: true)
+  }
+
   /// A path as a URI has it.
   private static func escaped(_ path: String) -> String {
     path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
   }
 
   /// Give up the file. Later calls throw.
-  public func close() { connection.close() }
+  public func close() { connection.close(keepingLog: keepsLog) }
 
   /// Read several things as they are at one moment, while others may write. A long reading keeps
   /// the write-ahead log from being used anew: it grows.

@@ -10,7 +10,8 @@ public protocol PathNaming: SynchronizableAction {
   /// the client can see it.
   var readPaths: [Path] { get }
 
-  /// What the action may change: all that stands at these paths.
+  /// What the action may change: all that stands at these paths. What stood there shows in its
+  /// outcome, too.
   var writtenPaths: [Path] { get }
 }
 

@@ -1,83 +1,117 @@
 import Glibc
+import Sessions
 
-/// The process's place in the tree of control groups (version 2), whose limits on memory hold for it.
+/// The process's place in a tree of control groups, whose limits on memory hold for it.
 ///
-/// The files are those of the kernel's "Control Group v2" document, section "Memory".
+/// The files are those of the kernel's documents "Control Group v2", section "Memory", and "Memory
+/// Resource Controller" for version 1. A machine may have both trees; memory is in one of them.
 struct ControlGroup {
+  enum Version { case one, two }
+
   /// The group of the process, then those that it is in, up to the root.
   private let folders: [String]
+  private let version: Version
+  private let root: String
   /// The swap that the machine has left.
   private let machineSwap: Int
 
-  /// `membership` is what `/proc/self/cgroup` says; nil where there is no version 2.
-  init?(membership: String, root: String = "/sys/fs/cgroup", machineSwap: Int? = nil) {
-    let line = membership.split(separator: "\n").first { $0.hasPrefix("0::/") }
-    guard let names = line?.dropFirst("0::/".count).split(separator: "/") else { return nil }
+  /// `membership` is what `/proc/self/cgroup` says; nil where there is no group of this version.
+  init?(membership: String, _ version: Version = .two, root: String, machineSwap: Int? = nil) {
+    let path = membership.split(separator: "\n").lazy.compactMap { Self.path($0, version) }.first
+    guard let names = path?.split(separator: "/") else { return nil }
     // Of a group outside of our namespace there is nothing to be seen.
     if names.contains("..") { return nil }
+    self.version = version
+    self.root = root
     self.machineSwap = machineSwap ?? Self.freeMachineSwap
     folders = (0...names.count).reversed().map { depth in
       names[..<depth].reduce(root) { "\($0)/\($1)" }
     }
   }
 
-  /// That of this process, as it is now.
-  static var own: ControlGroup? {
-    text("/proc/self/cgroup").flatMap { ControlGroup(membership: $0) }
+  /// The path in a line `number:controllers:path`.
+  private static func path(_ line: Substring, _ version: Version) -> Substring? {
+    let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[2].hasPrefix("/") else { return nil }
+    switch version {
+    case .two: return line.hasPrefix("0::") ? parts[2] : nil
+    case .one: return parts[1].split(separator: ",").contains("memory") ? parts[2] : nil
+    }
   }
 
-  /// How many bytes more the groups admit before the kernel kills for them; nil without a limit.
-  ///
-  /// What the kernel has cached of files counts as free, and so does the swap that a group may use: it
-  /// takes those first. O(depth).
-  var freeMemory: Int? { folders.compactMap(freeMemory).min() }
+  /// Those of this process, as they are now.
+  static var all: [ControlGroup] {
+    guard let membership = SmallFile.text("/proc/self/cgroup") else { return [] }
+    return [
+      ControlGroup(membership: membership, .two, root: "/sys/fs/cgroup"),
+      ControlGroup(membership: membership, .one, root: "/sys/fs/cgroup/memory"),
+    ].compactMap(\.self)
+  }
 
-  private func freeMemory(_ folder: String) -> Int? {
-    // "max" where there is no limit, and no file in the root or without the controller.
-    guard let limit = Self.number(folder + "/memory.max"),
-      let current = Self.number(folder + "/memory.current")
+  /// The limits of the groups, with how many bytes more each admits before the kernel kills for it,
+  /// or slows the process down.
+  ///
+  /// What the kernel has cached of files counts as free, and so does the swap that a group may use:
+  /// it takes those first. O(depth).
+  var limits: [MemoryReading] {
+    switch version {
+    case .two:
+      folders.flatMap { folder in
+        ["memory.max", "memory.high"].compactMap { name in
+          reading(folder, name, current: "memory.current", cached: "", swap: freeSwap(folder))
+        }
+      }
+    case .one:
+      folders.compactMap { folder in
+        // How far the group may go with swap is another limit, which has its own file.
+        reading(
+          folder, "memory.limit_in_bytes", current: "memory.usage_in_bytes", cached: "total_",
+          swap: 0)
+      }
+    }
+  }
+
+  /// The bytes that the nearest limit leaves; nil without a limit.
+  var freeMemory: Int? { limits.map(\.free).min() }
+
+  private func reading(
+    _ folder: String, _ name: String, current: String, cached prefix: String, swap: Int
+  ) -> MemoryReading? {
+    // "max" where there is no limit, or more than any machine has; no file in the root or without
+    // the controller.
+    guard let limit = SmallFile.number("\(folder)/\(name)"), limit < 1 << 60,
+      let current = SmallFile.number("\(folder)/\(current)")
     else { return nil }
     var used = current
-    for line in Self.text(folder + "/memory.stat")?.split(separator: "\n") ?? [] {
+    for line in SmallFile.text(folder + "/memory.stat")?.split(separator: "\n") ?? [] {
       let parts = line.split(separator: " ")
-      guard parts.count == 2, parts[0] == "inactive_file" || parts[0] == "active_file",
+      guard parts.count == 2,
+        parts[0] == prefix + "inactive_file" || parts[0] == prefix + "active_file",
         let cached = Int(parts[1]), cached >= 0
       else { continue }
       used = max(0, used - cached)
     }
-    let (free, overflows) = max(0, limit - used).addingReportingOverflow(freeSwap(folder))
-    return overflows ? .max : free
+    let (free, overflows) = max(0, limit - used).addingReportingOverflow(swap)
+    let group = folder == root ? "/" : String(folder.dropFirst(root.count))
+    return MemoryReading(
+      free: overflows ? .max >> 2 : free, limit: limit,
+      name: "\(name) of the control group \(group)")
   }
 
   private func freeSwap(_ folder: String) -> Int {
-    guard let current = Self.number(folder + "/memory.swap.current") else { return 0 }
-    guard let limit = Self.number(folder + "/memory.swap.max") else { return machineSwap }
+    guard let current = SmallFile.number(folder + "/memory.swap.current") else { return 0 }
+    guard let limit = SmallFile.number(folder + "/memory.swap.max") else { return machineSwap }
     return min(max(0, limit - current), machineSwap)
   }
 
   private static var freeMachineSwap: Int {
-    let line = text("/proc/meminfo")?.split(separator: "\n").first { $0.hasPrefix("SwapFree:") }
+    let line = SmallFile.text("/proc/meminfo")?.split(separator: "\n").first {
+      $0.hasPrefix("SwapFree:")
+    }
     let words = line?.split(separator: " ") ?? []
     guard words.count == 3, let kilobytes = Int(words[1]), 0..<(1 << 50) ~= kilobytes else {
       return 0
     }
     return kilobytes << 10
-  }
-
-  private static func number(_ path: String) -> Int? {
-    guard let text = text(path), let number = Int(text.prefix { $0 != "\n" }), number >= 0 else {
-      return nil
-    }
-    return number
-  }
-
-  /// The files are small, and the kernel makes each in one piece.
-  private static func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return String(unsafeUninitializedCapacity: 1 << 14) { bytes in
-      max(0, read(descriptor, bytes.baseAddress, bytes.count))
-    }
   }
 }

@@ -14,7 +14,12 @@ extension Daemon {
     guard let service, service.isPresent, stopDeadline == nil else {
       return stop(retryAfter: retryAfter)
     }
-    logger.notice("handing over", metadata: ["clients": "\(server.connectionCount)"])
+    guard Memory.isThere(server.snapshotMemory) else {
+      logger.error(
+        "nothing is handed over", metadata: ["reason": "there is no memory for the state"])
+      return stop(retryAfter: retryAfter)
+    }
+    logger.notice("handing over", metadata: ["clients": .number(server.connectionCount)])
     stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service.stopping("handing over")
     closeListeners()
@@ -41,7 +46,7 @@ extension Daemon {
       return connection
     }
     do throws(SystemError) {
-      let memory = try HandOverMemory.make([image.encoded(schema: R.schema)])
+      let memory = try HandOverMemory.make(image.encodedParts(schema: R.schema))
       defer { Glibc.close(memory) }
       let parked = try ParkedDescriptors.park(sockets)
       defer { Glibc.close(parked) }
@@ -63,6 +68,7 @@ extension Daemon {
   func takeOver() {
     guard let inheritance else { return }
     self.inheritance = nil
+    defer { inheritance.forgetMemory() }
     var taken = 0
     server.reserveScopes(of: inheritance.image.connections)
     for connection in inheritance.image.connections {
@@ -78,7 +84,7 @@ extension Daemon {
     }
     nextConnection = max(
       nextConnection, inheritance.image.connections.map(\.id).max() ?? 0)
-    logger.notice("took over", metadata: ["clients": "\(taken)"])
+    logger.notice("took over", metadata: ["clients": .number(taken)])
   }
 
   private func takeOver(_ connection: HandedConnection, _ pipe: Pipe, isTranslated: Bool) {

@@ -10,50 +10,81 @@ extension Daemon {
   func keepSnapshot(heals: Bool) {
     guard let journal else { return }
     let bytes = server.snapshotMemory
-    guard Memory.isThere(bytes) else {
+    memoryDesk.request(bytes) { [unowned self] in
+      var number: UInt64?
+      if heals {
+        healings += 1
+        number = healings
+        journal.add(.holdForSnapshot(healings))
+      }
+      let snapshot = server.keptSnapshot
+      besideLoop(bytes) { [number] in
+        let (head, parts) = snapshot.encode()
+        journal.add(.snapshot(head, parts: parts, heals: number))
+      }
+    } orElse: { [unowned self] in
       let reason =
         "no memory for a snapshot, which takes about \(bytes) bytes: let the process have more "
         + "(MemoryMax=, LimitAS=, LimitDATA=, ulimit)"
-      return tell(.journal(.snapshotImpossible(reason)))
-    }
-    var number: UInt64?
-    if heals {
-      healings += 1
-      number = healings
-      journal.add(.holdForSnapshot(healings))
-    }
-    let snapshot = server.keptSnapshot
-    // The global pool, as for those of clients.
-    Task.detached { [number] in
-      let (head, parts) = snapshot.encode()
-      journal.add(.snapshot(head, parts: parts, heals: number))
+      tell(.journal(.snapshotImpossible(reason)))
     }
   }
 
   func encode(_ id: SnapshotJobID) {
-    guard let job = server.snapshot(for: id) else { return }
-    guard Memory.isThere(server.snapshotMemory) else { return tell(.snapshotImpossible(id)) }
-    let loop = loop
-    let daemon = Unchecked(self)
-    // The global pool: encoding computes, and the loop must go on.
-    Task.detached {
-      let (frames, wholeBytes) = job.measured()
-      loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames, wholeBytes: wholeBytes)) }
+    let bytes = server.snapshotMemory
+    memoryDesk.request(bytes) { [unowned self] in
+      guard let job = server.snapshot(for: id) else { return memoryDesk.finished(bytes) }
+      let (loop, daemon) = (loop, Unchecked(self))
+      besideLoop(bytes) {
+        let (frames, wholeBytes) = job.measured()
+        loop.execute { daemon.value?.tell(.snapshotEncoded(id, frames, wholeBytes: wholeBytes)) }
+      }
+    } orElse: { [unowned self] in
+      tell(.snapshotImpossible(id))
     }
   }
 
   func measureState() {
-    guard Memory.isThere(server.snapshotMemory) else {
+    let bytes = server.snapshotMemory
+    memoryDesk.request(bytes) { [unowned self] in
+      let (state, loop, daemon) = (server.state, loop, Unchecked(self))
+      besideLoop(bytes) {
+        let measure = StateMeasure(of: state)
+        loop.execute { daemon.value?.tell(.stateMeasured(measure)) }
+      }
+    } orElse: { [unowned self] in
       // What is known will do: it takes no more.
-      return tell(.stateMeasured(server.knownSize))
+      tell(.stateMeasured(server.knownSize))
     }
-    let state = server.state
-    let loop = loop
-    let daemon = Unchecked(self)
-    // The global pool, as for snapshots.
+  }
+
+  /// Do work that was given memory on the global pool: it computes, and the loop must go on.
+  private func besideLoop(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
-      let measure = StateMeasure(of: state)
-      loop.execute { daemon.value?.tell(.stateMeasured(measure)) }
+      work()
+      loop.execute { daemon.value?.memoryDesk.finished(bytes) }
+    }
+  }
+
+  /// Beside the loop, for it takes some system calls, and sometimes the allocator's time.
+  func measureMemory() {
+    let mayTrim = Self.now() > lastTrim + .seconds(2)
+    let (loop, daemon) = (loop, Unchecked(self))
+    Task.detached {
+      var reading = Memory.reading
+      let isScarce = reading.map { $0.free < $0.limit / 3 } ?? false
+      if isScarce, mayTrim {
+        // What was removed counts as taken until then.
+        Memory.trim()
+        reading = Memory.reading
+      }
+      let last = reading
+      loop.execute {
+        guard let daemon = daemon.value else { return }
+        if isScarce, mayTrim { daemon.lastTrim = Daemon.now() }
+        daemon.tell(.memoryMeasured(last))
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Glibc
+import Journal
 public import Lockstep
 public import Logging
 public import Sessions
@@ -23,6 +24,8 @@ public final class Daemon<R: Reducer> {
   private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
   var processes: [ConnectionID: ProcessWatcher] = [:]
   var nextConnection: UInt64 = 0
+  /// Whether the state is one that was kept or handed over, and not one to begin with.
+  private(set) var isGoingOn = false
   /// Whether the server has been told something since its last turn ended.
   var hasNews = false
   var stopDeadline: Instant?
@@ -30,14 +33,20 @@ public final class Daemon<R: Reducer> {
   let journal: JournalWriter?
   /// What began the daemon, as its feature is told.
   private let start: Start
-  private let standing: StandingAction?
+  private let marker: MarkerFile?
   /// How many snapshots were begun to heal the journal.
   var healings: UInt64 = 0
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
   private var whenKept: (() -> Void)?
   var service: ServiceManager?
+  /// What work beside the loop may take.
+  let memoryDesk = MemoryDesk()
+  /// When the allocator last gave back what it had free.
+  var lastTrim = Instant(nanoseconds: 0)
   /// Connections of a former process, until they are served.
   var inheritance: Inheritance<R.State>?
+  /// Reads the policy file again when somebody asks; nil where there is none.
+  var policyReloader: PolicyReloader?
   /// Whether what sockets do not take travels to the next process.
   var isHandingOver = false
   private var random = SystemRandomNumberGenerator()
@@ -57,7 +66,7 @@ public final class Daemon<R: Reducer> {
       state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
       limits: limits, about: about, middleware: middleware, dependencies: dependencies,
       shellReports: reports, policy: policy ?? Self.standardPolicy, at: Self.now())
-    self.init(server, .first, journal: nil, standing: nil, logger: logger, on: loop)
+    self.init(server, .first, journal: nil, marker: nil, logger: logger, on: loop)
   }
 
   /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
@@ -72,39 +81,38 @@ public final class Daemon<R: Reducer> {
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
     policy: Policy? = nil, keeping: Keeping?, service: ServiceManager? = nil,
-    progress: () -> Void = {}, logger: Logger, on loop: Loop
+    progress: @escaping () -> Void = {}, logger: Logger, on loop: Loop
   ) throws {
     let beginning = try Beginnings<R.State>(
       { try state() }, keeping: keeping, service: service, schema: R.schema, limits: limits,
       logger: logger,
       progress: progress)
-    let standing = beginning.journal?.standing
+    let marker = beginning.journal?.marker
     var stands: (@Sendable (SessionAction) -> Void)?
-    if let standing { stands = { standing.set($0) } }
-    let isPolicyNew = policy != nil || (standing?.hasHadPolicy ?? (beginning.inheritance != nil))
-    if policy != nil { standing?.notePolicy() }
+    if let marker { stands = { marker.noteInFlight($0) } }
+    let isPolicyNew = policy != nil || (marker?.hasHadPolicy ?? (beginning.inheritance != nil))
+    if policy != nil { marker?.notePolicy() }
     let server = Server<R>(
       restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
       middleware: middleware, dependencies: dependencies, shellReports: reports,
       durability: keeping?.durability ?? .none, stands: stands,
-      policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, at: Self.now())
-    if beginning.isNew, let file = beginning.journal?.file {
-      try JournalStart.keepSnapshot(server.keptSnapshot, file)
-    }
+      policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, owner: UInt64(geteuid()),
+      at: Self.now())
     let news = NewsOfJournal(loop)
-    let writer = try beginning.journal.map { journal in
-      try JournalWriter(journal.file) { news.tell($0) }
-    }
+    let access = try beginning.openJournal(server.keptSnapshot)
+    let writer = try access.map { try JournalWriter($0) { news.tell($0) } }
     self.init(
-      server, beginning.start, journal: writer, standing: standing, logger: logger, on: loop)
+      server, beginning.start, journal: writer, marker: marker, logger: logger, on: loop)
     self.service = service
     inheritance = beginning.inheritance
+    isGoingOn = !beginning.isNew
+    if case .later(_, let obstacle)? = access { tell(.journal(.failed("\(obstacle)"))) }
     let daemon = Unchecked(self)
     news.receiver = { daemon.value?.hear($0) }
   }
 
   private init(
-    _ server: Server<R>, _ start: Start, journal: JournalWriter?, standing: StandingAction?,
+    _ server: Server<R>, _ start: Start, journal: JournalWriter?, marker: MarkerFile?,
     logger: Logger, on loop: Loop
   ) {
     self.loop = loop
@@ -112,7 +120,7 @@ public final class Daemon<R: Reducer> {
     self.server = server
     self.start = start
     self.journal = journal
-    self.standing = standing
+    self.marker = marker
     self.server.setWallClock(.now, at: Self.now())
   }
 
@@ -160,11 +168,12 @@ public final class Daemon<R: Reducer> {
     // First those who stand where the former process ended: a feature's first action is news to
     // them.
     takeOver()
+    tell(.memoryMeasured(Memory.reading))
     tell(.started(start))
     logger.notice(
       "serving",
       metadata: [
-        "socket": "\(path)", "pid": "\(getpid())", "position": "\(server.position)",
+        "socket": "\(path)", "pid": .number(getpid()), "position": "\(server.position)",
         "digest": "\(server.digest())",
       ])
     endTurn()
@@ -172,7 +181,8 @@ public final class Daemon<R: Reducer> {
   }
 
   private var status: String {
-    "revision \(server.revision), \(server.connectionCount) clients"
+    let trouble = policyReloader?.trouble.map { "; the policy file is refused: \($0)" } ?? ""
+    return "revision \(server.revision), \(server.connectionCount) clients\(trouble)"
   }
 
   /// Say goodbye to every client and let the loop end when they have gone, or soon after.
@@ -181,7 +191,7 @@ public final class Daemon<R: Reducer> {
   /// Called again, it stops at once.
   public func stop(retryAfter: UInt64? = 1000) {
     guard stopDeadline == nil else { return loop.stop() }
-    logger.notice("stopping", metadata: ["clients": "\(server.connectionCount)"])
+    logger.notice("stopping", metadata: ["clients": .number(server.connectionCount)])
     stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service?.stopping("stopping")
     closeListeners()
@@ -295,7 +305,7 @@ public final class Daemon<R: Reducer> {
       // The grace will do.
       logger.notice(
         "the end of a client's process will not be noticed",
-        metadata: ["connection": "\(id.rawValue)", "reason": "\(error)"])
+        metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
     }
   }
 
@@ -313,7 +323,7 @@ public final class Daemon<R: Reducer> {
   func lost(_ id: ConnectionID, _ error: LoopError?) {
     if let error {
       logger.debug(
-        "connection lost", metadata: ["connection": "\(id.rawValue)", "reason": "\(error)"])
+        "connection lost", metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
     }
     forget(id)
   }
@@ -349,7 +359,7 @@ public final class Daemon<R: Reducer> {
     for command in commands { execute(command) }
     commands.removeAll(keepingCapacity: true)
     swap(&commands, &spare)
-    standing?.clear()
+    marker?.clearInFlight()
   }
 
   // MARK: Commands
@@ -366,11 +376,22 @@ public final class Daemon<R: Reducer> {
     case .unwatch(let id): processes.removeValue(forKey: id)?.close()
     case .encodeSnapshot(let job): encode(job)
     case .measureState: measureState()
+    case .measureMemory: measureMemory()
     case .keep(let batch): journal?.add(.batch(batch))
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)
     case .reopenJournal: journal?.add(.reopen)
+    case .answer(let id, let query, .reloadPolicy): reloadPolicy(for: id, query)
     case .log(let line): logger.log(line)
     }
+  }
+
+  /// Read the policy again because a client asks, and tell it what came of that.
+  private func reloadPolicy(for id: ConnectionID, _ query: UInt64) {
+    guard let policyReloader else {
+      return tell(
+        .answered(id, query: query, ["error": "there is no policy file: give one with --policy"]))
+    }
+    policyReloader.reload { [unowned self] in tell(.answered(id, query: query, $0)) }
   }
 
   private func send(_ frames: [[UInt8]], to id: ConnectionID) {

@@ -21,8 +21,8 @@ public struct LineLogHandler: LogHandler {
   public let form: LogForm
   private let journal: JournalStream?
 
-  /// A handler of a form; if none is named, entries of the journal where standard error leads there,
-  /// else text. In the journal, entries have this identifier.
+  /// A handler of a form; if none is named, entries of the journal where standard error leads
+  /// there, else text. In the journal, entries have this identifier.
   public init(form: LogForm?, level: Logger.Level, identifier: String? = nil) {
     journal =
       form == nil || form == .journal ? JournalStream(identifier: identifier) : nil
@@ -36,44 +36,40 @@ public struct LineLogHandler: LogHandler {
   }
 
   public func log(event: LogEvent) {
-    var fields = metadata.map { ($0.key, "\($0.value)") }
-    if let more = event.metadata { fields += more.map { ($0.key, "\($0.value)") } }
-    fields.sort { $0.0 < $1.0 }
+    var fields = metadata.map(Field.init)
+    if let more = event.metadata { fields += more.map(Field.init) }
+    fields.sort { $0.name < $1.name }
     if let journal, send("\(event.message)", event.level, fields, to: journal) { return }
     write(line(event.level, "\(event.message)", fields) + "\n")
   }
 
-  /// Returns whether the journal took it. Values are fields, and stand behind the message for people.
+  /// Returns whether the journal took it. Values are fields, and stand behind the message for
+  /// people.
   private func send(
-    _ message: String, _ level: Logger.Level, _ fields: [(String, String)],
-    to journal: JournalStream
+    _ message: String, _ level: Logger.Level, _ fields: [Field], to journal: JournalStream
   ) -> Bool {
-    let text = ([message] + fields.map { "\($0)=\(Self.quoted($1))" }).joined(separator: " ")
+    let text = ([message] + fields.map(\.text)).joined(separator: " ")
     let priority = JournalPriority(rawValue: Self.priority(level)) ?? .information
     do throws(SystemError) {
       try journal.send(
         priority: priority, message: text,
-        fields: fields.map { (name: "lockstep_" + $0.0, value: $0.1) })
+        fields: fields.map { (name: "lockstep_" + $0.name, value: $0.value) })
       return true
     } catch {
       return false
     }
   }
 
-  private func line(
-    _ level: Logger.Level, _ message: String, _ fields: [(String, String)]
-  ) -> String {
+  private func line(_ level: Logger.Level, _ message: String, _ fields: [Field]) -> String {
     switch form {
     case .text:
-      ([Self.timestamp(), "\(level)", message] + fields.map { "\($0)=\(Self.quoted($1))" })
-        .joined(separator: " ")
+      return ([Self.timestamp(), "\(level)", message] + fields.map(\.text)).joined(separator: " ")
     case .journal:
-      (["<\(Self.priority(level))>\(message)"] + fields.map { "\($0)=\(Self.quoted($1))" })
-        .joined(separator: " ")
+      return (["<\(Self.priority(level))>\(message)"] + fields.map(\.text)).joined(separator: " ")
     case .json:
-      "{"
-        + ([("time", Self.timestamp()), ("level", "\(level)"), ("message", message)] + fields)
-        .map { "\(Self.json($0)):\(Self.json($1))" }.joined(separator: ",") + "}"
+      let own = [("time", Self.timestamp()), ("level", "\(level)"), ("message", message)].map(
+        Field.init(name:text:))
+      return "{" + (own + fields).map(\.json).joined(separator: ",") + "}"
     }
   }
 
@@ -102,11 +98,37 @@ public struct LineLogHandler: LogHandler {
     let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
     return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
+}
 
-  private static func quoted(_ text: String) -> String {
-    let isPlain = !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 32 && $0 != "\"" }
-    return isPlain ? text : json(text)
+/// A name and a value behind a message.
+private struct Field {
+  let name: String
+  let value: String
+  private let isNumber: Bool
+
+  init(name: String, text: String) {
+    self.name = name
+    value = text
+    isNumber = false
   }
+
+  init(_ key: String, _ metadata: Logger.Metadata.Value) {
+    name = key
+    value = "\(metadata)"
+    if case .stringConvertible(let value) = metadata {
+      isNumber = value is any FixedWidthInteger
+    } else {
+      isNumber = false
+    }
+  }
+
+  /// `name=value`, in quotes where that is not plain.
+  var text: String {
+    let isPlain = !value.isEmpty && value.unicodeScalars.allSatisfy { $0.value > 32 && $0 != "\"" }
+    return "\(name)=\(isPlain ? value : Self.json(value))"
+  }
+
+  var json: String { "\(Self.json(name)):\(isNumber ? value : Self.json(value))" }
 
   private static func json(_ text: String) -> String {
     var result = "\""
@@ -136,7 +158,17 @@ extension Logger {
       case .error: .error
       }
     var metadata: Logger.Metadata = [:]
-    for field in line.fields { metadata[field.name] = .string(field.value) }
+    for field in line.fields {
+      let number = field.isNumber ? Int64(field.value) : nil
+      metadata[field.name] = number.map { .number($0) } ?? .string(field.value)
+    }
     log(level: level, "\(line.message)", metadata: metadata)
+  }
+}
+
+extension Logger.MetadataValue {
+  /// A number, which a machine reads as one.
+  static func number(_ value: some FixedWidthInteger & Sendable) -> Self {
+    .stringConvertible(value)
   }
 }

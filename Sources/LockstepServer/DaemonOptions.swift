@@ -28,10 +28,27 @@ public struct DaemonOptions: ParsableArguments {
     help: ArgumentHelp(
       "Who may connect, see and do what: a file in YAML.",
       discussion: """
-        lockstepd.service(8) has its format. SIGHUP has it read again; with a mistake in it, the \
-        former policy stays. Without this option, the daemon's own user and root may do everything, and others nothing.
+        lockstepd.service(8) has its format. SIGHUP has it read again, and so does --reload, which \
+        says what came of it; with a mistake in it, the former policy stays. Without this option, \
+        the daemon's own user and root may do everything, and others nothing.
         """, valueName: "file"), completion: .file())
   public var policy: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Say whether a file could be the daemon's policy, and end.",
+      discussion: "Status 0 if it could; else 1, and standard error says what is wrong.",
+      valueName: "file"))
+  public var checkPolicy: String?
+
+  @Flag(
+    help: ArgumentHelp(
+      "Have the daemon that serves on the socket read its policy again, and end.",
+      discussion: """
+        Status 0 if the policy is in force; else 1, and standard error says what is wrong. For those \
+        who administer the daemon, and for its own user.
+        """))
+  public var reload = false
 
   @Option(help: "The least level that is logged: trace to critical.")
   public var logLevel: Logger.Level = .info
@@ -156,9 +173,10 @@ public struct DaemonOptions: ParsableArguments {
   /// The permissions of the socket's file.
   var socketMode: mode_t { mode?.bits ?? (policy == nil ? 0o600 : 0o666) }
 
-  /// The limits, with the changes that were asked for.
+  /// The limits that fit the process's memory, with the changes that were asked for.
   public var limits: Limits {
     var limits = Limits()
+    if let reading = Memory.reading { limits.fit(memory: reading.limit) }
     for change in changedLimits { change.apply(to: &limits) }
     return limits
   }

@@ -2,9 +2,11 @@ public import ArgumentParser
 import Documents
 import EventLoop
 import Glibc
+import Journal
 public import Lockstep
 public import Logging
 import Sessions
+import Systemd
 import Values
 
 /// A daemon for a feature, with every option of the stock daemon.
@@ -23,6 +25,10 @@ public protocol LockstepDaemon: ParsableArguments {
   /// The state of a daemon whose history begins. If it is not said, one made of the defaults of an
   /// `@ObservableState`, and of the initial states of reactors in the places where they are.
   var initialState: Feature.State { get throws }
+
+  /// The file that `initialState` reads, if there is one: to say so when it is not read, for a
+  /// state was kept.
+  var initialStateFile: String? { get }
 
   /// What looks at every action, in this order.
   var middleware: [any Middleware<Feature.State, Feature.Action>] { get }
@@ -70,8 +76,8 @@ public struct DaemonError: Error, CustomStringConvertible {
     self.status = status
   }
 
-  /// The status of a daemon that cannot read what another version of its feature kept: started again
-  /// as it is, it ends so again (`RestartPreventExitStatus=`).
+  /// The status of a daemon that cannot read what another version of its feature kept: started
+  /// again as it is, it ends so again (`RestartPreventExitStatus=`).
   public static let otherVersion = ExitStatus.otherVersion.rawValue
 }
 
@@ -87,6 +93,8 @@ extension LockstepDaemon {
     }
   }
 
+  public var initialStateFile: String? { nil }
+
   public var middleware: [any Middleware<Feature.State, Feature.Action>] { [] }
 
   public func prepare(_ dependencies: inout DependencyValues) {}
@@ -95,6 +103,7 @@ extension LockstepDaemon {
 
   /// Read the command line, serve until told to stop, and end the process.
   public static func main() {
+    StandardDescriptors.open()
     do {
       var command = try DaemonCommand<Self>.parseAsRoot()
       try command.run()
@@ -118,9 +127,9 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   private static var standing: String {
     """
     Clients connect to the socket, see the state or parts of it, live, and change it by actions: \
-    see lockstep(1). SIGTERM, SIGINT and SIGHUP say goodbye to every client and stop; but with \
-    --policy, or under a service manager, SIGHUP reads the policy again. A second \
-    SIGINT stops at once.
+    see lockstep(1). SIGTERM, SIGINT, SIGQUIT and SIGHUP say goodbye to every client and stop; but \
+    with --policy, or under a service manager, SIGHUP reads the policy again. A second SIGINT or \
+    SIGQUIT stops at once. SIGUSR1, SIGUSR2, SIGALRM and the like do nothing.
 
     ENVIRONMENT:
       LOCKSTEP_SOCKET  the socket
@@ -140,11 +149,24 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       LineLogHandler(form: options.logForm, level: options.logLevel, identifier: label)
     }
     do {
-      try serve(logger)
+      if let file = options.checkPolicy {
+        try check(file, logger)
+      } else if options.reload {
+        for line in try ReloadRequest(socket: options.socketPath).perform() { print(line) }
+      } else {
+        try serve(logger)
+      }
     } catch {
       logger.critical("\(error)")
       throw ExitCode((error as? DaemonError)?.status ?? ExitStatus.refused.rawValue)
     }
+  }
+
+  /// As a start would, but for serving.
+  private func check(_ file: String, _ logger: Logger) throws {
+    let loaded = try PolicyFile.load(file, for: D.Feature.self)
+    for note in loaded.notes { logger.warning("\(note)") }
+    print("\(file): a policy of \(loaded.policy.rules.count) rules")
   }
 
   /// End the process: it cannot serve, or the parser was asked for help or does not understand.
@@ -189,16 +211,29 @@ extension LockstepDaemon {
     _ logger: Logger
   ) throws {
     let path = options.socketPath
+    let limits = options.limits
+    Memory.prepareAllocator()
     Descriptors.openEarly()
     let descriptors = Descriptors.raiseLimit()
-    if descriptors - Descriptors.own < options.limits.connections {
+    if descriptors - Descriptors.own < limits.connections {
       logger.warning(
         "fewer descriptors than connections: those beyond will wait (LimitNOFILE=, ulimit -n)",
-        metadata: ["descriptors": "\(descriptors)", "connections": "\(options.limits.connections)"])
+        metadata: ["descriptors": .number(descriptors), "connections": .number(limits.connections)])
     }
-    let policy = try options.policy.map { try PolicyFile.read($0, for: R.self) }
     let service = try ServiceManager()
+    if options.handOver, !service.isPresent {
+      logger.notice("--hand-over has no effect: no service manager started this process")
+    }
+    let keeping = try options.keeping
+    let directory = keeping?.directory ?? (service.isPresent ? StateDirectory.standard() : nil)
+    let policy = try options.policy.map {
+      try firstPolicy($0, for: R.self, keptIn: directory, service, logger)
+    }
     let loop = try Loop()
+    let signals = DaemonSignals(logger)
+    // A process that another one left its clients to must not be killed by the next restart before
+    // it can pass them on.
+    if service.hasStored { try signals.watch(on: loop) }
     let metrics = MetricsRegistry.shared
     let middleware = try standardMiddleware(options, logger, metrics) + middleware
     let about: [(String, Value)] = [
@@ -207,33 +242,49 @@ extension LockstepDaemon {
     ]
     let reports: [String: @Sendable () -> Value] =
       options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:]
-    let keeping = try options.keeping
     // Before the journal begins a run: of a start that comes to nothing there should be no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
       try state(), reducer: reducer, middleware: middleware, dependencies: dependencies,
-      limits: options.limits,
+      limits: limits,
       about: about + (keeping.map { [("stateDirectory", .text($0.directory))] } ?? []),
-      reports: reports, policy: policy, keeping: keeping, service: service,
+      reports: reports, policy: policy?.loaded.policy, keeping: keeping, service: service,
       progress: { service.extend(by: 30) }, logger: logger, on: loop)
-    // Before anybody can know that we serve: who does may stop us.
-    // One who was started to survive the end of its terminal (nohup) does.
-    let hangUp = Signals.isIgnored(SIGHUP) ? [] : [SIGHUP]
-    // Any number of them may come while it ends.
-    try Signals.outlive([SIGTERM, SIGINT] + hangUp)
-    let signals = try SignalWatcher([SIGTERM, SIGINT] + hangUp, on: loop) { [options] signal in
-      switch signal {
-      case SIGHUP where options.policy != nil: reload(options, shell, service, logger)
-      case SIGHUP where service.isPresent:
-        service.reloading()
-        service.reloaded()
-      // Who sends these again has no second wish: some send SIGHUP with SIGTERM. Who presses Control-C
-      // again wants it to end at once.
-      case SIGHUP where shell.isStopping, SIGTERM where shell.isStopping: break
-      case SIGTERM where options.handOver: shell.handOver()
-      default: shell.stop()
+    if let file = initialStateFile, shell.isGoingOn || options.stub != nil {
+      logger.notice(
+        shell.isGoingOn
+          ? "a file to begin with is not read: the state that was kept goes before it"
+          : "a file to begin with is not read: --stub serves another one",
+        metadata: ["file": "\(file)"])
+    }
+    if let file = options.policy {
+      let reloader = reloader(file, shell, keptIn: directory, service, logger)
+      reloader.trouble = policy?.trouble
+      shell.policyReloader = reloader
+    }
+    if let directory {
+      if let policy, policy.trouble == nil {
+        Self.keep(policy.loaded, in: directory, logger)
+      } else if options.policy == nil {
+        KeptPolicy.forget(in: directory)
       }
     }
+    // Before anybody can know that we serve: who does may stop us.
+    signals.onOrder = { [options] order in
+      switch order {
+      case .reload where options.policy != nil: shell.policyReloader?.reload()
+      case .reload where service.isPresent:
+        service.reloading()
+        service.reloaded()
+      case .reload, .terminate:
+        // Some send SIGHUP with SIGTERM, or either of them twice: that is no second wish.
+        if shell.isStopping { return }
+        if order == .terminate, options.handOver { shell.handOver() } else { shell.stop() }
+      // Who presses Control-C again wants it to end at once.
+      case .stop: shell.stop()
+      }
+    }
+    try signals.watch(on: loop)
     if service.listeners.isEmpty {
       try shell.serve(at: path, mode: options.socketMode)
     } else {
@@ -251,19 +302,49 @@ extension LockstepDaemon {
     _ = try SocketClaim(path)
   }
 
-  /// Read the policy again. All of it holds from here on, or, with a mistake in it, nothing.
-  private func reload<R: Reducer>(
-    _ options: DaemonOptions, _ shell: Daemon<R>, _ service: ServiceManager, _ logger: Logger
-  ) {
-    guard let file = options.policy else { return }
-    service.reloading()
+  /// The policy to begin with. A process that goes on where another one was takes what was in force
+  /// there, where the file cannot be used: clients must not pay for a slip of the pen.
+  private func firstPolicy<R: Reducer>(
+    _ file: String, for reducer: R.Type, keptIn directory: String?, _ service: ServiceManager,
+    _ logger: Logger
+  ) throws -> (loaded: LoadedPolicy, trouble: PolicyError?) {
     do throws(PolicyError) {
-      shell.rule(by: try PolicyFile.read(file, for: R.self))
-      logger.notice("policy read again", metadata: ["file": "\(file)"])
+      let loaded = try PolicyFile.load(file, for: R.self)
+      for note in loaded.notes { logger.warning("\(note)") }
+      return (loaded, nil)
     } catch {
-      logger.error("the former policy stays: \(error)")
+      guard service.hasStored, let directory,
+        let kept = try? KeptPolicy.read(in: directory, for: R.self)
+      else { throw error }
+      logger.error("the policy that was in force before stays: \(error)")
+      return (kept, error)
     }
-    service.reloaded()
+  }
+
+  /// What reads the policy again and has it hold.
+  private func reloader<R: Reducer>(
+    _ file: String, _ shell: Daemon<R>, keptIn directory: String?, _ service: ServiceManager,
+    _ logger: Logger
+  ) -> PolicyReloader {
+    PolicyReloader(
+      on: shell.loop, service: service, logger: logger,
+      read: {
+        Result { () throws(PolicyError) in
+          let loaded = try PolicyFile.load(file, for: R.self)
+          if let directory { Self.keep(loaded, in: directory, logger) }
+          return loaded
+        }
+      },
+      take: { [unowned shell] in shell.rule(by: $0.policy) })
+  }
+
+  /// Keep a policy for the next process.
+  private static func keep(_ loaded: LoadedPolicy, in directory: String, _ logger: Logger) {
+    do throws(JournalError) {
+      try KeptPolicy.keep(loaded, in: directory)
+    } catch {
+      logger.warning("the policy is not kept for the next process: \(error)")
+    }
   }
 
   /// What the options ask for, in front of the daemon's own.

@@ -1,19 +1,119 @@
+import CLinux
 import Glibc
+import Sessions
 
 /// The memory that the process may still have.
 enum Memory {
+  /// How much more the process may take before the kernel refuses it or kills for it, by the limit
+  /// that is nearest; nil where nothing is known to limit it. O(the depth of its control group).
+  static var reading: MemoryReading? {
+    let limits =
+      ControlGroup.all.flatMap(\.limits) + ProcessLimit.all + [machine].compactMap(\.self)
+    return limits.min { $0.free < $1.free }
+  }
+
+  /// That of the machine, with what the kernel would give up for it.
+  private static var machine: MemoryReading? {
+    let lines = SmallFile.text("/proc/meminfo")?.split(separator: "\n") ?? []
+    func bytes(_ name: String) -> Int? {
+      let words = lines.first { $0.hasPrefix(name) }?.split(separator: " ") ?? []
+      guard words.count == 3, let kilobytes = Int(words[1]), 0..<(1 << 50) ~= kilobytes else {
+        return nil
+      }
+      return kilobytes << 10
+    }
+    guard let free = bytes("MemAvailable:"), let all = bytes("MemTotal:") else { return nil }
+    return MemoryReading(free: free + (bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
+  }
+
   /// Whether there are so many bytes more, at this moment: they are asked for, and given back
   /// untouched. Swift ends the process that gets none, so what takes much asks first.
   ///
-  /// It sees what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has), and what
-  /// the limit of a control group (`MemoryMax=`) leaves: behind that one the kernel kills. O(1).
+  /// It sees what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has), and
+  /// what the limits of control groups (`MemoryMax=`) leave: behind those the kernel kills. O(1).
   static func isThere(_ bytes: Int) -> Bool {
     // Little is always tried: there is no telling what the allocator has in hand.
     guard bytes > 1 << 20 else { return true }
-    if let free = ControlGroup.own?.freeMemory, free < bytes { return false }
+    let groups = ControlGroup.all.flatMap(\.limits)
+    if let free = groups.map(\.free).min(), free < bytes { return false }
     let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let memory, memory != MAP_FAILED else { return false }
     munmap(memory, bytes)
     return true
+  }
+
+  // MARK: The allocator
+
+  /// Have the allocator give back what it does not need, where a limit makes that matter: large
+  /// blocks at once, for otherwise it keeps ever larger ones for itself.
+  static func prepareAllocator() {
+    let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all.isEmpty
+    if isLimited { _ = mallopt(M_MMAP_THRESHOLD, 1 << 20) }
+  }
+
+  /// Give back what the allocator has free. O(its pages), some milliseconds for a hundred
+  /// megabytes, for which allocations of other threads may wait.
+  static func trim() { _ = malloc_trim(0) }
+}
+
+/// A limit that holds for the process alone (`ulimit`, `LimitAS=`, `LimitDATA=`).
+private enum ProcessLimit {
+  /// Those there are, with what is left of each.
+  static var all: [MemoryReading] {
+    // Pages: all of them, and those of its own that it may write.
+    let fields = SmallFile.text("/proc/self/statm")?.split(separator: " ").map { Int($0) } ?? []
+    guard fields.count > 5, let all = fields[0], let own = fields[5] else { return [] }
+    let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    return [
+      reading(RLIMIT_AS, "the limit of the process's address space", used: all * page),
+      reading(RLIMIT_DATA, "the limit of the process's data", used: own * page),
+    ].compactMap(\.self)
+  }
+
+  private static func reading(
+    _ resource: __rlimit_resource, _ name: String, used: Int
+  ) -> MemoryReading? {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0, limit.rlim_cur < 1 << 60
+    else { return nil }
+    let bytes = Int(limit.rlim_cur)
+    // What the allocator has free counts as used, and most of it can be used again.
+    let reusable = lockstep_unused_bytes() / 4 * 3
+    return MemoryReading(
+      free: max(0, bytes - used) + Int(clamping: reusable), limit: bytes, name: name)
+  }
+}
+
+/// Files that the kernel makes, each in one piece.
+enum SmallFile {
+  static func text(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return String(unsafeUninitializedCapacity: 1 << 14) { bytes in
+      max(0, read(descriptor, bytes.baseAddress, bytes.count))
+    }
+  }
+
+  /// The number that a file is; nil where there is none, or "max".
+  static func number(_ path: String) -> Int? {
+    guard let text = text(path), let number = Int(text.prefix { $0 != "\n" }), number >= 0 else {
+      return nil
+    }
+    return number
+  }
+}
+
+extension Limits {
+  /// Lower what peers could make the daemon hold where it is more than a part of its memory. What
+  /// they may change in the state is limited by what is left (`MemoryReading`).
+  mutating func fit(memory bytes: Int) {
+    frameBytes = min(frameBytes, max(bytes / 8, 1 << 20))
+    // Room for a frame of the largest kind.
+    partialBytesPerUser = min(partialBytesPerUser, max(bytes / 8, frameBytes))
+    // A mirror of everything that is slow to read.
+    unsentBytesPerUser = min(unsentBytesPerUser, max(bytes / 2, 1 << 20))
+    journalQueueBytes = min(journalQueueBytes, max(bytes / 8, 1 << 20))
+    historyBytes = min(historyBytes, bytes / 32)
   }
 }

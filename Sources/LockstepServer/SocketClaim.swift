@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Journal
 
 /// The right to serve on a socket's path: a lock beside it that the kernel gives up with the
 /// process, so that two daemons never share a path and a dead one's socket is taken over.
@@ -11,6 +12,7 @@ struct SocketClaim: ~Copyable {
     case inUse(path: String, pid: Int32?)
     case notASocket(path: String)
     case noDirectory(path: String, reason: String)
+    case foreignLock(path: String, reason: String)
 
     var description: String {
       switch self {
@@ -23,6 +25,8 @@ struct SocketClaim: ~Copyable {
         "\(path) exists and is not a socket. Move it away, or give another path with --socket."
       case .noDirectory(let path, let reason):
         "cannot serve on \(path): \(reason). \(Self.advice(path))"
+      case .foreignLock(let path, let reason):
+        "\(path): \(reason). Remove it, or give another path with --socket."
       }
     }
 
@@ -41,21 +45,20 @@ struct SocketClaim: ~Copyable {
 
   /// Claim a path, and remove a dead daemon's socket from it.
   init(_ path: String) throws(Failure) {
+    descriptor = try Self.lock(path)
+  }
+
+  private static func lock(_ path: String) throws(Failure) -> Int32 {
     // Beside what is no socket, no lock is left.
-    let isTaken = Self.isTaken(path)
-    let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
-    descriptor = isTaken ? -1 : open(path + ".lock", flags, 0o600)
-    if isTaken { throw .notASocket(path: path) }
-    guard descriptor >= 0 else {
-      throw .noDirectory(path: path, reason: String(cString: strerror(errno)))
-    }
+    if isTaken(path) { throw .notASocket(path: path) }
+    let descriptor = try openLock(path)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let pid = Self.pid(in: descriptor)
+      let pid = pid(in: descriptor)
       close(descriptor)
       throw .inUse(path: path, pid: pid)
     }
     do throws(Failure) {
-      try Self.removeStaleSocket(path)
+      try removeStaleSocket(path)
     } catch {
       close(descriptor)
       throw error
@@ -63,6 +66,18 @@ struct SocketClaim: ~Copyable {
     ftruncate(descriptor, 0)
     let text = Array("\(getpid())\n".utf8)
     _ = pwrite(descriptor, text, text.count, 0)
+    return descriptor
+  }
+
+  private static func openLock(_ path: String) throws(Failure) -> Int32 {
+    let lock = path + ".lock"
+    do throws(OwnFile.Failure) {
+      return try OwnFile.open(lock)
+    } catch .system(let number) where number != ELOOP {
+      throw .noDirectory(path: path, reason: String(cString: strerror(number)))
+    } catch {
+      throw .foreignLock(path: lock, reason: error.problem)
+    }
   }
 
   deinit { close(descriptor) }
@@ -94,20 +109,24 @@ struct SocketClaim: ~Copyable {
     let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard socket >= 0 else { return nil }
     defer { close(socket) }
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    let bytes = Array(path.utf8)
-    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-    let connected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard connected == 0 else { return nil }
+    guard connect(socket, to: path) else { return nil }
     var credentials: (pid: Int32, uid: UInt32, gid: UInt32) = (0, 0, 0)
     var size = socklen_t(MemoryLayout.size(ofValue: credentials))
     getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
     return credentials.pid
+  }
+
+  /// Connect a socket to a path. Returns whether that was possible; `errno` says why not.
+  static func connect(_ socket: Int32, to path: String) -> Bool {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+      }
+    }
   }
 }

@@ -216,7 +216,8 @@ extension Simulation {
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
-    case .unwatch: break
+    // Nobody asks here what only a process can answer.
+    case .unwatch, .answer, .measureMemory: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }
     }

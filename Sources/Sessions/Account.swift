@@ -25,10 +25,13 @@ struct Account: Sendable {
   var grant = 0
   var accepts: TokenBucket
   var actions: TokenBucket
+  /// What the log is told of denials.
+  var denials: TokenBucket
 
   init(_ limits: Limits, at now: Instant) {
     accepts = TokenBucket(perSecond: limits.connectionsPerSecond, at: now)
     actions = TokenBucket(perSecond: limits.actionsPerSecond, at: now)
+    denials = TokenBucket(perSecond: 1, at: now)
   }
 }
 

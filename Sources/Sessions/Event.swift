@@ -36,6 +36,8 @@ public enum Event: Equatable, Sendable {
   case snapshotImpossible(SnapshotJobID)
   /// The state that was to be measured is so large.
   case stateMeasured(StateMeasure)
+  /// How much memory the process may still take; nil where nothing limits it.
+  case memoryMeasured(MemoryReading?)
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
   /// What became of batches and snapshots that were to be kept.
@@ -47,6 +49,8 @@ public enum Event: Equatable, Sendable {
   case exited(ConnectionID)
   /// Another policy holds from here on, for those too who are connected.
   case policy(Policy)
+  /// The answer to a query that only the shell can answer (`Command.answer`).
+  case answered(ConnectionID, query: UInt64, Value)
   /// A second has passed.
   case tick
   /// Say goodbye to everyone; accept no one.
@@ -82,11 +86,21 @@ public enum Command: Equatable, Sendable {
   case encodeSnapshot(SnapshotJobID)
   /// Measure the state (`Server.state`) beside the loop; `Event.stateMeasured` follows.
   case measureState
+  /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
+  case measureMemory
+  /// Answer this query of a connection, which may take a while; `Event.answered` follows.
+  case answer(ConnectionID, query: UInt64, ShellQuery)
   /// `Event.exited` of this connection is of no interest any more. Told of every connection whose
   /// process has not ended.
   case unwatch(ConnectionID)
   /// Tell the administrator.
   case log(LogLine)
+}
+
+/// A query that the shell answers, for it is about what the process does.
+public enum ShellQuery: String, CaseIterable, Sendable {
+  /// Read the policy file again, and say what came of it.
+  case reloadPolicy = "policy.reload"
 }
 
 /// Something an administrator wants to know.
@@ -104,9 +118,17 @@ public struct LogLine: Equatable, Sendable {
   public struct Field: Equatable, Sendable {
     public var name: String
     public var value: String
+    /// Whether machines read the value as a number.
+    public var isNumber = false
+
     public init(_ name: String, _ value: String) {
       self.name = name
       self.value = value
+    }
+
+    public init(_ name: String, _ number: some FixedWidthInteger) {
+      self.init(name, "\(number)")
+      isNumber = true
     }
   }
 

@@ -12,10 +12,22 @@ extension Server {
   /// What a peer may do, nil for everything, and the goodbye if it may not even connect.
   mutating func admission(of peer: Peer) -> (rights: Rights?, denial: Goodbye?) {
     guard let rights = authority.rights(of: peer) else { return (nil, nil) }
-    let denial =
-      rights.mayConnect
-      ? nil : Goodbye(.denied, "the daemon's policy does not let user \(peer.uid) connect")
-    return (rights.isUnrestricted ? nil : rights, denial)
+    guard !rights.mayConnect else { return (rights.isUnrestricted ? nil : rights, nil) }
+    // It may ask for the policy to be read again, and do nothing else.
+    if authority.isOwner(peer) { return (Rights.none, nil) }
+    return (rights, Goodbye(.denied, admissionDenial(of: peer)))
+  }
+
+  /// Why a peer may not connect, and who can change that.
+  private func admissionDenial(of peer: Peer) -> String {
+    let denial = "the daemon's policy does not let user \(peer.uid) connect"
+    return switch authority.policy?.source {
+    case .standard(let owner)?:
+      denial + ": it has no policy file (--policy), so only user \(owner) and root may"
+    case .file?:
+      denial + ": its administrator can let the user, or a group of theirs, in the policy file"
+    case .program?, nil: denial
+    }
   }
 
   // MARK: Seeing
@@ -77,6 +89,46 @@ extension Server {
 
   // MARK: Acting
 
+  /// Why the client at a place may not send an action; nil if it may. A client that administers the
+  /// daemon is told which rule says so; others only which right they lack.
+  mutating func denial(
+    of action: R.Action, at place: Int, _ commands: inout [Command]
+  ) -> Rejection? {
+    guard let rights = connections[place: place].rights,
+      let right = rights.missingRight(for: action, in: core.state)
+    else { return nil }
+    var rejection = rights.refusal(of: action, without: right)
+    let connection = connections[place: place]
+    let explanation = logDenial(of: right, "action denied", connection, &commands)
+    if rights.mayAdminister {
+      let why = explanation ?? self.explanation(of: right, for: connection.peer)
+      rejection = Rejection(rejection.code, "\(rejection.message): \(why)", at: rejection.path)
+    }
+    return rejection
+  }
+
+  /// Log why something was denied, once a second for each user: a denial is cheap to provoke.
+  /// Returns the explanation, if it was made.
+  @discardableResult
+  mutating func logDenial(
+    of right: MissingRight, _ what: String, _ connection: ServerSession,
+    _ commands: inout [Command]
+  ) -> String? {
+    guard accounts[connection.peer.uid]?.denials.take(at: now) == true else { return nil }
+    let explanation = explanation(of: right, for: connection.peer)
+    let fields: [LogLine.Field] = [
+      .init("right", "\(right)".onOneLine), .init("because", explanation.onOneLine),
+    ]
+    commands.append(.log(LogLine(.notice, what, connection.logFields + fields)))
+    return explanation
+  }
+
+  /// Which rule takes a right from a peer. O(the patterns of the rules that are about it).
+  private func explanation(of right: MissingRight, for peer: Peer) -> String {
+    authority.policy?.explanation(of: right, uid: peer.uid, gid: peer.gid, groups: peer.groups)
+      ?? ""
+  }
+
   /// A rejection in the words that the client at a place may hear.
   func redacted(_ rejection: Rejection, at place: Int) -> Rejection {
     connections[place: place].rights?.redacted(rejection, in: core.state) ?? rejection
@@ -109,11 +161,23 @@ extension Server {
     followers.removeAll { $0 == id }
   }
 
+  /// Whether a query is one for the shell, and the connection may make it.
+  func mayAskShell(_ name: String, _ connection: ServerSession) -> Bool {
+    guard ShellQuery(rawValue: name) != nil else { return false }
+    return (connection.rights?.mayAdminister ?? true) || authority.isOwner(connection.peer)
+  }
+
+  /// Pass on what the shell answers, if the connection is still there.
+  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
+    connections[id]?.answers.append((query, answer))
+    touch(id)
+  }
+
   // MARK: Another policy
 
   /// Have another policy hold from here on.
   mutating func rule(by policy: Policy, _ commands: inout [Command]) {
-    guard policy != authority.policy else { return }
+    guard policy != authority.policy else { return authority.restate(policy) }
     authority.replace(by: policy, at: core.revision)
     for id in connections.keys.sorted() { reconsider(id, &commands) }
   }
@@ -130,8 +194,7 @@ extension Server {
     let (rights, denial) = admission(of: connections[place: place].peer)
     connections[place: place].rights = rights
     if let denial {
-      commands.append(
-        .log(LogLine(.notice, "client denied", connections[place: place].logFields)))
+      logDenial(of: .connect, "client denied", connections[place: place], &commands)
       blind(id, place)
       return leave(id, denial)
     }
@@ -174,14 +237,26 @@ extension Server {
     }
   }
 
-  /// Tell a client which of its subscriptions and queries have ended, for it may not see them.
+  /// Tell a client which of its subscriptions and queries have ended, for it may not see them, and
+  /// what the shell answers.
   func sayHidden(_ connection: inout ServerSession) {
     for number in connection.hidden { refuse(number, .denied, &connection) }
     for number in connection.ceased {
       connection.output.append(
         Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))
     }
+    for (number, answer) in connection.answers {
+      connection.output.append(Self.frame(.report(number: number, answer)))
+    }
+    if !connection.answers.isEmpty { connection.answers = [] }
     if !connection.hidden.isEmpty { connection.hidden = [] }
     if !connection.ceased.isEmpty { connection.ceased = [] }
+  }
+}
+
+extension String {
+  /// The beginning of the text, for a log: keys may hold anything, and much of it.
+  fileprivate var onOneLine: String {
+    String(unicodeScalars.prefix(256).map { $0.value < 32 ? " " : Character($0) })
   }
 }

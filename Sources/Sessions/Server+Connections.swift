@@ -13,9 +13,7 @@ extension Server {
     let (rights, denial) = admission(of: peer)
     connection.rights = rights
     let crowded = admit(&connection)
-    if denial != nil {
-      commands.append(.log(LogLine(.notice, "client denied", connection.logFields)))
-    }
+    if denial != nil { logDenial(of: .connect, "client denied", connection, &commands) }
     if let goodbye = denial ?? stopping ?? crowded {
       connection.phase = .leaving(goodbye, nil)
       connection.goodbye = goodbye
@@ -46,7 +44,7 @@ extension Server {
       .log(
         LogLine(
           .info, "client gone",
-          connection.logFields + [.init("actions", "\(connection.counters.actions)")])))
+          connection.logFields + [.init("actions", connection.counters.actions)])))
   }
 
   /// Let everything go that a connection sees: it gets nothing more.
@@ -209,7 +207,11 @@ extension Server {
   }
 
   mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {
-    guard size.mustMeasure(isTime: isTime) else { return }
+    if memory.mustMeasure(isTime: isTime) {
+      memory.begin()
+      commands.append(.measureMemory)
+    }
+    guard size.mustMeasure(isTime: isTime, isScarce: memory.isScarce) else { return }
     size.begin()
     commands.append(.measureState)
   }
@@ -286,8 +288,8 @@ extension Server {
 extension ServerSession {
   var logFields: [LogLine.Field] {
     [
-      .init("connection", "\(id.rawValue)"), .init("pid", "\(peer.pid)"),
-      .init("uid", "\(peer.uid)"), .init("label", label),
+      .init("connection", id.rawValue), .init("pid", peer.pid), .init("uid", peer.uid),
+      .init("label", label),
     ]
   }
 }

@@ -185,8 +185,8 @@ extension Server {
             LogLine(
               .error, "nothing is durable until it can be written again",
               [
-                .init("reason", reason), .init("durable", "\(keeper.durable)"),
-                .init("revision", "\(core.revision)"),
+                .init("reason", reason), .init("durable", keeper.durable),
+                .init("revision", core.revision),
               ])))
       }
     case .reopened:
@@ -200,7 +200,7 @@ extension Server {
     case .snapshotKept(let bytes):
       guard keeper.snapshotKept(bytes: bytes) else { return }
       commands.append(
-        .log(LogLine(.notice, "changes are durable again", [.init("revision", "\(core.revision)")]))
+        .log(LogLine(.notice, "changes are durable again", [.init("revision", core.revision)]))
       )
     case .snapshotImpossible(let reason):
       guard keeper.snapshotImpossible(reason, at: now) else { return }

@@ -87,7 +87,7 @@ extension Server {
     case .live:
       let head = try MessageHead(from: &decoder)
       if head.type == .action {
-        try readAction(head, &decoder, place)
+        try readAction(head, &decoder, place, &commands)
         return true
       }
       return try readRequest(item, place)
@@ -188,18 +188,21 @@ extension Server {
 
   @inline(__always)
   private mutating func readAction(
-    _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int
+    _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
+    _ commands: inout [Command]
   ) throws(WireError) {
     let number: UInt64
     let mark: Mark
     let decoded: Result<R.Action, ActionFailure>
     let byteCount: Int
+    let cost: Int?
     do throws(CBORError) {
       let action = try ActionHead(from: &decoder)
       number = action.number
       mark = action.mark
       byteCount = decoder.remaining
-      decoded = try decodeAction(&decoder, head)
+      cost = scarceMemoryCost(of: decoder)
+      decoded = try decodeAction(&decoder, head, cost)
     } catch {
       throw .malformed(error)
     }
@@ -217,7 +220,7 @@ extension Server {
     connections[place: place].counters.actions += 1
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
-    if let rejection = judge(decoded, number, mark, byteCount, at: place) {
+    if let rejection = judge(decoded, number, mark, byteCount, cost, at: place, &commands) {
       outcome = reject(number, rejection, at: place)
     } else {
       sequence = core.sequence &+ 1
@@ -230,19 +233,42 @@ extension Server {
       sequence: sequence)
   }
 
+  /// What it takes to decode an action and to do it, about; nil where there is memory enough for
+  /// anything of so many bytes.
+  @inline(__always)
+  private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
+    memory.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
+  }
+
+  private func memoryCost(of decoder: CBORDecoder) -> Int? {
+    var decoder = decoder
+    return (try? decoder.rawItem()).map { MemoryBudget.cost(of: $0) }
+  }
+
+  /// Why an action is not done where memory is scarce; nil if it is.
+  private func memoryRefusal(of action: R.Action, _ count: Int, cost: Int) -> Rejection? {
+    let footprint = (action as? any FootprintTelling)?.footprint
+    let paths = footprint == .same ? (action as? any PathNaming)?.writtenPaths : nil
+    let isReplacing = paths?.allSatisfy { core.state.isPresent(at: $0) } ?? false
+    return memory.refusal(ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
+  }
+
   /// Why an action is rejected before the store sees it; nil if it is to be performed.
   @inline(__always)
   private mutating func judge(
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
-    _ byteCount: Int, at place: Int
+    _ byteCount: Int, _ cost: Int?, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
     if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) { return rejection }
     switch copy decoded {
     case .failure(let failure): return failure.rejection
     case .success(let action):
-      if let rights = connections[place: place].rights,
-        let rejection = rights.refusal(of: action, in: core.state)
+      if connections[place: place].rights != nil,
+        let rejection = denial(of: action, at: place, &commands)
       {
+        return rejection
+      }
+      if let cost, let rejection = memoryRefusal(of: action, byteCount, cost: cost) {
         return rejection
       }
     }
@@ -291,8 +317,16 @@ extension Server {
   /// skipped, if it is CBOR at all: only the action is rejected.
   @inline(__always)
   private func decodeAction(
-    _ decoder: inout CBORDecoder, _ head: MessageHead
+    _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?
   ) throws(CBORError) -> Result<R.Action, ActionFailure> {
+    if let cost, let refusal = memory.refusal(ofBytes: decoder.remaining, cost: cost) {
+      try decoder.skip()
+      try head.finish(&decoder)
+      guard decoder.isAtEnd else {
+        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+      }
+      return .failure(.noMemory(refusal))
+    }
     if decoder.remaining > limits.actionMemoryBytes / MemoryEstimate.mostPerByte,
       let failure = try excess(of: decoder)
     {
@@ -381,10 +415,13 @@ enum ActionFailure: Error {
   case undecodable(CBORError)
   /// Decoded, it would take more memory than this.
   case tooLarge(limit: Int)
+  /// There is no memory to decode it now.
+  case noMemory(Rejection)
 
   var rejection: Rejection {
     switch self {
     case .undecodable(let error): Rejection(error)
+    case .noMemory(let rejection): rejection
     case .tooLarge(let limit):
       Rejection(
         .limit,

@@ -36,8 +36,13 @@ extension Server {
 
   /// Answer a query, or begin to. Returns the work that it was, in units.
   mutating func answerQuery(
-    _ number: UInt64, _ name: String, _ arguments: [String], _ connection: inout ServerSession
+    _ number: UInt64, _ name: String, _ arguments: [String], _ connection: inout ServerSession,
+    _ commands: inout [Command]
   ) -> Int {
+    if let query = ShellQuery(rawValue: name), mayAskShell(name, connection) {
+      commands.append(.answer(connection.id, query: number, query))
+      return 200
+    }
     if let refusal = refusal(ofReport: name, to: connection.rights) {
       sendReport(number, refusal, &connection)
       return 5
@@ -88,7 +93,7 @@ extension Server {
       [
         "clients", "clients.closed", "effects", "effects.cancel", "limits", "log", "log.follow",
         "log.unfollow", "metrics", "status", "why",
-      ] + shellReports.keys
+      ] + shellReports.keys + ShellQuery.allCases.map(\.rawValue)
     let found = name.prefix(bytes: limits.textBytes)
     let list = Set(names).sorted().joined(separator: ", ")
     return .error("there is no report \"\(found)\"; there are: \(list)")

@@ -142,7 +142,7 @@ extension Server {
       connection.output.append(Self.frame(.pong(value, revision: core.revision)))
     case .digest(let number): answerDigest(number, &connection)
     case .query(let number, let name, let arguments):
-      return answerQuery(number, name, arguments, &connection)
+      return answerQuery(number, name, arguments, &connection, &commands)
     }
     return request.work
   }

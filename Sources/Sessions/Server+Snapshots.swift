@@ -16,7 +16,10 @@ extension Server {
     if let reason = refusal(ofSubscription: number, path, sight, connection) {
       return refuse(number, reason, &connection)
     }
-    guard case .shown(let filter) = sight else { return refuse(number, .denied, &connection) }
+    guard case .shown(let filter) = sight else {
+      logDenial(of: .read(path), "subscription denied", connection, &commands)
+      return refuse(number, .denied, &connection)
+    }
     let place = scope(of: path, by: filter)
     var subscription = Subscription(
       number: number, scope: scopes[index: place].id, progress: .live)
@@ -255,7 +258,7 @@ extension Server {
           .log(
             LogLine(
               .error, "no memory for a client's snapshot",
-              connections[place: place].logFields + [.init("bytes", "\(snapshotMemory)")])))
+              connections[place: place].logFields + [.init("bytes", snapshotMemory)])))
       }
     }
   }

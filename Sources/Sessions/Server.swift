@@ -49,6 +49,7 @@ public struct Server<R: Reducer>: Sendable {
   let stands: (@Sendable (SessionAction) -> Void)?
   var held: HeldStates<R.State>
   var size: StateSize
+  var memory = MemoryBudget()
   var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
   var nextJob: UInt64 = 0
   /// Connections that may have something to get at the turn's end, in the order of their events.
@@ -136,7 +137,8 @@ public struct Server<R: Reducer>: Sendable {
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil, at now: Instant
+    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    owner: UInt64? = nil, at now: Instant
   ) {
     self.init(
       restoring: Restoration(
@@ -145,20 +147,21 @@ public struct Server<R: Reducer>: Sendable {
         revision: revision, base: revision, sequence: 0),
       reducer: reducer, limits: limits, about: about, middleware: middleware,
       dependencies: dependencies, shellReports: shellReports, durability: durability,
-      stands: stands, policy: policy, at: now)
+      stands: stands, policy: policy, owner: owner, at: now)
   }
 
   /// A server that goes on from what was kept. Unless a former run may have had another policy,
-  /// mirrors of then are gone on from too.
+  /// mirrors of then are gone on from too. The `owner`, the daemon's own user, may always ask that
+  /// the policy is read again.
   public init(
     restoring kept: Restoration<R.State>, reducer: R, limits: Limits = Limits(),
     about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
     stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
-    isPolicyNew: Bool = false, at now: Instant
+    isPolicyNew: Bool = false, owner: UInt64? = nil, at now: Instant
   ) {
-    authority = Authority(policy, isNew: isPolicyNew)
+    authority = Authority(policy, isNew: isPolicyNew, owner: owner)
     core = StoreCore(
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
@@ -176,7 +179,8 @@ public struct Server<R: Reducer>: Sendable {
     history.bound(to: limits.historyBytes)
     keeper = Keeper(
       durability, base: kept.base, revision: kept.revision,
-      ephemeral: EphemeralPaths(of: R.State.self), journaled: kept.journaledBytes, at: now)
+      ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
+      journaled: kept.journaledBytes, at: now)
     held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
     accounts = Slots(vacant: Account(limits, at: now))
@@ -227,11 +231,13 @@ public struct Server<R: Reducer>: Sendable {
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
     case .stateMeasured(let measure): size.take(measure)
+    case .memoryMeasured(let reading): memory.take(reading, snapshotBytes: snapshotMemory)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
     case .exited(let id): exited(id)
     case .policy(let policy): rule(by: policy, &commands)
+    case .answered(let id, let query, let answer): answered(id, query, answer)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
     }
@@ -268,6 +274,7 @@ public struct Server<R: Reducer>: Sendable {
     case .changed(let revision):
       patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
       size.note(patch.bytes)
+      memory.note(patch.bytes)
       if !faults.dropsPatch(of: revision) {
         scopes.note(patch.bytes, revision: revision, limits: limits)
       }

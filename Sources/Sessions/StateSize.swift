@@ -41,9 +41,10 @@ struct StateSize: Sendable {
 
   /// Whether the state should be measured now. `isTime` once a second: only then is it measured for
   /// the first time, and one that is too large again, for what makes it smaller leaves small
-  /// patches.
-  func mustMeasure(isTime: Bool) -> Bool {
+  /// patches; also one that is too large for the memory there is (`isScarce`).
+  func mustMeasure(isTime: Bool, isScarce: Bool) -> Bool {
     if isMeasuring { return false }
+    if isTime, isScarce, growth.memory > 0 { return true }
     // Too large already: before it is measured, not even what makes it smaller is done.
     guard let measured else { return isTime || memory > limit }
     // Well before the limit: what is much overwritten is measured in time, and nothing is rejected.

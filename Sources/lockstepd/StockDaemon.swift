@@ -21,6 +21,8 @@ struct StockDaemon: LockstepDaemon {
 
   var feature: DocumentFeature { DocumentFeature() }
 
+  var initialStateFile: String? { load }
+
   var initialState: Document {
     get throws {
       guard let load else { return Document() }

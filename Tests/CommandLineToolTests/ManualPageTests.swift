@@ -44,7 +44,7 @@ struct ManualPageTests {
     let tool = try JSON.parse(LockstepCommand._dumpHelp())
     let page = try #require(ManualPage(tool, section: 1, date: "", seeAlso: []))
     let rows = EventLoop.ExitStatus.allCases.flatMap { status in
-      [".It \\&\(status.rawValue)", (status.meaning(of: .commandLine) ?? "").roff]
+      status.meaning(of: .commandLine).map { [".It \\&\(status.rawValue)", $0.roff] } ?? []
     }
     #expect(section("EXIT STATUS", of: page.text) == [".Bl -tag -width Ds"] + rows + [".El"])
   }

@@ -9,7 +9,8 @@ struct ExitStatusTests {
     // What a shell uses itself begins at 126.
     #expect(ExitStatus.allCases.allSatisfy { (0..<126).contains($0.rawValue) })
     for status in ExitStatus.allCases where status != .done {
-      let meanings = [status.meaning(of: .commandLine), status.meaning(of: .daemon)].compactMap(\.self)
+      let meanings = [status.meaning(of: .commandLine), status.meaning(of: .daemon)].compactMap(
+        \.self)
       #expect(!meanings.isEmpty && meanings.allSatisfy { $0.hasPrefix("\(status.name): ") })
     }
   }

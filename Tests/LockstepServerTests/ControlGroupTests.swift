@@ -1,4 +1,5 @@
 import Foundation
+import Sessions
 import Testing
 
 @testable import LockstepServer
@@ -6,7 +7,7 @@ import Testing
 /// Trees of files as the kernel shows them, for a real limit takes rights that tests lack.
 @Suite struct ControlGroupTests {
   private func free(
-    _ membership: String, _ files: [String: String]
+    _ membership: String, _ files: [String: String], _ version: ControlGroup.Version = .two
   ) throws -> Int? {
     let root = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
@@ -17,7 +18,8 @@ import Testing
         at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
       try Data(text.utf8).write(to: file)
     }
-    return ControlGroup(membership: membership, root: root.path, machineSwap: 50)?.freeMemory
+    return ControlGroup(membership: membership, version, root: root.path, machineSwap: 50)?
+      .freeMemory
   }
 
   @Test func `the nearest limit of all groups counts, less what is in use`() throws {
@@ -70,6 +72,70 @@ import Testing
   func `elsewhere nothing is known`(membership: String) throws {
     let files = ["b/memory.max": "9\n", "b/memory.current": "3\n"]
     #expect(try free(membership, files) == nil)
+  }
+
+  @Test func `where the kernel slows the group down is a limit, too`() throws {
+    let files = [
+      "a/memory.max": "1000\n", "a/memory.high": "800\n", "a/memory.current": "300\n",
+      "a/b/memory.high": "max\n", "a/b/memory.max": "600\n", "a/b/memory.current": "250\n",
+    ]
+    #expect(try free("0::/a/b", files) == 350)
+    #expect(try free("0::/a", files) == 500)
+  }
+
+  @Test func `version 1 has other names for the same`() throws {
+    let files = [
+      "memory.limit_in_bytes": "9223372036854771712\n", "memory.usage_in_bytes": "5000\n",
+      "a/memory.limit_in_bytes": "1000\n", "a/memory.usage_in_bytes": "900\n",
+      "a/memory.stat": "inactive_file 999\ntotal_inactive_file 100\ntotal_active_file 50\n",
+    ]
+    #expect(try free("4:cpu,memory:/a\n0::/x\n", files, .one) == 250)
+    #expect(try free("4:memory:/\n", files, .one) == nil)
+    #expect(try free("4:memory:/b\n", files, .one) == nil)
+    #expect(try free("4:memory:/a/b\n", files, .one) == 250)
+    #expect(try free("4:memory_other:/a\n0::/a", files, .one) == nil)
+  }
+
+  @Test func `limits of peers fit the memory`() {
+    let all = Limits()
+    var limits = Limits()
+    limits.fit(memory: 8 << 30)
+    #expect(limits == all)
+    limits.fit(memory: 150 << 20)
+    #expect(limits.frameBytes == all.frameBytes)
+    #expect(limits.partialBytesPerUser < 20 << 20 && limits.journalQueueBytes < 20 << 20)
+    limits.fit(memory: 1 << 20)
+    #expect(limits.frameBytes == 1 << 20 && limits.partialBytesPerUser == 1 << 20)
+  }
+
+  @Test func `work that takes much waits for other work, and is refused where it never fits`() {
+    var said: [String] = []
+    var free = 100
+    let desk = MemoryDesk { $0 <= free }
+    func ask(_ name: String, _ bytes: Int) {
+      desk.request(bytes) {
+        said.append("\(name) begins")
+      } orElse: {
+        said.append("\(name) is refused")
+      }
+    }
+    ask("a", 60)
+    ask("b", 60)
+    ask("c", 10)
+    #expect(said == ["a begins"])
+    free = 40
+    desk.finished(60)
+    #expect(said == ["a begins", "b is refused", "c begins"])
+    desk.finished(10)
+    ask("d", 50)
+    #expect(said.last == "d is refused")
+    // What begins may end at once, and ask again.
+    desk.request(5) {
+      desk.finished(5)
+      ask("e", 40)
+    } orElse: {
+    }
+    #expect(said.last == "e begins")
   }
 
   @Test func `more than there is is not there`() {

@@ -40,7 +40,7 @@ import Values
     try file.begin(
       run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
     let path = file.path
-    let writer = try JournalWriter(file) { [news] one in news.withLock { $0.append(one) } }
+    let writer = try JournalWriter(.open(file)) { [news] one in news.withLock { $0.append(one) } }
     writer.add(.batch(batch(1)))
     try await eventually { $0.last == .committed(through: 1) }
     try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
@@ -50,7 +50,8 @@ import Values
     try await eventually { if case .stillFailing? = $0.last { true } else { false } }
     try? FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
-    // The snapshot that is to heal it may fail for lack of memory, of which this thread knows nothing.
+    // The snapshot that is to heal it may fail for lack of memory, of which this thread knows
+    // nothing.
     for count in 1...3 {
       writer.add(.reopen)
       try await eventually { $0.count { $0 == .reopened } == count }

@@ -71,6 +71,45 @@ struct DaemonTests {
     }
   }
 
+  @Test func `a lock that is a link to another file is left alone`() async throws {
+    try await withFolder { folder in
+      let (socket, other) = (folder + "/socket", folder + "/other")
+      Files.write(Array("precious".utf8), to: other)
+      for makeLink in [link, symlink] {
+        #expect(makeLink(other, socket + ".lock") == 0)
+        let daemon = try ChildProcess(Binaries.daemon, ["--socket", socket])
+        #expect(try await daemon.end() == .exit(1))
+        let said = daemon.output.joined()
+        #expect(said.contains("\(socket).lock: ") && said.contains("Remove it"), "\(said)")
+        #expect(Files.read(other) == Array("precious".utf8))
+        unlink(socket + ".lock")
+      }
+    }
+  }
+
+  @Test func `what an option does not do is said`() async throws {
+    try await withFolder { folder in
+      let (file, other) = (folder + "/begin.json", folder + "/other.json")
+      Files.write(Array(#"{"n":1}"#.utf8), to: file)
+      Files.write(Array(#"{"n":2}"#.utf8), to: other)
+      let kept = ["--state-dir", folder + "/state", "--load", file]
+      let cases: [(arguments: [String], words: String?)] = [
+        (kept, nil),
+        (kept, "is not read: the state that was kept goes before it file=\(file)"),
+        (["--load", file, "--stub", other], "is not read: --stub serves another one file=\(file)"),
+        (["--hand-over"], "--hand-over has no effect"),
+      ]
+      for (arguments, words) in cases {
+        let daemon = try await startDaemon(folder + "/socket", arguments)
+        daemon.signal(SIGTERM)
+        try await daemon.end()
+        let said = daemon.output.joined(separator: "\n")
+        #expect(said.contains(words ?? " serving "), "\(arguments): \(said)")
+        if words == nil { #expect(!said.contains("is not read"), "\(said)") }
+      }
+    }
+  }
+
   @Test func `a path that is too long is an error that says how long it may be`() async throws {
     try await withFolder { folder in
       let path = folder + "/" + String(repeating: "s", count: 108 - folder.utf8.count - 1)
@@ -253,6 +292,39 @@ struct DaemonTests {
     }
   }
 
+  @Test(arguments: [
+    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT, SIGXFSZ, 34, 50, 64,
+  ])
+  func `a signal that means nothing to a daemon does not end it`(signal: Int32) async throws {
+    try await withDaemon { served in
+      let client = try served.raw()
+      try client.greet()
+      served.daemon.signal(signal)
+      try await served.daemon.line(with: "a signal that means nothing to the daemon")
+      try client.send(.ping(7))
+      var answer: ServerMessage?
+      while answer == nil, let message = try client.receive() {
+        if case .pong = message { answer = message }
+      }
+      #expect(answer == .pong(7, revision: 0))
+    }
+  }
+
+  @Test(arguments: [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGPWR, SIGXCPU])
+  func `a signal that ends a daemon ends it with a goodbye`(signal: Int32) async throws {
+    try await withFolder { folder in
+      let daemon = try await startDaemon(folder + "/socket")
+      let goodbye = try await blocking {
+        let client = try RawClient(path: folder + "/socket")
+        try client.greet()
+        daemon.signal(signal)
+        return try client.goodbye()
+      }
+      #expect(goodbye?.code == .stopping)
+      #expect(try await daemon.end() == .exit(0))
+    }
+  }
+
   @Test func `what was sent before the daemon stops is acknowledged before its goodbye`()
     async throws
   {
@@ -314,13 +386,36 @@ struct DaemonTests {
   private func isWellFormed(_ line: String, _ form: String) throws -> Bool {
     switch form {
     case "json":
-      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
-      return object?["level"] != nil && object?["message"] != nil && object?["time"] != nil
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+      let texts = ["level", "message", "time", "label", "reason", "position", "digest", "socket"]
+      return ["level", "message", "time"].allSatisfy { object?[$0] != nil }
+        && (object ?? [:]).allSatisfy { $1 is String == texts.contains($0) }
     case "journal":
       return line.prefixMatch(of: /<[2-7]>[a-z]/) != nil
     default:
       return line.prefixMatch(
         of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (debug|info|notice|warning) [a-z]/) != nil
+    }
+  }
+
+  /// What /proc says that a descriptor of a process is.
+  private func descriptor(_ number: Int32, of pid: pid_t) -> String? {
+    try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/fd/\(number)")
+  }
+
+  @Test(arguments: [[0], [1], [2], [0, 1, 2]])
+  func `standard descriptors that are closed are no other files`(closed: [Int32]) async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let closing = closed.map { "exec \($0)>&-" }.joined(separator: "; ")
+      let daemon = try ChildProcess(
+        "/bin/sh",
+        ["-c", "\(closing); exec \"$0\" \"$@\"", Binaries.daemon, "--socket", socket])
+      defer { daemon.signal(SIGKILL) }
+      try await eventually("it serves") { (try? RawClient(path: socket)) != nil }
+      for number in closed {
+        #expect(descriptor(number, of: daemon.pid) == "/dev/null", "\(number)")
+      }
     }
   }
 

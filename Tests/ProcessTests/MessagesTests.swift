@@ -229,8 +229,11 @@ struct MessagesTests {
   @Test func `every field of an effect is explained in the help of effects`() async throws {
     try await withExample("counterd") { folder in
       let facts = folder + "/facts"
-      try Data("#!/bin/sh\nexec sleep 60\n".utf8).write(to: URL(filePath: facts))
-      chmod(facts, 0o700)
+      // By a process of its own: a file that is open for writing, in a child of another test perhaps,
+      // cannot be executed.
+      let script = #"printf '#!/bin/sh\nexec sleep 60\n' > "$0" && chmod 700 "$0""#
+      let shell = try ChildProcess("/bin/sh", ["-c", script, facts])
+      #expect(try await shell.end() == .exit(0))
       return ["--facts-command", facts]
     } _: { example in
       _ = try await example.lockstep("send", "numberFactButtonTapped")

@@ -26,6 +26,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,6 +143,61 @@ static int io_uring(void) {
   char parameters[256] = "";
   return (int)syscall(425 /* io_uring_setup */, 1, parameters);
 }
+static int keys(void) {
+  /* A new keyring of the process. */
+  return (int)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0);
+}
+/* Run a program and say whether it began: it ends by itself. */
+static int run(const char *path, char *const arguments[]) {
+  int status, ends[2], reason = 0;
+  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+  pid_t child = fork();
+  if (child == 0) {
+    /* What it says is no answer. */
+    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    execv(path, arguments);
+    reason = errno;
+    if (write(ends[1], &reason, sizeof reason) < 0) _exit(2);
+    _exit(1);
+  }
+  close(ends[1]);
+  if (child < 0 || waitpid(child, &status, 0) < 0) return -1;
+  if (read(ends[0], &reason, sizeof reason) <= 0) return 0;
+  errno = reason;
+  return -1;
+}
+static int other_program(void) {
+  char *arguments[] = {"true", 0};
+  return run("/bin/true", arguments);
+}
+/* A copy of this program, in the state directory. */
+static const char *copy_of_self(void) {
+  char bytes[1 << 16];
+  ssize_t count;
+  int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  int to = create(state("program"), 0700);
+  while ((count = read(from, bytes, sizeof bytes)) > 0)
+    if (write(to, bytes, (size_t)count) != count) break;
+  close(from);
+  close(to);
+  return state("program");
+}
+static int state_program(void) {
+  char *arguments[] = {"probe", "write-state", 0};
+  return run(copy_of_self(), arguments);
+}
+static int state_code(void) {
+  int file = open(copy_of_self(), O_RDONLY | O_CLOEXEC);
+  return mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED ? -1 : 0;
+}
+static int bus(void) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "/run/dbus/system_bus_socket"};
+  int s = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (s < 0) return -1;
+  if (connect(s, (struct sockaddr *)&to, sizeof to) == 0) return 0;
+  /* Nobody listens there, and so it was reached. */
+  return errno == ECONNREFUSED ? 0 : -1;
+}
 static int debug(void) { return (int)ptrace(PTRACE_TRACEME, 0, 0, 0); }
 /* The other way around: what the daemon must be able to do. */
 static int write_state(void) { return create(state("written"), 0600); }
@@ -161,6 +218,8 @@ static const struct {
     {"write-execute", write_execute}, {"foreign-call", foreign_call},
     {"change-root", change_root}, {"mount", mount_something}, {"program-kernel", program_kernel},
     {"priority", priority}, {"io-uring", io_uring}, {"debug", debug},
+    {"keys", keys}, {"other-program", other_program}, {"state-program", state_program},
+    {"state-code", state_code}, {"bus", bus},
     {"write-state", write_state}, {"sealed-memory", sealed_memory},
 };
 

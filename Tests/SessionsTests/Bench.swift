@@ -11,16 +11,19 @@ struct Bench {
   var now = Instant(nanoseconds: 1_000_000_000)
   /// How often the state was to be measured; `measure` does.
   var measurements = 0
+  /// What administrators were told.
+  var logs: [LogLine] = []
 
   static let peer = Peer(pid: 1, uid: 1000, gid: 1000)
 
   init(
     _ root: Value = ["n": 0], limits: Limits = Limits(), epoch: UInt64 = 9, run: UInt64 = 1,
-    revision: UInt64 = 0, durability: Durability = .none, policy: Policy? = nil
+    revision: UInt64 = 0, durability: Durability = .none, policy: Policy? = nil,
+    owner: UInt64? = nil
   ) {
     server = Server(
       Document(root), reducer: DocumentFeature(), seed: HashSeed(7), epoch: epoch, run: run,
-      revision: revision, limits: limits, durability: durability, policy: policy,
+      revision: revision, limits: limits, durability: durability, policy: policy, owner: owner,
       at: now)
   }
 
@@ -53,9 +56,18 @@ struct Bench {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
     measurements += commands.count { $0 == .measureState }
+    for case .log(let line) in commands { logs.append(line) }
     return commands.filter {
-      if case .log = $0 { false } else { $0 != .measureState }
+      if case .log = $0 { false } else { $0 != .measureState && $0 != .measureMemory }
     }
+  }
+
+  mutating func measureMemory(free: Int, of limit: Int) {
+    let reading = MemoryReading(free: free, limit: limit, name: "the test")
+    // What it may have asked before is answered, and then it asks.
+    handle(.memoryMeasured(reading))
+    handle(.tick)
+    handle(.memoryMeasured(reading))
   }
 
   mutating func measure() { handle(.stateMeasured(StateMeasure(of: server.state))) }

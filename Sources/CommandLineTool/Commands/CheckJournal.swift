@@ -12,7 +12,8 @@ struct CheckJournal: ParsableCommand {
     commandName: "fsck",
     abstract: "Check what a daemon has kept, without changing it.",
     discussion: """
-      The structure of the file, the seal of every part and row, and that they follow each other. \
+      The structure of the file and of its write-ahead log, the seal of every part and row, that they \
+      follow each other, and that all is there which a daemon has noted as durable. \
       Of a document also the state: it is made anew, and compared with the digests that were \
       kept; of other features their daemon does that when it starts. Status 11 if something is \
       wrong: then all is right up to 'soundRevision', and 'lockstepd --recover-to' goes on from \
@@ -53,6 +54,7 @@ struct CheckJournal: ParsableCommand {
     guard output.isPretty else {
       return try output.line([
         "actions": .integer(Int64(report.rowCount)),
+        "advice": report.advice.map { .text($0) } ?? .null,
         "digest": state?.digest.map { .text($0.description) } ?? .null,
         "findings": .array(
           TreeArray(
@@ -73,6 +75,7 @@ struct CheckJournal: ParsableCommand {
           + output.faint("\(report.rowCount) actions since the snapshot"))
     }
     for finding in report.findings { try output.lines(finding.description.escapingControls) }
+    if let advice = report.advice { return try output.lines(advice) }
     try output.lines(
       sound.map { "All is right up to revision \($0): 'lockstepd --recover-to \($0)'." }
         ?? "Nothing of it can be used: restore the file from a backup.")
@@ -89,6 +92,9 @@ struct CheckedState {
   init(_ reader: JournalReader, _ report: inout JournalReport) throws(JournalError) {
     let contents = try reader.contents()
     let schema = contents.runs.last.flatMap { Schema(kept: $0.schema) }
+    if contents.snapshot == nil, contents.head.sequence > 0 {
+      report.add("\(reader.path): the snapshot is missing that the changes go on from")
+    }
     guard let schema, schema.state == .value, let snapshot = contents.snapshot else {
       (revision, digest) = (contents.head.revision, nil)
       return

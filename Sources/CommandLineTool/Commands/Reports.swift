@@ -85,8 +85,9 @@ struct Clients: AsyncParsableCommand {
         lagRevisions  what it has not been sent yet (LAG)
         lagBytes      what waits in its socket (BYTES)
         lagMs         and for how long (MS)
-        joining       scopes whose snapshot it has not been sent
-        scopes        the paths that it mirrors; '' is the whole
+        joining       subscriptions whose snapshot it has not been sent
+        subscriptions  how many it has
+        scopes        the paths of the first 32 of them; '' is the whole
         coalesced     revisions that it got only as part of a wider patch
         snapshots     that it was sent
         patches       that it was sent
@@ -183,7 +184,9 @@ extension Value {
 
   fileprivate var scopes: String {
     guard case .array(let scopes)? = child("scopes"), !scopes.isEmpty else { return "-" }
-    return scopes.map { $0 == "" ? "''" : $0.cell }.joined(separator: " ")
+    let shown = scopes.map { $0 == "" ? "''" : $0.cell }.joined(separator: " ")
+    guard case .integer(let all)? = child("subscriptions"), all > scopes.count else { return shown }
+    return "\(shown) and \(all - Int64(scopes.count)) more"
   }
 }
 

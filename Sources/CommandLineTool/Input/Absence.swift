@@ -54,11 +54,11 @@ extension Value {
 }
 
 extension Client {
-  /// A sentence on why nothing stands at a path: what the nearest value above it has. `state` is what
-  /// stands at the path's scope.
+  /// A sentence on why nothing stands at a path: what the nearest value above it has. `state` is
+  /// what stands at the path's scope.
   ///
-  /// It asks for the values above the scope, one after the other, and is content with less where one
-  /// is large.
+  /// It asks for the values above the scope, one after the other, and is content with less where
+  /// one is large.
   func absence(of path: PathArgument, in state: Value?) async -> String {
     if let state { return state.absence(of: path.rest, at: path.scope) }
     for count in (0..<path.scope.keys.count).reversed() {
@@ -92,7 +92,7 @@ extension Client {
         arrival.isWhole.withLock { $0 = false }
       }
     }
-    while mirror.counters.bytes <= UInt64.max {
+    while mirror.counters.bytes <= 1 << 20 {
       if let isWhole = arrival.isWhole.withLock({ $0 }) {
         return isWhole ? mirror.state.map { .value($0) } ?? .nothing : .unknown
       }

@@ -14,10 +14,12 @@ struct Beginnings<State: Synchronizable> {
   let isNew: Bool
   let journal: JournalStart<State>?
   let inheritance: Inheritance<State>?
+  private let keeping: Keeping?
+  private let schema: Schema
 
   init(
     _ state: () throws -> State, keeping: Keeping?, service: ServiceManager?, schema: Schema,
-    limits: Limits, logger: Logger, progress: () -> Void
+    limits: Limits, logger: Logger, progress: @escaping () -> Void
   ) throws {
     let stored = Self.stored(service, schema, logger)
     // Not asked for where something has been kept: the file that it comes from may be long gone.
@@ -29,13 +31,17 @@ struct Beginnings<State: Synchronizable> {
       if !isKept { first = try state() }
       journal = try keeping.map { keeping in
         try JournalStart.open(
-          keeping, image: stored?.image, schema: schema, limits: limits, logger: logger,
-          progress: progress)
+          .init(
+            keeping: keeping, image: stored?.image, schema: schema, limits: limits, logger: logger,
+            progress: progress))
       }
     } catch {
-      stored?.refuse()
+      // Clients wait until it can begin.
+      if let service { stored?.putBack(service, logger) } else { stored?.refuse() }
       throw error
     }
+    self.keeping = keeping
+    self.schema = schema
     if let journal, !journal.isHandedOver, let stored {
       logger.error("nothing is taken over: the journal does not end where the former process did")
       stored.refuse()
@@ -51,34 +57,71 @@ struct Beginnings<State: Synchronizable> {
       start = journal?.start ?? .restarted
       return
     }
+    kept = try Self.anew(try first ?? state(), journal?.file)
+    (start, isNew) = (.first, true)
+  }
+
+  /// What an epoch begins with.
+  private static func anew(
+    _ state: State, _ file: JournalFile?
+  ) throws(JournalError) -> Restoration<State> {
     var random = SystemRandomNumberGenerator()
     // A former start may have come no further than its file.
-    let file = journal?.file
     let known = try file?.identity()
-    let (seed, epoch) = (known?.seed ?? HashSeed(random.next()), known?.epoch ?? random.next())
     let last = known == nil ? nil : try file?.contents().runs.last
     let run = JournalRun(run: (last?.run.run ?? 0) + 1, base: 0)
-    kept = Restoration(
-      state: try first ?? state(), epoch: epoch, seed: seed, run: run.run, runs: [run], revision: 0,
-      base: 0,
-      sequence: 0)
-    (start, isNew) = (.first, true)
-    guard let file else { return }
-    if known == nil { try file.create(epoch: epoch, seed: seed) }
+    var kept = Restoration(
+      state: state, epoch: known?.epoch ?? random.next(),
+      seed: known?.seed ?? HashSeed(random.next()),
+      run: run.run, runs: [run], revision: 0, base: 0, sequence: 0)
+    // It may have served from memory, too, under a number that the file does not know.
+    if known != nil { kept.leaveRoomForRuns() }
+    return kept
+  }
+
+  /// The journal to go on with, in which this run has begun; nil where nothing is kept. A snapshot
+  /// of an epoch that begins is its first entry.
+  func openJournal(
+    _ snapshot: @autoclosure () -> KeptSnapshot<State>
+  ) throws(JournalError) -> JournalAccess? {
+    guard let keeping, let journal else { return nil }
+    guard let file = journal.file else {
+      guard let obstacle = journal.obstacle else { return nil }
+      return .later(JournalOpening(keeping, kept, schema: schema, lock: journal.lock), obstacle)
+    }
+    do throws(JournalError) {
+      if isNew { try begin(file, snapshot()) }
+      return .open(file)
+    } catch  where error.kind == .full {
+      file.close()
+      let lock = try? JournalLock(directory: keeping.directory)
+      return .later(JournalOpening(keeping, kept, schema: schema, lock: lock), error)
+    }
+  }
+
+  private func begin(
+    _ file: JournalFile, _ snapshot: KeptSnapshot<State>
+  ) throws(JournalError) {
+    if try file.identity() == nil { try file.create(epoch: kept.epoch, seed: kept.seed) }
     try file.begin(
-      run: run, schema: JournalStart<State>.encoded(schema), revision: 0, time: .now)
+      run: JournalRun(run: kept.run, base: 0), schema: JournalStart<State>.encoded(schema),
+      revision: 0, time: .now)
+    try JournalStart.keepSnapshot(snapshot, file)
+    // What the epoch begins with must not hang on a log that may be lost.
+    try file.checkpoint()
   }
 
   private static func stored(
     _ service: ServiceManager?, _ schema: Schema, _ logger: Logger
   ) -> Inheritance<State>? {
-    guard let (bytes, descriptors) = service?.takeStored(logger: logger) else { return nil }
+    guard let stored = service?.takeStored(logger: logger) else { return nil }
     do throws(HandOverFailure) {
       return Inheritance(
-        image: try HandOver(bytes, schema: schema), descriptors: descriptors)
+        image: try HandOver(stored.image, schema: schema), memory: stored.memory,
+        descriptors: stored.connections)
     } catch {
       logger.error("nothing is taken over", metadata: ["reason": "\(error)"])
-      for descriptor in descriptors.values { Glibc.close(descriptor) }
+      for descriptor in [stored.memory] + stored.connections.values { Glibc.close(descriptor) }
       return nil
     }
   }

@@ -9,89 +9,115 @@ import Wire
 
 /// A journal that a daemon goes on from, and what it found there.
 struct JournalStart<State: Synchronizable> {
-  let file: JournalFile
-  let standing: StandingAction
+  /// The journal; nil where it cannot be written, for the reason that `obstacle` is.
+  let file: JournalFile?
+  let obstacle: JournalError?
+  /// The directory's, while there is no file.
+  let lock: JournalLock?
+  let marker: MarkerFile?
   /// What to go on from; nil when nothing has been kept yet.
   let kept: Restoration<State>?
   /// Whether that is what the former process handed over.
   let isHandedOver: Bool
   let start: Start
 
-  /// Open the journal of a state directory and make a state of it, checked against its digests.
-  /// `progress` is called now and then, for it may take a while: O(the state + the changes).
-  static func open(
-    _ keeping: Keeping, image: HandOver<State>?, schema: Schema, limits: Limits, logger: Logger,
-    progress: () -> Void
-  ) throws -> JournalStart {
+  /// What opening depends on.
+  struct Context {
+    let keeping: Keeping
+    /// What the former process has handed over.
+    let image: HandOver<State>?
+    let schema: Schema
+    let limits: Limits
+    let logger: Logger
+    /// Called now and then, for it may take a while.
+    let progress: () -> Void
+  }
+
+  /// Open the journal of a state directory and make a state of it, checked against its digests:
+  /// O(the state + the changes).
+  ///
+  /// Where there is no room on the disk, what is there is read, and the journal is to be opened
+  /// later: a daemon that runs survives that, and so must the one that follows it. One that goes on
+  /// with what was handed over needs the journal for nothing else either.
+  static func open(_ context: Context) throws -> JournalStart {
+    let (keeping, logger) = (context.keeping, context.logger)
     if let revision = keeping.recoverTo {
       let recovery = try JournalFile.recover(directory: keeping.directory, to: revision)
       logger.warning(
         "gave up what was kept after a revision",
-        metadata: ["revision": "\(revision)", "before": "\(recovery.backup)"])
+        metadata: ["revision": .number(revision), "before": "\(recovery.backup)"])
     }
-    if StandingAction.isThere(keeping.directory), !(try JournalFile.isThere(keeping.directory)) {
-      logger.warning(
-        "the journal that was kept here is gone, and a new one begins: put it back if it should not",
-        metadata: ["directory": "\(keeping.directory)"])
+    do {
+      if MarkerFile.exists(in: keeping.directory), !(try JournalFile.isThere(keeping.directory)) {
+        logger.warning(
+          "the journal that was kept here is gone, and a new one begins: put it back if it should not",
+          metadata: ["directory": "\(keeping.directory)"])
+      }
+      return try openToWrite(context)
+    } catch let error as JournalError where context.goesOn(without: error) {
+      return try openLater(context, error)
     }
-    let file = try JournalFile(
-      directory: keeping.directory, mode: keeping.durability == .sync ? .sync : .async,
-      create: true)
-    let standing = try StandingAction(directory: keeping.directory)
-    let handed = try matching(image, file)
-    // Who goes on where the former process was looks no more often than if that had gone on: it takes
-    // as long as all the rest, clients wait, and what it has does not come from the file.
-    if handed == nil {
-      try file.checkStructure()
-      if keeping.durability == .sync { try file.checkLog() }
-    }
-    if try file.isUnused() {
-      return JournalStart(
-        file: file, standing: standing, kept: nil, isHandedOver: false, start: .first)
-    }
-    let began = Instant(nanoseconds: clock())
-    let contents = try file.contents()
-    var kept: Restoration<State>
-    if let handed {
-      kept = handed.next
-    } else {
-      kept = try recover(file, contents, schema, limits, keeping, logger, progress)
-    }
-    kept.poisoned = try poisoned(file, standing, logger)
-    let run = JournalRun(run: kept.run, base: kept.revision)
-    if let handed, handed.isTranslated { try keepCopy(file, handed.dropped, logger) }
-    try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
-    if let handed, handed.isTranslated {
-      // What follows will be in the new form: so must be what it is based on.
-      let server = KeptSnapshot(handing: kept, schema: schema, time: .now)
-      try keepSnapshot(server, file)
-    }
-    // The image knows everyone who is connected, the journal those who have acted.
-    kept.unheard = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
-    let wasClean = contents.runs.last?.ended != nil
-    logger.notice(
-      "state recovered",
-      metadata: [
-        "from": handed == nil ? "journal" : "former process", "revision": "\(kept.revision)",
-        "run": "\(kept.run)", "sessions": "\(kept.sessions.count)",
-        "former": wasClean ? "stopped" : "crashed",
-        "ms": "\(Instant(nanoseconds: clock()).milliseconds(since: began))",
-      ])
-    return JournalStart(
-      file: file, standing: standing, kept: kept, isHandedOver: handed != nil,
-      start: wasClean ? .restarted : .crashed)
   }
 
-  /// The image, if it is of the moment with which the journal ends.
-  private static func matching(
-    _ image: HandOver<State>?, _ file: JournalFile
-  ) throws(JournalError) -> HandOver<State>? {
-    guard let image, try file.identity() != nil else { return nil }
+  private static func openToWrite(_ context: Context) throws -> JournalStart {
+    let (keeping, schema) = (context.keeping, context.schema)
+    let file = try JournalFile(directory: keeping.directory, mode: keeping.mode, create: true)
+    if let repair = file.repair { context.logger.warning("\(repair)") }
+    let began = Instant(nanoseconds: clock())
+    let handed = try continuation(context.image, file)
+    // Who goes on where the former process was looks no more often than if that had gone on: it
+    // takes as long as all the rest, clients wait, and what it has does not come from the file.
+    if handed == nil { try file.checkStructure() }
+    if handed == nil, try file.isUnused() {
+      return JournalStart(
+        file: file, obstacle: nil, lock: nil, marker: file.marker, kept: nil, isHandedOver: false,
+        start: .first)
+    }
     let contents = try file.contents()
+    var kept = try handed?.image.next ?? recover(file, contents, context, translatingInto: file)
+    kept.poisoned = try poisoned(file, context.logger)
+    if let handed, handed.image.isTranslated {
+      try keepCopy(file, handed.image.dropped, context.logger)
+    }
+    if let handed, handed.image.isTranslated || !handed.isKept {
+      // What follows is based on what the file lacks, or has in another form.
+      try keepSnapshot(KeptSnapshot(handing: kept, schema: schema, time: .now), file)
+    }
+    let run = JournalRun(run: kept.run, base: kept.revision)
+    try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
+    // The image knows everyone who is connected, the journal those who have acted.
+    kept.unheard = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
+    let wasClean = handed != nil || contents.runs.last?.ended != nil
+    context.logger.notice(
+      "state recovered",
+      metadata: [
+        "from": handed == nil ? "journal" : "former process", "revision": .number(kept.revision),
+        "run": .number(kept.run), "sessions": .number(kept.sessions.count),
+        "former": wasClean ? "stopped" : "crashed",
+        "ms": .number(Instant(nanoseconds: clock()).milliseconds(since: began)),
+      ])
+    return JournalStart(
+      file: file, obstacle: nil, lock: nil, marker: file.marker, kept: kept,
+      isHandedOver: handed != nil, start: wasClean ? .restarted : .crashed)
+  }
+
+  // MARK: What a former process has handed over
+
+  /// The image, if the journal is that of the process that left it, and whether the journal has all
+  /// of it: a process whose disk was full leaves an image that is newer than its journal.
+  private static func continuation(
+    _ image: HandOver<State>?, _ reader: JournalReader
+  ) throws(JournalError) -> (image: HandOver<State>, isKept: Bool)? {
+    guard let image, try reader.identity() != nil else { return nil }
+    let contents = try reader.contents()
     guard let last = contents.runs.last, contents.identity.epoch == image.kept.epoch,
-      last.run.run == image.kept.run, last.ended == image.kept.revision
+      last.run.run == image.kept.run
     else { return nil }
-    return image
+    if last.ended == image.kept.revision { return (image, true) }
+    guard last.ended == nil, contents.head.revision <= image.kept.revision,
+      contents.head.sequence <= image.kept.sequence
+    else { return nil }
+    return (image, false)
   }
 
   private static func clock() -> UInt64 {
@@ -101,22 +127,24 @@ struct JournalStart<State: Synchronizable> {
   }
 
   private static func recover(
-    _ file: JournalFile, _ contents: JournalContents, _ schema: Schema, _ limits: Limits,
-    _ keeping: Keeping, _ logger: Logger, _ progress: () -> Void
+    _ reader: JournalReader, _ contents: JournalContents, _ context: Context,
+    translatingInto file: JournalFile?
   ) throws -> Restoration<State> {
     guard let snapshot = contents.snapshot else {
-      throw DaemonError("\(file.path): there is no snapshot")
+      throw DaemonError("\(reader.path): there is no snapshot")
     }
     let replay = Replay(
-      file: file, snapshot: snapshot, bytes: try file.snapshotBytes(),
-      seed: contents.identity.seed, schema: schema, limits: limits,
-      mark: keeping.durability == .sync ? .durable : .applied)
+      reader: reader, snapshot: snapshot, bytes: try reader.snapshotBytes(),
+      seed: contents.identity.seed, schema: context.schema, limits: context.limits,
+      mark: context.keeping.durability == .sync ? .durable : .applied)
     do {
-      let (recovery, rows) = try replay.run(State.self, logger, progress)
+      let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {
-        try keepCopy(file, recovery.dropped, logger)
+        try keepCopy(file, recovery.dropped, context.logger)
         // What follows will be in the new form: so must be what it is based on.
-        try keepSnapshot(recovery.snapshot(schema: schema, time: .now), file)
+        if let file {
+          try keepSnapshot(recovery.snapshot(schema: context.schema, time: .now), file)
+        }
       }
       var kept = recovery.restoration(
         epoch: contents.identity.epoch, runs: contents.runs.map(\.run),
@@ -124,15 +152,23 @@ struct JournalStart<State: Synchronizable> {
       kept.journaledBytes = rows * 256
       return kept
     } catch let error as RecoveryError {
-      throw failure(error, file.path)
+      throw failure(error, reader.path)
     }
   }
 
   /// Keep the file as it is, beside it, where this version leaves out what another has kept.
   private static func keepCopy(
-    _ file: JournalFile, _ dropped: [String], _ logger: Logger
+    _ file: JournalFile?, _ dropped: [String], _ logger: Logger
   ) throws {
     if dropped.isEmpty { return }
+    guard let file else {
+      throw DaemonError(
+        """
+        this version of the feature does not know \(dropped.joined(separator: ", ")), which another \
+        kept, and there is no room for a copy that still has it: make room on the disk, or start that \
+        version again.
+        """, status: DaemonError.otherVersion)
+    }
     warn(of: dropped, keptIn: try file.copy(suffix: ".before-dropping-fields"), logger)
   }
 
@@ -166,17 +202,17 @@ struct JournalStart<State: Synchronizable> {
     }
   }
 
-  /// Actions that stood there when a run ended, twice or more.
+  /// Actions that were being reduced when a run ended, twice or more.
   private static func poisoned(
-    _ file: JournalFile, _ standing: StandingAction, _ logger: Logger
-  ) throws -> Set<SessionAction> {
-    if let action = standing.action {
+    _ file: JournalFile, _ logger: Logger
+  ) throws(JournalError) -> Set<SessionAction> {
+    if let action = file.marker?.actionInFlight {
       let kills = try file.noteKill(action)
-      standing.clear()
+      file.marker?.clearInFlight()
       logger.error(
         "an action was being done when the last run ended",
         metadata: [
-          "session": "\(action.session)", "number": "\(action.number)", "times": "\(kills)",
+          "session": "\(action.session)", "number": .number(action.number), "times": .number(kills),
         ])
     }
     return Set(try file.suspects().filter { $0.kills >= 2 }.map(\.action))
@@ -189,11 +225,120 @@ struct JournalStart<State: Synchronizable> {
   }
 
   /// Keep a snapshot before anybody is served.
-  static func keepSnapshot(_ snapshot: KeptSnapshot<State>, _ file: JournalFile) throws {
+  static func keepSnapshot(
+    _ snapshot: KeptSnapshot<State>, _ file: JournalFile
+  ) throws(JournalError) {
     let (head, parts) = snapshot.encode()
     let id = try file.beginSnapshot(head)
     for part in parts { try file.addPart(id, part) }
     try file.finishSnapshot(id)
     while try file.cut(limit: 10_000) {}
+  }
+}
+
+// MARK: Without room on the disk
+
+extension JournalStart {
+  private static func openLater(
+    _ context: Context, _ obstacle: JournalError
+  ) throws -> JournalStart {
+    let lock = try lock(context)
+    let marker = try? MarkerFile(directory: context.keeping.directory)
+    let found = try found(context, marker)
+    var kept = found.kept
+    kept?.leaveRoomForRuns()
+    let sessions = kept?.sessions.map(\.token) ?? []
+    kept?.unheard = Set(sessions)
+    context.logger.notice(
+      "state recovered, and the journal not opened",
+      metadata: [
+        "from": found.isHandedOver ? "former process" : "journal",
+        "revision": .number(kept?.revision ?? 0), "reason": "\(obstacle)",
+      ])
+    return JournalStart(
+      file: nil, obstacle: obstacle, lock: lock, marker: marker, kept: kept,
+      isHandedOver: found.isHandedOver, start: found.start)
+  }
+
+  /// The right to the directory, if it can be had without room. Throws when another process has it.
+  private static func lock(_ context: Context) throws(JournalError) -> JournalLock? {
+    do throws(JournalError) {
+      return try JournalLock(directory: context.keeping.directory)
+    } catch {
+      if error.kind == .locked { throw error }
+      return nil
+    }
+  }
+
+  /// What there is to go on from.
+  private struct Found {
+    var kept: Restoration<State>?
+    var isHandedOver = false
+    var start = Start.first
+
+    init() {}
+
+    init(kept: Restoration<State>, start: Start) {
+      self.kept = kept
+      self.start = start
+    }
+
+    init(handed image: HandOver<State>?) {
+      guard let image else { return }
+      (kept, isHandedOver, start) = (image.next, true, .restarted)
+    }
+  }
+
+  private static func found(_ context: Context, _ marker: MarkerFile?) throws -> Found {
+    do {
+      guard try JournalFile.isThere(context.keeping.directory) else {
+        return Found(handed: context.image)
+      }
+      let reader = try JournalReader(withoutRoomIn: context.keeping.directory)
+      defer { reader.close() }
+      return try found(context, reader, marker)
+    } catch let error as JournalError where context.image != nil && context.goesOn(without: error) {
+      return Found(handed: context.image)
+    }
+  }
+
+  private static func found(
+    _ context: Context, _ reader: JournalReader, _ marker: MarkerFile?
+  ) throws -> Found {
+    if let handed = try continuation(context.image, reader) {
+      var found = Found(handed: handed.image)
+      if !handed.isKept { found.kept?.durable = try reader.contents().head.revision }
+      return found
+    }
+    try reader.checkStructure()
+    try reader.checkDurable()
+    if try reader.isUnused() { return Found() }
+    let contents = try reader.contents()
+    var kept = try recover(reader, contents, context, translatingInto: nil)
+    kept.poisoned = Set(try reader.suspects().filter { $0.kills >= 2 }.map(\.action))
+    // It cannot be counted how often it has ended the process: once is enough.
+    if let action = marker?.actionInFlight { kept.poisoned.insert(action) }
+    marker?.clearInFlight()
+    return Found(kept: kept, start: contents.runs.last?.ended == nil ? .crashed : .restarted)
+  }
+}
+
+extension JournalStart.Context {
+  /// Whether a daemon begins although its journal cannot be opened.
+  fileprivate func goesOn(without error: JournalError) -> Bool {
+    switch error.kind {
+    case .full: true
+    case .failed, .unreachable: image != nil
+    case .locked, .foreign, .newer, .corrupt: false
+    }
+  }
+}
+
+extension Restoration {
+  /// Number the new run far behind the last: the journal does not know of it, and if the process
+  /// ends before it does, the next must not take the same number for other revisions.
+  mutating func leaveRoomForRuns() {
+    run += .random(in: 1...(1 << 30))
+    if let last = runs.indices.last { runs[last].run = run }
   }
 }

@@ -36,10 +36,10 @@ final class JournalWriter: Sendable {
   /// Own a journal from now on: nobody else uses it any more. `onNews` is called on the journal's
   /// thread.
   init(
-    _ file: JournalFile, onNews: @escaping @Sendable (JournalNews) -> Void
+    _ journal: JournalAccess, onNews: @escaping @Sendable (JournalNews) -> Void
   ) throws(LoopError) {
     thread = try Loop.startThread(name: "journal")
-    worker = Worker(file, onNews)
+    worker = Worker(journal, onNews)
   }
 
   func add(_ task: Task) {
@@ -76,7 +76,9 @@ final class JournalWriter: Sendable {
 ///
 /// Unchecked: only that thread uses it, and the file in it, after it has been made.
 private final class Worker: @unchecked Sendable {
-  private let file: JournalFile
+  /// Nil until it can be opened.
+  private var file: JournalFile?
+  private let opening: JournalOpening?
   private let onNews: @Sendable (JournalNews) -> Void
   /// Why nothing is written until the file is opened anew.
   private var failure: String?
@@ -87,19 +89,25 @@ private final class Worker: @unchecked Sendable {
   private var held: (number: UInt64, batches: [JournalBatch])?
   private var snapshot: (id: JournalSnapshotID, parts: [[UInt8]], next: Int, bytes: Int)?
   private var mayCut = false
-  private let place: FilePlace
+  private var place: FilePlace?
   /// That of the write-ahead log, which is another after an error.
-  private var logPlace: FilePlace
+  private var logPlace: FilePlace?
 
-  init(_ file: JournalFile, _ onNews: @escaping @Sendable (JournalNews) -> Void) {
-    self.file = file
+  init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalNews) -> Void) {
     self.onNews = onNews
-    place = FilePlace(path: file.path)
-    logPlace = FilePlace(path: file.path + "-wal")
+    switch journal {
+    case .open(let file):
+      (self.file, opening) = (file, nil)
+      place = FilePlace(path: file.path)
+      logPlace = FilePlace(path: file.path + "-wal")
+    case .later(let opening, let error):
+      self.opening = opening
+      (failure, hasGap) = ("\(error)", true)
+    }
   }
 
   var hasLeisureWork: Bool {
-    failure == nil && (snapshot != nil || mayCut || file.isCheckpointDue)
+    failure == nil && (snapshot != nil || mayCut || file?.isCheckpointDue == true)
   }
 
   func perform(_ tasks: [JournalWriter.Task]) {
@@ -125,10 +133,10 @@ private final class Worker: @unchecked Sendable {
     flush()
   }
 
-  private func attempt(_ body: () throws(JournalError) -> Void) {
-    guard failure == nil else { return }
+  private func attempt(_ body: (JournalFile) throws(JournalError) -> Void) {
+    guard failure == nil, let file else { return }
     do throws(JournalError) {
-      try body()
+      try body(file)
     } catch {
       fail("\(error)")
     }
@@ -147,8 +155,8 @@ private final class Worker: @unchecked Sendable {
       held?.batches.append(contentsOf: batches)
       return
     }
-    attempt { () throws(JournalError) in
-      if let what = place.loss ?? logPlace.loss { throw JournalError(.unreachable, what) }
+    attempt { file throws(JournalError) in
+      if let what = place?.loss ?? logPlace?.loss { throw JournalError(.unreachable, what) }
       try file.append(batches)
       if let last = batches.last { onNews(.committed(through: last.number)) }
     }
@@ -157,7 +165,7 @@ private final class Worker: @unchecked Sendable {
   private func begin(_ head: JournalSnapshot, _ parts: [[UInt8]], _ number: UInt64?) {
     // One that was being encoded when an error came, or another error, is older than the gap.
     guard number == held?.number, number != nil || !hasGap else { return }
-    attempt { () throws(JournalError) in
+    attempt { file throws(JournalError) in
       let bytes = parts.reduce(0) { $0 + $1.count }
       snapshot = (try file.beginSnapshot(head), parts, 0, bytes)
     }
@@ -166,7 +174,7 @@ private final class Worker: @unchecked Sendable {
   /// Do one piece of what can wait. Returns false when there is none.
   func work() -> Bool {
     guard hasLeisureWork else { return false }
-    attempt { () throws(JournalError) in
+    attempt { file throws(JournalError) in
       if var pending = snapshot {
         if pending.next < pending.parts.count {
           try file.addPart(pending.id, pending.parts[pending.next])
@@ -197,9 +205,9 @@ private final class Worker: @unchecked Sendable {
     // Open already: what was to heal it could not be made, and is asked for again.
     guard failure != nil else { return onNews(.reopened) }
     do throws(JournalError) {
-      try file.reopen()
+      let file = try reopened()
       try file.probe()
-      if let what = place.loss { throw JournalError(.unreachable, what) }
+      if let what = place?.loss { throw JournalError(.unreachable, what) }
       logPlace = FilePlace(path: file.path + "-wal")
       failure = nil
       onNews(.reopened)
@@ -209,10 +217,23 @@ private final class Worker: @unchecked Sendable {
     }
   }
 
+  /// The file, opened for the first time or anew.
+  private func reopened() throws(JournalError) -> JournalFile {
+    if let file {
+      try file.reopen()
+      return file
+    }
+    guard let opening else { throw JournalError(.failed, "there is no journal") }
+    let opened = try opening.open()
+    file = opened
+    place = FilePlace(path: opened.path)
+    return opened
+  }
+
   private func end(_ revision: UInt64, _ done: @Sendable (Bool) -> Void) {
     // A file that lacks something has not come to that revision: the run counts as crashed.
-    if !hasGap { attempt { () throws(JournalError) in try file.endRun(revision: revision) } }
-    file.close()
+    if !hasGap { attempt { file throws(JournalError) in try file.endRun(revision: revision) } }
+    file?.close()
     done(failure == nil && !hasGap)
     failure = failure ?? "the daemon has stopped"
   }

@@ -1,3 +1,4 @@
+import Journal
 public import Sessions
 
 /// Where a daemon keeps its state, and how well.
@@ -16,4 +17,6 @@ public struct Keeping: Sendable {
     self.durability = durability
     self.recoverTo = recoverTo
   }
+
+  var mode: JournalFile.Mode { durability == .sync ? .sync : .async }
 }

@@ -7,7 +7,7 @@ import Wire
 
 /// Makes a state of a journal: its snapshot, and the changes behind it.
 struct Replay {
-  let file: JournalFile
+  let reader: JournalReader
   let snapshot: JournalSnapshot
   let bytes: [UInt8]
   let seed: HashSeed
@@ -18,8 +18,8 @@ struct Replay {
 
   /// Returns what the journal leads to, and how many rows did. `progress` is called now and then.
   ///
-  /// A change that this version of the feature cannot say need not be the last: the changes are then
-  /// replayed without their types, and only the state at the end has to be known here.
+  /// A change that this version of the feature cannot say need not be the last: the changes are
+  /// then replayed without their types, and only the state at the end has to be known here.
   func run<State: Synchronizable>(
     _ type: State.Type, _ logger: Logger, _ progress: () -> Void
   ) throws -> (Recovery<State>, rows: Int) {
@@ -44,14 +44,14 @@ struct Replay {
     _ type: State.Type, _ progress: () -> Void
   ) throws -> (Recovery<State>, rows: Int) {
     // What became of their actions follows from the rows once more.
-    let known = try file.sessions(window: limits.window, mark: mark)
+    let known = try reader.sessions(window: limits.window, mark: mark)
       .map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
     progress()
     var recovery = try Recovery<State>(
       from: snapshot, bytes, schema: schema, seed: seed, sessions: known, limits: limits)
     var rows = 0
     var failure: RecoveryError?
-    try file.forEachRow(after: snapshot.sequence) { entry in
+    try reader.forEachRow(after: snapshot.sequence) { entry in
       guard failure == nil else { return }
       do throws(RecoveryError) {
         try recovery.apply(entry)

@@ -16,7 +16,7 @@ public struct LoggingMiddleware<State: Synchronizable, Action: SynchronizableAct
     _ action: Action, state: State, reduction: Reduction, context: MiddlewareContext<Action>
   ) -> Effect<Action> {
     var metadata: Logger.Metadata = [
-      "sequence": "\(context.sequence)", "origin": "\(context.cause.origin)",
+      "sequence": .number(context.sequence), "origin": "\(context.cause.origin)",
       "outcome": "\(reduction.label)",
     ]
     if let parent = context.cause.parent { metadata["parent"] = "\(parent)" }

@@ -12,6 +12,9 @@ struct Accounts: Sendable {
   var user: @Sendable (String) -> Answer
   var group: @Sendable (String) -> Answer
 
+  /// A machine without any.
+  static let none = Accounts(user: { _ in .unknown }, group: { _ in .unknown })
+
   /// What the system knows: its files, and whatever else /etc/nsswitch.conf names.
   static let system = Accounts(
     user: { name in

@@ -22,10 +22,10 @@ import Values
 /// about everyone. What all rules that are about a client grant together, less what any of them
 /// denies, is what it may do.
 ///
-/// - `connect`: may connect. `administer`: may ask about other clients and about actions, and cancel
-///   effects. `false` is a denial, as `deny-` is.
-/// - `read`, `deny-read`: what may be seen. A path is a JSON Pointer by the names of fields, with all
-///   below it; `*` is any one key, and `~2` in a key a star that is meant.
+/// - `connect`: may connect. `administer`: may ask about other clients and about actions, and
+/// cancel   effects. `false` is a denial, as `deny-` is.
+/// - `read`, `deny-read`: what may be seen. A path is a JSON Pointer by the names of fields, with
+/// all   below it; `*` is any one key, and `~2` in a key a star that is meant.
 /// - `act`, `deny-act`: actions by name; `todos` and `todos.*` are all of a child, `*` is all.
 /// - `write`, `deny-write`: where actions that name paths may change something. Without `write`, a
 ///   rule with `act` lets a client write what it may read.
@@ -34,18 +34,29 @@ public enum PolicyFile {
   static let sizeLimit = 1 << 20
 
   /// Read the policy of a feature's daemon. Nothing is kept: whoever reads a file again has either
-  /// the old policy and an error, or the new one.
+  /// the old policy and an error, or the new one. It blocks, for names are looked up.
   public static func read<F: Feature>(
     _ path: String, for feature: F.Type
   ) throws(PolicyError) -> Policy {
-    let reader = PolicyReader(
-      file: path, schema: F.schema, namesPaths: F.Action.self is any PathNaming.Type)
-    return try reader.policy(try bytes(of: path))
+    try load(path, for: feature).policy
+  }
+
+  /// Read a policy, with what is to be said of it.
+  static func load<F: Feature>(
+    _ path: String, for feature: F.Type
+  ) throws(PolicyError) -> LoadedPolicy {
+    try reader(of: path, for: feature).load(try bytes(of: path))
+  }
+
+  static func reader<F: Feature>(of path: String, for feature: F.Type) -> PolicyReader {
+    PolicyReader(file: path, schema: F.schema, namesPaths: F.Action.self is any PathNaming.Type)
   }
 
   /// The bytes of a file that nobody but root, the daemon's user and the file's owner, who must be
   /// one of them, can have written.
-  static func bytes(of path: String) throws(PolicyError) -> [UInt8] {
+  static func bytes(
+    of path: String, limit: Int = sizeLimit
+  ) throws(PolicyError) -> [UInt8] {
     // Without the flag, opening a pipe would wait for a writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw failure(path) }
@@ -53,7 +64,7 @@ public enum PolicyFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(path) }
     try check(status, path, daemon: geteuid())
-    return try bytes(descriptor, path)
+    return try bytes(descriptor, path, limit)
   }
 
   static func check(_ status: stat, _ path: String, daemon: uid_t) throws(PolicyError) {
@@ -73,7 +84,9 @@ public enum PolicyFile {
     }
   }
 
-  private static func bytes(_ descriptor: Int32, _ path: String) throws(PolicyError) -> [UInt8] {
+  private static func bytes(
+    _ descriptor: Int32, _ path: String, _ limit: Int
+  ) throws(PolicyError) -> [UInt8] {
     var bytes: [UInt8] = []
     var part = [UInt8](repeating: 0, count: 1 << 16)
     while true {
@@ -82,16 +95,22 @@ public enum PolicyFile {
       guard count >= 0 else { throw failure(path) }
       if count == 0 { return bytes }
       bytes.append(contentsOf: part[..<count])
-      guard bytes.count <= sizeLimit else {
-        throw PolicyError(path, nil, "it has more than \(sizeLimit) bytes")
+      guard bytes.count <= limit else {
+        throw PolicyError(path, nil, "it has more than \(limit) bytes")
       }
     }
   }
 
   private static func failure(_ path: String) -> PolicyError {
-    PolicyError(
-      path, nil,
-      "it cannot be read: \(String(cString: strerror(errno))). Name a file with --policy that user "
-        + "\(geteuid()) can read")
+    let number = errno
+    let remedy =
+      switch number {
+      case ENOENT, ENOTDIR:
+        ". Make it (lockstepd.service(8) says what is in it), or give another path with --policy"
+      case EACCES, EPERM: ". Let user \(geteuid()) read it (chown, chmod), and search its directory"
+      default: ""
+      }
+    return PolicyError(
+      path, nil, "it cannot be read: \(String(cString: strerror(number)))\(remedy)")
   }
 }

@@ -11,13 +11,22 @@ struct PolicyReader {
   /// Whether the feature's actions name paths, so that it can be said which they may.
   let namesPaths: Bool
   var accounts = Accounts.system
+  /// What came out beside the rules.
+  private let findings = Findings()
 
   /// So many places a client's view may tell apart: far more than a person writes down, and some
   /// milliseconds to work out.
   static let placesLimit = 10_000
 
-  /// The policy that the bytes say.
-  func policy(_ bytes: [UInt8]) throws(PolicyError) -> Policy {
+  /// The policy that the bytes say. O(bytes), and a look-up for each name.
+  func load(_ bytes: [UInt8]) throws(PolicyError) -> LoadedPolicy {
+    let policy = try policy(bytes)
+    return LoadedPolicy(
+      file: file, policy: policy, notes: findings.notes, bytes: bytes, users: findings.users,
+      groups: findings.groups)
+  }
+
+  private func policy(_ bytes: [UInt8]) throws(PolicyError) -> Policy {
     let root: YAMLNode
     do throws(YAMLError) {
       root = try YAMLParser.document(bytes)
@@ -32,12 +41,12 @@ struct PolicyReader {
       throw error(version, "this daemon reads \"version\" 1 only")
     }
     guard let list = members["rules"] else { throw error(root, "\"rules\" is missing") }
+    let nodes = try nodes(of: list, "rules", "- everyone: true")
     var rules: [Rule] = []
-    for node in try nodes(of: list, "rules", "- everyone: true") {
-      rules.append(try rule(node))
-    }
+    for node in nodes { rules.append(try rule(node)) }
     try check(rules, list)
-    return Policy(rules)
+    noteBlindWrites(zip(rules, nodes))
+    return Policy(rules, from: .file(file, lines: nodes.map(\.line)))
   }
 
   private func check(_ rules: [Rule], _ node: YAMLNode) throws(PolicyError) {
@@ -50,6 +59,20 @@ struct PolicyReader {
         node,
         "the paths of all rules tell apart \(Self.placesLimit) places or more, for stars beside "
           + "keys multiply: write fewer")
+    }
+  }
+
+  /// Note the paths that may be written and that nobody may read: writing needs both.
+  private func noteBlindWrites(_ rules: some Sequence<(Rule, YAMLNode)>) {
+    let readable = View(granting: rules.flatMap(\.0.read))
+    for (rule, node) in rules {
+      for pattern in rule.write ?? [] where !readable.meets(pattern) {
+        findings.notes.append(
+          error(
+            node,
+            "write \(pattern) has no effect, for no rule lets anybody read it: what is written tells of "
+              + "what was there before. Add it to \"read\" too"))
+      }
     }
   }
 
@@ -77,7 +100,7 @@ struct PolicyReader {
       denyAct: try actions(members["deny-act"], "deny-act"),
       write: try paths(members["write"], "write"),
       denyWrite: try paths(members["deny-write"], "deny-write") ?? [])
-    guard rule.isForEveryone || !rule.users.isEmpty || !rule.groups.isEmpty else {
+    guard rule.isForEveryone || members["users"].hasItems || members["groups"].hasItems else {
       throw error(
         node, "the rule is about nobody: say for whom it is by users, groups, or `everyone: true`")
     }
@@ -100,13 +123,16 @@ struct PolicyReader {
     guard let node else { return [] }
     var ids: Set<UInt64> = []
     for node in try nodes(of: node, key, key == "users" ? "[alice, 1000]" : "[operators, 27]") {
-      ids.insert(try id(node, key))
+      if let id = try id(node, key) { ids.insert(id) }
     }
     return ids
   }
 
-  private func id(_ node: YAMLNode, _ key: String) throws(PolicyError) -> UInt64 {
-    let kind = key == "users" ? "user" : "group"
+  /// The number of an account; nil where there is none of that name, which then is nobody's: an
+  /// account that is deleted must not take the policy with it.
+  private func id(_ node: YAMLNode, _ key: String) throws(PolicyError) -> UInt64? {
+    let isUser = key == "users"
+    let kind = isUser ? "user" : "group"
     let name = try text(node, "the name or number of a \(kind)")
     let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
     if !name.isEmpty, name.utf8.allSatisfy(digits.contains) {
@@ -116,14 +142,18 @@ struct PolicyReader {
       }
       return UInt64(id)
     }
-    switch key == "users" ? accounts.user(name) : accounts.group(name) {
-    case .found(let id): return id
+    if let known = isUser ? findings.users[name] : findings.groups[name] { return known }
+    switch isUser ? accounts.user(name) : accounts.group(name) {
+    case .found(let id):
+      if isUser { findings.users[name] = id } else { findings.groups[name] = id }
+      return id
     case .unknown:
-      let database = key == "users" ? "passwd" : "group"
-      throw error(
-        node,
-        "there is no \(kind) \(name.quoted) on this machine: create it, or write one that "
-          + "`getent \(database)` lists, or a number")
+      findings.notes.append(
+        error(
+          node,
+          "there is no \(kind) \(name.quoted) on this machine, so the rule is not about it: create it, "
+            + "or write one that `getent \(isUser ? "passwd" : "group")` lists, or a number"))
+      return nil
     case .failed(let reason):
       throw error(node, "whether there is a \(kind) \(name.quoted) cannot be told: \(reason)")
     }
@@ -140,6 +170,9 @@ struct PolicyReader {
         patterns += try PathText(text, schema).patterns
       } catch {
         throw self.error(node, error.message)
+      }
+      guard patterns.count < Self.placesLimit else {
+        throw self.error(node, "\(Self.placesLimit) paths or more in one list: write fewer")
       }
     }
     return patterns
@@ -199,6 +232,20 @@ struct PolicyReader {
 
   private func error(_ node: YAMLNode, _ message: String) -> PolicyError {
     PolicyError(file, node.line, message)
+  }
+}
+
+/// What reading brings to light beside the rules.
+private final class Findings {
+  var notes: [PolicyError] = []
+  var users: [String: UInt64] = [:]
+  var groups: [String: UInt64] = [:]
+}
+
+extension YAMLNode? {
+  /// Whether it is a list with something in it.
+  fileprivate var hasItems: Bool {
+    if case .sequence(let nodes)? = self?.content { !nodes.isEmpty } else { false }
   }
 }
 

@@ -15,6 +15,7 @@ struct YAMLParser: ~Copyable {
 
   /// The document that the bytes are. O(bytes).
   static func document(_ bytes: [UInt8]) throws(YAMLError) -> YAMLNode {
+    try refuseMark(bytes)
     let result: Result<YAMLNode, YAMLError> = bytes.withUnsafeBufferPointer { buffer in
       do throws(YAMLError) {
         var parser = try YAMLParser(buffer)
@@ -24,6 +25,20 @@ struct YAMLParser: ~Copyable {
       }
     }
     return try result.get()
+  }
+
+  /// Editors of other systems put a mark in front that is not to be seen.
+  private static func refuseMark(_ bytes: [UInt8]) throws(YAMLError) {
+    if bytes.starts(with: [0xef, 0xbb, 0xbf]) {
+      throw YAMLError(
+        line: 1,
+        message: "the file begins with a byte order mark (EF BB BF): save it as UTF-8 without one")
+    }
+    if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) {
+      throw YAMLError(
+        line: 1,
+        message: "the file begins with a byte order mark of UTF-16: save it as UTF-8 without one")
+    }
   }
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(YAMLError) {

@@ -14,8 +14,8 @@ public final class ServiceManager {
   private var petting: EventLoop.Timer?
   private var lastStatus = ""
 
-  /// Take what the manager has passed, and forget the variables by which it did: call it once, before
-  /// there are other threads. Throws when the variables make no sense.
+  /// Take what the manager has passed, and forget the variables by which it did: call it once,
+  /// before there are other threads. Throws when the variables make no sense.
   public init() throws {
     activation = try Activation.take()
     listeners = activation.remove(named: Self.listenerName)
@@ -23,6 +23,9 @@ public final class ServiceManager {
     watchdog = try Watchdog()
     Environment.removeManagerVariables()
   }
+
+  /// Whether the manager has kept a former process's state for this one.
+  var hasStored: Bool { activation.entries.contains { $0.name == Self.stateName } }
 
   /// Whether somebody listens to what is said.
   public var isPresent: Bool { socket != nil }
@@ -95,7 +98,7 @@ public final class ServiceManager {
 
   /// What a former process has stored: its image, and its connections by their numbers. The manager
   /// is told to let go of all of it, and what is not recognised is closed.
-  func takeStored(logger: Logger) -> (image: [UInt8], connections: [UInt64: Int32])? {
+  func takeStored(logger: Logger) -> Stored? {
     let images = activation.remove(named: Self.stateName)
     let parked = activation.remove(named: Self.connectionsName)
     for entry in activation.closeRest() {
@@ -112,24 +115,35 @@ public final class ServiceManager {
         Glibc.close(descriptor)
       }
     }
-    defer { for descriptor in images + parked { Glibc.close(descriptor) } }
+    for descriptor in parked { Glibc.close(descriptor) }
     guard images.count == 1, let image = images.first else {
+      for descriptor in images { Glibc.close(descriptor) }
       // The former process did not end its hand-over: nobody knows what its sockets are at.
       if !connections.isEmpty || !images.isEmpty {
         logger.error(
           "nothing is taken over: there are connections, and no state",
-          metadata: ["connections": "\(connections.count)"])
+          metadata: ["connections": .number(connections.count)])
       }
       for descriptor in connections.values { Glibc.close(descriptor) }
       return nil
     }
     do throws(HandOverError) {
-      return (try HandOverMemory.read(image, limit: Self.imageLimit), connections)
+      return Stored(
+        image: try HandOverMemory.read(image, limit: Self.imageLimit), memory: image,
+        connections: connections)
     } catch {
       logger.error("nothing is taken over", metadata: ["reason": "\(error)"])
-      for descriptor in connections.values { Glibc.close(descriptor) }
+      for descriptor in [image] + connections.values { Glibc.close(descriptor) }
       return nil
     }
+  }
+
+  /// What a former process has stored.
+  struct Stored {
+    let image: [UInt8]
+    /// What holds the image.
+    let memory: Int32
+    let connections: [UInt64: Int32]
   }
 
   /// A state of some gigabytes would take longer to hand over than to resume.

@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 import Lockstep
+import Logging
 import Sessions
 import Systemd
 import Values
@@ -8,11 +9,14 @@ import Values
 /// What a daemon takes over from a former process of it.
 struct Inheritance<State: Synchronizable> {
   let image: HandOver<State>
+  /// Where the image was read from: the manager's, until it is told to let go.
+  private let memory: Int32
   /// The sockets of the connections in the image, by their numbers.
   private(set) var descriptors: [UInt64: Int32]
 
-  init(image: HandOver<State>, descriptors: [UInt64: Int32]) {
+  init(image: HandOver<State>, memory: Int32, descriptors: [UInt64: Int32]) {
     self.image = image
+    self.memory = memory
     self.descriptors = descriptors
     let known = Set(image.connections.map(\.id))
     for (id, descriptor) in descriptors where !known.contains(id) {
@@ -22,5 +26,32 @@ struct Inheritance<State: Synchronizable> {
   }
 
   /// Nothing is taken over after all: clients come back by themselves.
-  func refuse() { for descriptor in descriptors.values { Glibc.close(descriptor) } }
+  func refuse() {
+    for descriptor in descriptors.values { Glibc.close(descriptor) }
+    forgetMemory()
+  }
+
+  /// Close what is not needed once all has been taken over.
+  func forgetMemory() { Glibc.close(memory) }
+
+  /// Leave everything to the next process, for this one cannot begin.
+  func putBack(_ service: ServiceManager, _ logger: Logger) {
+    do throws(SystemError) {
+      let parked = try ParkedDescriptors.park(
+        descriptors.sorted { $0.key < $1.key }.map { (number: $0.key, descriptor: $0.value) })
+      let isStored =
+        service.store(memory, as: ServiceManager.stateName)
+        && service.store(parked, as: ServiceManager.connectionsName)
+      Glibc.close(parked)
+      service.settle()
+      if isStored {
+        logger.notice(
+          "clients wait for a process that can begin",
+          metadata: ["clients": .number(descriptors.count)])
+      }
+    } catch {
+      logger.error("nothing is left to the next process", metadata: ["reason": "\(error)"])
+    }
+    refuse()
+  }
 }

@@ -9,6 +9,8 @@ struct Authority: Sendable {
   private var isNew: Bool
   /// The revision at which the policy took another's place in this run.
   private var since: UInt64?
+  /// The daemon's own user, if it is known.
+  private let owner: UInt64?
   /// What peers were found to have, for many have the same.
   private var known: [Credentials: Rights] = [:]
 
@@ -21,10 +23,18 @@ struct Authority: Sendable {
   /// So many are remembered: more users than are at one machine.
   private static let knownLimit = 1024
 
-  init(_ policy: Policy?, isNew: Bool) {
+  init(_ policy: Policy?, isNew: Bool, owner: UInt64? = nil) {
     self.policy = policy
     self.isNew = isNew
+    self.owner = owner
   }
+
+  /// Whether the peer is of the daemon's own user: its service manager, which asks for the policy
+  /// to be read again, whatever the policy says. It could as well end the daemon and begin it anew.
+  func isOwner(_ peer: Peer) -> Bool { peer.uid == owner }
+
+  /// Note that the same rules are written down elsewhere by now.
+  mutating func restate(_ policy: Policy) { self.policy = policy }
 
   /// Take another policy at a revision.
   mutating func replace(by policy: Policy, at revision: UInt64) {

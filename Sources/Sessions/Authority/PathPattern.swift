@@ -94,16 +94,22 @@ public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the pattern is of all names that the other is of.
-  func covers(_ other: ActionPattern) -> Bool {
-    switch (form, other.form) {
-    case (.all, _): true
-    case (_, .all): false
-    case (.name(let own), .name(let name)), (.name(let own), .part(let name)):
-      String.isSame(own, name) || name.isBehind(own)
-    case (.part(let own), .name(let name)): name.isBehind(own)
-    case (.part(let own), .part(let name)): String.isSame(own, name) || name.isBehind(own)
+  /// The patterns that are of all names that this one is of, itself among them. O(its words).
+  var covering: [ActionPattern] {
+    switch form {
+    case .all: [.all]
+    case .name(let name): [.all, self] + Self.above(name)
+    case .part(let name): [.all, self, .name(name)] + Self.above(name)
     }
+  }
+
+  private static func above(_ name: String) -> [ActionPattern] {
+    var patterns: [ActionPattern] = []
+    for end in name.utf8.indices where name.utf8[end] == UInt8(ascii: ".") {
+      let parent = String(name[..<end])
+      patterns += [.name(parent), .part(parent)]
+    }
+    return patterns
   }
 
   public var description: String {

@@ -11,24 +11,42 @@
 // through this filter:
 //
 //     state -> value form -> filter -> snapshot, digest
-//     patch of the whole -> projection -> filter -> patch, or a snapshot where a patch cannot say it
+//     patch of the whole -> projection -> filter -> patch, or a snapshot where a patch cannot say
+// it
 //
 // Nobody looks at a filtered state: there is none, only filtered bytes.
 
-/// Who may connect, see and do what.
+/// Who may connect, see and do what. Policies of equal rules are equal, wherever they are written.
 public struct Policy: Hashable, Sendable {
   public var rules: [Rule]
+  /// Where the rules come from, for those who are to change them.
+  public var source: Source
+
+  public enum Source: Hashable, Sendable {
+    case program
+    /// There is no other policy: the rules are about this user, the daemon's own, and root.
+    case standard(owner: UInt64)
+    /// A file, and the line on which each rule begins.
+    case file(String, lines: [Int])
+  }
 
   /// A policy of these rules; of none, nobody may do anything.
-  public init(_ rules: [Rule]) { self.rules = rules }
+  public init(_ rules: [Rule], from source: Source = .program) {
+    self.rules = rules
+    self.source = source
+  }
+
+  public static func == (first: Policy, second: Policy) -> Bool { first.rules == second.rules }
+  public func hash(into hasher: inout Hasher) { hasher.combine(rules) }
 
   /// The daemon's own user and root may do everything, others nothing: not even connect.
   public static func standard(owner uid: UInt64) -> Policy {
-    Policy([
-      Rule(
-        users: [uid, 0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
-        write: [.whole])
-    ])
+    Policy(
+      [
+        Rule(
+          users: [uid, 0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
+          write: [.whole])
+      ], from: .standard(owner: uid))
   }
 
   /// What a peer may do. O(rules), and the patterns of those that are about it.

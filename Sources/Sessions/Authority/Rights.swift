@@ -30,6 +30,9 @@ public struct Rights: Hashable, Sendable {
     writesOfRead = isImplied ? View(granting: read, denying: denyRead + denyWrite) : .nothing
   }
 
+  /// No right at all.
+  static let none = Rights(of: [])
+
   private static func isGranted(_ said: [Bool?]) -> Bool {
     said.contains(true) && !said.contains(false)
   }
@@ -48,7 +51,8 @@ public struct Rights: Hashable, Sendable {
   /// Whether the peer may see all that stands at the path.
   public func mayRead(_ path: Path) -> Bool { view.permits(path) }
 
-  /// Whether the peer may change all that stands at the path, by an action that names it.
+  /// Whether the peer may change all that stands at the path, by an action that names it. It also
+  /// has to be allowed to read that.
   public func mayWrite(_ path: Path) -> Bool {
     writes.permits(path) || writesOfRead.permits(path)
   }
@@ -59,17 +63,14 @@ private struct ActionRights: Hashable, Sendable {
   private let granted: Set<ActionPattern>
   private let denied: Set<ActionPattern>
 
+  /// O(the patterns, and the words of each).
   init(granting grants: [ActionPattern], denying denials: [ActionPattern]) {
-    let denied = Self.reduced(denials)
-    granted = Self.reduced(grants).filter { grant in !denied.contains { $0.covers(grant) } }
-    // Only a denial of something that is granted makes a difference.
-    self.denied = denied.filter { [granted] in $0.meets(granted) }
-  }
-
-  /// The patterns that no other one covers.
-  private static func reduced(_ patterns: [ActionPattern]) -> Set<ActionPattern> {
-    let all = Set(patterns)
-    return all.filter { pattern in !all.contains { $0 != pattern && $0.covers(pattern) } }
+    let (granting, denying) = (ActionPatterns(grants), ActionPatterns(denials))
+    granted = granting.reduced.filter { !denying.cover($0) }
+    // Only a denial of something that is granted makes a difference. Names are a tree: two patterns
+    // share a name only if one covers the other.
+    let remaining = ActionPatterns(Array(granted))
+    denied = denying.reduced.filter { remaining.cover($0) || remaining.areCovered(in: $0) }
   }
 
   var isAll: Bool { granted.contains(.all) && denied.isEmpty }
@@ -79,12 +80,27 @@ private struct ActionRights: Hashable, Sendable {
   }
 }
 
-extension ActionPattern {
-  /// Whether some name is of this pattern and of one of the others.
-  fileprivate func meets(_ others: Set<ActionPattern>) -> Bool {
-    // Names are a tree: two patterns share a name only if one covers the other.
-    others.contains { $0.covers(self) || covers($0) }
+/// Patterns that are looked up by the names above them.
+private struct ActionPatterns {
+  private let all: Set<ActionPattern>
+  /// The patterns above each, which cover it, and those that only lead there.
+  private var ancestors: Set<ActionPattern> = []
+
+  init(_ patterns: [ActionPattern]) {
+    all = Set(patterns)
+    for pattern in all { ancestors.formUnion(pattern.covering) }
   }
+
+  /// The patterns that no other one covers.
+  var reduced: Set<ActionPattern> {
+    all.filter { pattern in !pattern.covering.contains { $0 != pattern && all.contains($0) } }
+  }
+
+  /// Whether one of them is of all names that the pattern is of.
+  func cover(_ pattern: ActionPattern) -> Bool { pattern.covering.contains(where: all.contains) }
+
+  /// Whether the pattern is of all names that one of them is of.
+  func areCovered(in pattern: ActionPattern) -> Bool { ancestors.contains(pattern) }
 }
 
 // MARK: Actions and their rejections
@@ -95,28 +111,40 @@ extension Rights {
   public func refusal<Action: SynchronizableAction>(
     of action: Action, in state: some Synchronizable
   ) -> Rejection? {
-    if mayDoAll { return nil }
-    guard let action = action as? any PathNaming else {
-      return mayAct(action.name) ? nil : Self.refusal(ofName: action.name)
-    }
-    if let name = action.heldNames.first(where: { !mayAct($0) }) {
-      return Self.refusal(ofName: name)
-    }
-    if view != .everything,
-      let path = action.readPaths.first(where: { !mayRead(state.reach(of: $0)) })
-    {
-      return Rejection(.denied, "\(action.name) needs the right to read \(path)", at: path)
-    }
-    if !mayWriteAll,
-      let path = action.writtenPaths.first(where: { !mayWrite(state.reach(of: $0)) })
-    {
-      return Rejection(.denied, "\(action.name) needs the right to write \(path)", at: path)
-    }
-    return nil
+    missingRight(for: action, in: state).map { refusal(of: action, without: $0) }
   }
 
-  private static func refusal(ofName name: String) -> Rejection {
-    Rejection(.denied, "you may not send \(name)")
+  /// The first right that the peer lacks for an action; nil if it lacks none.
+  func missingRight<Action: SynchronizableAction>(
+    for action: Action, in state: some Synchronizable
+  ) -> MissingRight? {
+    if mayDoAll { return nil }
+    guard let action = action as? any PathNaming else {
+      return mayAct(action.name) ? nil : .act(action.name)
+    }
+    if let name = action.heldNames.first(where: { !mayAct($0) }) { return .act(name) }
+    // What was there before shows in the outcome of every change: unchanged, absent, of another
+    // type.
+    if view != .everything,
+      let path = (action.readPaths + action.writtenPaths)
+        .first(where: { !mayRead(state.reach(of: $0)) })
+    {
+      return .read(path)
+    }
+    guard !mayWriteAll else { return nil }
+    return action.writtenPaths.first { !mayWrite(state.reach(of: $0)) }.map { .write($0) }
+  }
+
+  /// What is said to a peer that lacks a right for an action: which, and where.
+  func refusal(of action: some SynchronizableAction, without right: MissingRight) -> Rejection {
+    switch right {
+    case .connect: Rejection(.denied, "you may not connect")
+    case .act(let name): Rejection(.denied, "you may not send \(name)")
+    case .read(let path):
+      Rejection(.denied, "\(action.name) needs the right to read \(path)", at: path)
+    case .write(let path):
+      Rejection(.denied, "\(action.name) needs the right to write \(path)", at: path)
+    }
   }
 
   /// The rejection of an action in the words that the peer may hear. What a feature says may quote

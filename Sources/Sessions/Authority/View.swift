@@ -11,7 +11,8 @@ public struct View: Hashable, Sendable {
 
   /// What these patterns come to. O(`PathPattern.expansion` of them all).
   public init(granting grants: [PathPattern], denying denials: [PathPattern] = []) {
-    root = ViewNode(granting: grants.map { $0.steps[...] }, denying: denials.map { $0.steps[...] })
+    root = ViewNode(
+      granting: Set(grants).map { $0.steps[...] }, denying: Set(denials).map { $0.steps[...] })
   }
 
   /// The view of someone who may see all.
@@ -21,6 +22,18 @@ public struct View: Hashable, Sendable {
 
   /// Whether everything that stands at the path may be seen.
   public func permits(_ path: Path) -> Bool { root.node(at: path) == .everything }
+
+  /// Whether something that the pattern covers may be permitted; true where only the keys that are
+  /// there could tell. O(its steps).
+  public func meets(_ pattern: PathPattern) -> Bool {
+    var node = root
+    for step in pattern.steps {
+      guard case .part(let part) = node else { break }
+      guard case .key(let key) = step else { return true }
+      node = part.entries[key] ?? part.others
+    }
+    return node != .nothing
+  }
 
   /// What a subscription to the path shows; nil when nothing there may be seen.
   ///
@@ -113,18 +126,15 @@ extension ViewNode {
   }
 
   private init(isPermitted: Bool, below grants: [Steps], _ denials: [Steps]) {
+    let (grants, denials) = (PatternBranches(grants), PatternBranches(denials))
     func node(_ key: PathKey?) -> ViewNode {
       ViewNode(
-        isGranted: isPermitted, granting: grants.compactMap { $0.behind(key) },
-        denying: denials.compactMap { $0.behind(key) })
+        isGranted: isPermitted, granting: grants.behind(key), denying: denials.behind(key))
     }
-    let others = node(nil)
     var entries: [PathKey: ViewNode] = [:]
-    for steps in grants + denials {
-      guard case .key(let key)? = steps.first, entries[key] == nil else { continue }
-      entries[key] = node(key)
-    }
-    self.init(isPermitted: isPermitted, entries: entries, others: others)
+    for key in grants.keys where entries[key] == nil { entries[key] = node(key) }
+    for key in denials.keys where entries[key] == nil { entries[key] = node(key) }
+    self.init(isPermitted: isPermitted, entries: entries, others: node(nil))
   }
 
   /// The node of a place, in the one form that it has.
@@ -151,15 +161,30 @@ extension ViewNode {
   }
 }
 
-extension ArraySlice<PathPattern.Step> {
-  /// What is left of a pattern behind a key, or behind one that no pattern names; nil when it does
-  /// not lead there.
-  fileprivate func behind(_ key: PathKey?) -> Self? {
-    switch first {
-    case .any?: dropFirst()
-    case .key(let own)? where own == key: dropFirst()
-    case .key?, nil: nil
+/// Patterns by their first keys, so that many patterns are looked at once and not once for each
+/// key.
+private struct PatternBranches {
+  /// The keys that patterns begin with, in their order.
+  private(set) var keys: [PathKey] = []
+  private var behindKeys: [PathKey: [ViewNode.Steps]] = [:]
+  private var behindStars: [ViewNode.Steps] = []
+
+  init(_ patterns: [ViewNode.Steps]) {
+    for steps in patterns {
+      switch steps.first {
+      case .any?: behindStars.append(steps.dropFirst())
+      case .key(let key)?:
+        if behindKeys[key] == nil { keys.append(key) }
+        behindKeys[key, default: []].append(steps.dropFirst())
+      case nil: break
+      }
     }
+  }
+
+  /// What is left of the patterns that lead on behind a key, or behind one that no pattern names.
+  func behind(_ key: PathKey?) -> [ViewNode.Steps] {
+    guard let key, let own = behindKeys[key] else { return behindStars }
+    return own + behindStars
   }
 }
 
@@ -167,19 +192,18 @@ extension ArraySlice<PathPattern.Step> {
 
 extension PathPattern {
   /// How many places a view of these patterns, or of some of them, may have to tell apart; `limit`
-  /// when there are as many. Stars beside keys multiply: a policy should be asked before it is used.
+  /// when there are as many. Stars beside keys multiply: a policy should be asked before it is
+  /// used.
   public static func expansion(of patterns: [PathPattern], upTo limit: Int) -> Int {
-    expansion(of: patterns.map { $0.steps[...] }, upTo: limit)
+    // One that comes twice tells nothing more apart.
+    expansion(of: Set(patterns).map { $0.steps[...] }, upTo: limit)
   }
 
   private static func expansion(of patterns: [ArraySlice<Step>], upTo limit: Int) -> Int {
-    var keys: Set<PathKey> = []
-    for steps in patterns {
-      if case .key(let key)? = steps.first { keys.insert(key) }
-    }
+    let branches = PatternBranches(patterns)
     var count = 1
-    for key in [nil] + keys.map(Optional.some) where count < limit {
-      let below = patterns.compactMap { $0.behind(key) }.filter { !$0.isEmpty }
+    for key in [nil] + branches.keys.map(Optional.some) where count < limit {
+      let below = branches.behind(key).filter { !$0.isEmpty }
       count += below.isEmpty ? 1 : expansion(of: below, upTo: limit - count)
     }
     return min(count, limit)

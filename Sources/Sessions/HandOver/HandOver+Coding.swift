@@ -16,7 +16,10 @@ private enum Envelope {
 
 extension HandOver {
   /// The bytes for the next process. O(the state).
-  public func encoded(schema: Schema) -> [UInt8] {
+  public func encoded(schema: Schema) -> [UInt8] { encodedParts(schema: schema).flatMap(\.self) }
+
+  /// The same in two parts, of which none is a copy: a state may be as large as memory allows.
+  public func encodedParts(schema: Schema) -> [[UInt8]] {
     var encoder = CBOREncoder()
     encoder.array(6)
     schema.encode(into: &encoder)
@@ -28,11 +31,13 @@ extension HandOver {
     encoder.array(connections.count)
     for connection in connections { connection.encode(into: &encoder) }
 
-    return Self.sealed(encoder.bytes)
+    return [Self.head(of: encoder.bytes), encoder.bytes]
   }
 
   /// The bytes of a hand-over around its item.
-  package static func sealed(_ body: [UInt8]) -> [UInt8] {
+  package static func sealed(_ body: [UInt8]) -> [UInt8] { head(of: body) + body }
+
+  private static func head(of body: [UInt8]) -> [UInt8] {
     var bytes = Envelope.magic
     func append(_ value: some FixedWidthInteger) {
       withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
@@ -40,7 +45,7 @@ extension HandOver {
     append(Envelope.format)
     append(UInt64(body.count))
     append(checksum(body[...]))
-    return bytes + body
+    return bytes
   }
 
   private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {

@@ -63,13 +63,13 @@ struct Keeper: Sendable {
 
   init(
     _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
-    journaled: Int = 0, at now: Instant
+    durable: UInt64? = nil, journaled: Int = 0, at now: Instant
   ) {
     bytesSinceSnapshot = journaled
     self.durability = durability
     self.base = base
     self.ephemeral = ephemeral
-    durable = revision
+    self.durable = durable ?? revision
     batch = JournalBatch(number: 1, revision: revision)
     lastSnapshot = now
   }
@@ -224,8 +224,8 @@ struct Keeper: Sendable {
     lastSnapshot = now
   }
 
-  /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal waits.
-  /// Returns whether that is news.
+  /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal
+  /// waits. Returns whether that is news.
   mutating func snapshotImpossible(_ reason: String, at now: Instant) -> Bool {
     defer { isSnapshotImpossible = true }
     if case .healing = health {

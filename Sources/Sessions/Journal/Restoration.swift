@@ -23,8 +23,11 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var history: History
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
-  /// Whether a former process handed everything over, fields that are not kept and connections, too.
+  /// Whether a former process handed everything over, fields that are not kept and connections,
+  /// too.
   public var isHandedOver = false
+  /// The newest revision that survives a crash; nil if that is `revision`.
+  public var durable: UInt64?
   /// About how many bytes of the journal follow its snapshot.
   public var journaledBytes = 0
 

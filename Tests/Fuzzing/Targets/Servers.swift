@@ -251,10 +251,12 @@ private struct World {
     case .resumeReading(let id): if let who = who(id) { peers[who]?.isPaused = false }
     case .encodeSnapshot(let id): jobs.append(id)
     case .measureState: tell(.stateMeasured(StateMeasure(of: server.state)))
+    case .measureMemory: tell(.memoryMeasured(nil))
     // A document asks for no work.
     case .effect, .wake, .unwatch: break
     // It keeps nothing.
     case .keep, .keepSnapshot, .reopenJournal: break
+    case .answer(let id, let query, _): tell(.answered(id, query: query, .null))
     case .log(let line):
       self.line = line
       for field in line.fields { require(!field.value.contains("\n"), "a log line is one line") }

@@ -17,6 +17,12 @@ private func policy(
 private func policy(
   _ bytes: [UInt8], schema: Schema = DocumentFeature.schema, namesPaths: Bool = true
 ) throws(PolicyError) -> Policy {
+  try load(bytes, schema: schema, namesPaths: namesPaths).policy
+}
+
+private func load(
+  _ bytes: [UInt8], schema: Schema = DocumentFeature.schema, namesPaths: Bool = true
+) throws(PolicyError) -> LoadedPolicy {
   let accounts = Accounts(
     user: {
       ["root": .found(0), "alice": .found(1001), "ghost": .failed("no server")][$0] ?? .unknown
@@ -24,7 +30,7 @@ private func policy(
     group: { ["operators": .found(27)][$0] ?? .unknown })
   return try PolicyReader(
     file: "policy.yaml", schema: schema, namesPaths: namesPaths, accounts: accounts
-  ).policy(bytes)
+  ).load(bytes)
 }
 
 private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(steps) }
@@ -218,21 +224,6 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
       "\"groups\" is a list, as in `[operators, 27]`, not keys and values"
     ),
     (good + "- users: [[alice]]", 5, "the name or number of a user must stand here, not a list"),
-    (
-      good + "- users:\n  - root\n  - alcie", 7,
-      "there is no user \"alcie\" on this machine: create it, or write one that `getent passwd` "
-        + "lists, or a number"
-    ),
-    (
-      good + "- groups: [alice]", 5,
-      "there is no group \"alice\" on this machine: create it, or write one that `getent group` "
-        + "lists, or a number"
-    ),
-    (
-      good + "- users: [\"root\\0\"]", 5,
-      "there is no user \"root\u{fffd}\" on this machine: create it, or write one that "
-        + "`getent passwd` lists, or a number"
-    ),
     (good + "- users: [ghost]", 5, "whether there is a user \"ghost\" cannot be told: no server"),
     (good + "- users: [010]", 5, "\"010\" is no number of a user: 0 to 4294967294"),
     (good + "- groups: [4294967295]", 5, "\"4294967295\" is no number of a group: 0 to 4294967294"),
@@ -291,15 +282,106 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     #expect(throws: PolicyError("policy.yaml", line, message)) { try policy(text) }
   }
 
+  static let unknown: [(String, Set<UInt64>, Set<UInt64>, String)] = [
+    (
+      "- users:\n  - root\n  - alcie", [0], [],
+      "policy.yaml:7: there is no user \"alcie\" on this machine, so the rule is not about it: create it, "
+        + "or write one that `getent passwd` lists, or a number"
+    ),
+    (
+      "- groups: [alice]", [], [],
+      "policy.yaml:5: there is no group \"alice\" on this machine, so the rule is not about it: create "
+        + "it, or write one that `getent group` lists, or a number"
+    ),
+    (
+      "- users: [\"root\\0\"]", [], [],
+      "policy.yaml:5: there is no user \"root\u{fffd}\" on this machine, so the rule is not about it: "
+        + "create it, or write one that `getent passwd` lists, or a number"
+    ),
+  ]
+
+  @Test(arguments: unknown)
+  func `a name that no account has is nobody's, and is told of`(
+    _ rule: String, _ users: Set<UInt64>, _ groups: Set<UInt64>, _ note: String
+  ) throws {
+    let loaded = try load(Array((Self.good + rule).utf8))
+    #expect(loaded.policy.rules.count == 2)
+    #expect(loaded.policy.rules.last?.users == users)
+    #expect(loaded.policy.rules.last?.groups == groups)
+    #expect(loaded.policy.rules.last?.isForEveryone == false)
+    #expect(loaded.notes.map(\.description) == [note])
+  }
+
+  @Test func `a byte order mark is named`() {
+    let text = Array(Self.good.utf8)
+    for (mark, message) in [
+      (
+        [0xef, 0xbb, 0xbf],
+        "the file begins with a byte order mark (EF BB BF): save it as UTF-8 without one"
+      ),
+      (
+        [0xff, 0xfe],
+        "the file begins with a byte order mark of UTF-16: save it as UTF-8 without one"
+      ),
+      (
+        [0xfe, 0xff],
+        "the file begins with a byte order mark of UTF-16: save it as UTF-8 without one"
+      ),
+    ] as [([UInt8], String)] {
+      #expect(throws: PolicyError("policy.yaml", 1, message)) { try policy(mark + text) }
+    }
+  }
+
+  @Test func `each rule is known by its line`() throws {
+    let loaded = try load(Array((Self.good + "- everyone: true\n\n\n- groups: [7]").utf8))
+    #expect(loaded.policy.source == .file("policy.yaml", lines: [3, 5, 8]))
+  }
+
+  // MARK: Many paths
+
+  /// The seconds that reading a policy takes, and working out what it lets a user do.
+  private func seconds(paths count: Int) throws -> Double {
+    let paths = (0..<count).map { "/key\($0)" }.joined(separator: ", ")
+    let bytes = Array("\(Self.good)  read: [/]\n  deny-read: [\(paths)]\n".utf8)
+    let start = ContinuousClock.now
+    let rights = try policy(bytes).rights(uid: 1001, gid: 1001)
+    let time = ContinuousClock.now - start
+    #expect(!rights.mayRead(["key1", "1"]) && rights.mayRead(["key", "1"]))
+    return Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
+  }
+
+  @Test func `many paths take no longer than their number says`() throws {
+    _ = try seconds(paths: 100)
+    // Four times as many: four times as long, and sixteen times if each were compared with each.
+    let (few, many) = (try seconds(paths: 2000), try seconds(paths: 8000))
+    #expect(many < 10 * few, "\(few) and \(many)")
+  }
+
+  @Test func `many names of actions take no longer than their number says`() {
+    func seconds(_ count: Int) -> Double {
+      let names = (0..<count).map { ActionPattern.name("part\($0 % 100).action\($0)") }
+      let start = ContinuousClock.now
+      let rights = Policy([Rule(isForEveryone: true, act: names, denyAct: [.name("part7.action7")])]
+      )
+      .rights(uid: 1, gid: 1)
+      let time = ContinuousClock.now - start
+      #expect(rights.mayAct("part8.action8") && !rights.mayAct("part7.action7"))
+      return Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
+    }
+    _ = seconds(100)
+    let (few, many) = (seconds(1000), seconds(4000))
+    #expect(many < 10 * few, "\(few) and \(many)")
+  }
+
   @Test func `bytes that are no text are an error on their line`() {
     let reader = PolicyReader(file: "p", schema: DocumentFeature.schema, namesPaths: true)
     for bytes in [[0xff], [0xff, 0xfe, 0x61, 0], [0xc3, 0x28], [0x00], [0xed, 0xa0, 0x80]]
       as [[UInt8]]
     {
-      #expect(throws: PolicyError.self) { try reader.policy(Array("version: 1\n".utf8) + bytes) }
+      #expect(throws: PolicyError.self) { try reader.load(Array("version: 1\n".utf8) + bytes) }
     }
     let error = #expect(throws: PolicyError.self) {
-      try reader.policy(Array("version: 1\n\n".utf8) + [0xff])
+      try reader.load(Array("version: 1\n\n".utf8) + [0xff])
     }
     #expect(error?.description == "p:3: it is not YAML: invalid leading UTF-8 octet")
   }
@@ -386,10 +468,32 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
         policy == Policy([Rule(users: [0], mayConnect: true, write: [pattern(.key("a"))])]))
     }
     try withFile("version: 1\nrules:\n- users: [no-such-user]\n  connect: true\n") { path in
-      let error = #expect(throws: PolicyError.self) {
-        try PolicyFile.read(path, for: DocumentFeature.self)
+      let loaded = try PolicyFile.load(path, for: DocumentFeature.self)
+      #expect(loaded.policy == Policy([Rule(mayConnect: true)]))
+      #expect(
+        loaded.notes.first?.description.hasPrefix(
+          "\(path):3: there is no user \"no-such-user\" on this machine") == true)
+    }
+  }
+
+  @Test func `what may be written and not read is told of`() throws {
+    let text = """
+      version: 1
+      rules:
+      - everyone: true
+        connect: true
+        read: [/public, /rooms/*/name, /ok]
+        act: ["*"]
+      - users: [root]
+        write: [/public/a, /rooms, /rooms/1, /rooms/1/other, /inbox, "/*/x", /ok]
+      """
+    try withFile(text) { path in
+      let loaded = try PolicyFile.load(path, for: DocumentFeature.self)
+      let notes = ["/rooms/1/other", "/inbox"].map {
+        "\(path):7: write \($0) has no effect, for no rule lets anybody read it: what is written "
+          + "tells of what was there before. Add it to \"read\" too"
       }
-      #expect(error?.description.hasPrefix("\(path):3: there is no user \"no-such-user\"") == true)
+      #expect(loaded.notes.map(\.description) == notes)
     }
   }
 
@@ -425,8 +529,8 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
     #expect(
       absent?.description
-        == "/no/such: it cannot be read: No such file or directory. Name a file with --policy that "
-        + "user \(geteuid()) can read")
+        == "/no/such: it cannot be read: No such file or directory. Make it (lockstepd.service(8) says "
+        + "what is in it), or give another path with --policy")
     try withFile(String(repeating: "#", count: PolicyFile.sizeLimit + 1)) { path in
       #expect(throws: PolicyError(path, nil, "it has more than 1048576 bytes")) {
         try PolicyFile.read(path, for: DocumentFeature.self)
@@ -440,5 +544,45 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     #expect(Accounts.system.user("root\0") == .unknown)
     #expect(Accounts.system.user("") == .unknown)
     #expect(Accounts.system.group(String(repeating: "x", count: 10_000)) == .unknown)
+  }
+
+  // MARK: Kept policies
+
+  /// Keep a policy in a new directory, and read it as the next process does.
+  private func kept(_ text: String) throws -> (loaded: LoadedPolicy, kept: LoadedPolicy) {
+    var template = Array("/tmp/lockstep-policy-XXXXXX".utf8CString)
+    let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer {
+      unlink(KeptPolicy.path(in: directory))
+      rmdir(directory)
+    }
+    let loaded = try load(Array(text.utf8))
+    try KeptPolicy.keep(loaded, in: directory)
+    var status = stat()
+    #expect(stat(KeptPolicy.path(in: directory), &status) == 0 && status.st_mode & 0o777 == 0o600)
+    return (loaded, try KeptPolicy.read(in: directory, for: DocumentFeature.self))
+  }
+
+  @Test func `a policy that was in force comes back, with the accounts as they were`() throws {
+    for ending in ["", "\n", "\n# the end", "\n..."] {
+      // On this machine there is no alice, and no operator.
+      let (loaded, kept) = try kept(
+        "version: 1\nrules:\n- users: [alice, nobody-at-all, 7]\n  groups: [operators]\n"
+          + "  connect: true\n  read: [/a, \"/#\"]\(ending)")
+      #expect(kept.policy == loaded.policy)
+      #expect(kept.policy.rules[0].users == [1001, 7] && kept.policy.rules[0].groups == [27])
+      #expect(kept.notes.count == 1)
+      guard case .file(_, let lines) = kept.policy.source else {
+        Issue.record("it comes from no file")
+        return
+      }
+      #expect(lines == [3])
+    }
+  }
+
+  @Test func `a policy that was never kept is no policy`() {
+    #expect(throws: PolicyError.self) {
+      try KeptPolicy.read(in: "/no/such", for: DocumentFeature.self)
+    }
   }
 }

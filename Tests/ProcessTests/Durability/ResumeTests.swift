@@ -20,12 +20,15 @@ struct ResumeTests {
             read: [/]
             deny-read: [/secret]
             act: ["*"]
-            write: [/]
         """
+      let before = try await home.start()
+      let writer = try await home.mirror()
+      try await writer.send(DocumentAction.set(["secret"], "hush"), .durable)
+      writer.close()
+      try await before.stop()
       try policy.write(toFile: file, atomically: true, encoding: .utf8)
       let first = try await home.start(["--policy", file])
       let mirror = try await home.mirror()
-      try await mirror.send(DocumentAction.set(["secret"], "hush"))
       try await mirror.send(DocumentAction.set(["open"], 1), .durable)
       #expect(mirror.state == ["open": 1])
       try await first.process.kill()

@@ -74,11 +74,11 @@ struct AppShellTests {
     } _: { example in
       for command in ["evict", "crash"] {
         let done = try await example.run("appshell", command)
-        #expect(done.status == .exit(1))
+        #expect(done.status == .exit(1), "\(done)")
         #expect(done.lines.contains { $0.contains("the user \(getuid()) may not send") })
       }
       let done = try await example.lockstep("send", "launch")
-      #expect(done.status == .exit(1))
+      #expect(done.status == .exit(9))
       #expect(done.lines.contains { $0.contains("may not send launch") })
     }
     try await withExample("appshelld") { example in

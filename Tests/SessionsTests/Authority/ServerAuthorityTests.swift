@@ -7,7 +7,8 @@ import Values
 import Wire
 
 @Suite struct ServerAuthorityTests {
-  /// User 1 sees all but secrets, 2 and the group 7 only what is public, 3 may not connect.
+  /// User 1 sees all but secrets, 2 and the group 7 only what is public, 3 may not connect, and 4
+  /// may see and change a place that would be below the secret if that were a container.
   static let policy = Policy([
     Rule(
       users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
@@ -16,6 +17,9 @@ import Wire
       users: [1], mayConnect: true, read: [.whole], denyRead: patterns(["secret"]), act: [.all],
       denyAct: [.name("remove")], write: [.whole]),
     Rule(users: [2], groups: [7], mayConnect: true, read: patterns(["public"])),
+    Rule(
+      users: [4], mayConnect: true, read: patterns(["public", "secret/mine"]), act: [.all],
+      write: [.whole]),
   ])
 
   private func bench(_ durability: Durability = .none) -> Bench {
@@ -227,20 +231,20 @@ import Wire
   func `a rejection does not quote what may not be seen, nor does it when it is told again`(
     _ durability: Durability
   ) {
-    var bench = bench(0, 1, durability: durability)
-    bench.act(1, 1, .increment(["secret"], by: 1), .increment(["public"], by: 1))
-    bench.act(0, 1, .increment(["secret"], by: 1))
+    var bench = bench(0, 4, durability: durability)
+    bench.act(4, 1, .set(["secret", "mine"], 1), .increment(["public"], by: 1))
+    bench.act(0, 1, .set(["secret", "mine"], 1))
     let commands = bench.turn()
     func messages(_ outcomes: [Acknowledgement.Outcome]) -> [String] {
       outcomes.compactMap { if case .rejected(let why) = $0 { why.message } else { nil } }
     }
-    let told = messages(outcomes(bench.said(to: 1, commands)))
+    let told = messages(outcomes(bench.said(to: 4, commands)))
     #expect(told.first == "the value there is of another type than the action needs")
     #expect(told.count == 2 && told.last != told.first)
     #expect(messages(outcomes(bench.said(to: 0, commands))) != [told[0]])
-    bench.handle(.closed(ConnectionID(1)))
-    bench.join(5, uid: 1, token: Bench.token(1))
-    bench.act(5, 1, .increment(["secret"], by: 1), .increment(["public"], by: 1))
+    bench.handle(.closed(ConnectionID(4)))
+    bench.join(5, uid: 4, token: Bench.token(4))
+    bench.act(5, 1, .set(["secret", "mine"], 1), .increment(["public"], by: 1))
     #expect(messages(outcomes(bench.said(to: 5, bench.turn()))) == told)
     // What is kept for the next run is no more than what was told.
     let kept = bench.server.handOver.kept.sessions.flatMap(\.outcomes)
@@ -248,8 +252,8 @@ import Wire
   }
 
   @Test func `what is written down of a rejection is what was told`() {
-    var bench = bench(1, durability: .async)
-    bench.act(1, 1, .increment(["secret"], by: 1))
+    var bench = bench(4, durability: .async)
+    bench.act(4, 1, .set(["secret", "mine"], 1))
     var rows: [JournalRow] = []
     for case .keep(let batch) in bench.turn() { rows += batch.rows }
     let answers = rows.compactMap(\.answer?.outcome)
@@ -325,6 +329,127 @@ import Wire
     #expect(String(decoding: said[0] ?? [], as: UTF8.self).contains("hush"))
     let text = String(decoding: said[1] ?? [], as: UTF8.self)
     #expect(!text.contains("hush") && text.contains("list") && text.contains("remove"))
+  }
+
+  // MARK: Which rule
+
+  private static let written = Policy(
+    [
+      Rule(users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all]),
+      Rule(users: [1], mayConnect: true, read: [.whole], act: [.all]),
+      Rule(isForEveryone: true, denyRead: patterns(["secret"]), denyAct: [.name("move")]),
+    ], from: .file("policy.yaml", lines: [3, 9, 14]))
+
+  @Test func `who administers is told which rule denies, and others which right they lack`() {
+    var bench = Bench(["secret": "hush"], policy: Self.written)
+    for uid in [0, 1] as [UInt64] { bench.join(uid, uid: uid) }
+    for uid in [0, 1] as [UInt64] {
+      bench.act(uid, 1, .set([], 1), .test(["secret"], 1), .move(from: ["a"], to: ["b"]))
+    }
+    let commands = bench.turn()
+    func messages(_ uid: UInt64) -> [String] {
+      outcomes(bench.said(to: uid, commands)).compactMap { outcome in
+        if case .rejected(let rejection) = outcome { rejection.message } else { nil }
+      }
+    }
+    let rights = [
+      "set needs the right to read the whole", "test needs the right to read /secret",
+      "you may not send move",
+    ]
+    let rule = "of the rule at policy.yaml:14"
+    #expect(messages(1) == rights)
+    #expect(
+      messages(0) == [
+        "\(rights[0]): deny-read /secret \(rule)",
+        "\(rights[1]): deny-read /secret \(rule)", "\(rights[2]): deny-act move \(rule)",
+      ])
+  }
+
+  @Test func `a denial is logged with its rule, once a second for each user`() {
+    var bench = Bench(["secret": "hush"], policy: Self.written)
+    bench.join(1, uid: 1)
+    bench.join(2, uid: 1)
+    func denials() -> [LogLine] { bench.logs.filter { $0.message.hasSuffix("denied") } }
+    for number in 1...5 as ClosedRange<UInt64> { bench.act(1, number, .test(["secret"], 1)) }
+    bench.act(2, 1, .test(["secret"], 1))
+    #expect(denials().map(\.message) == ["action denied"])
+    #expect(
+      denials().first?.fields.suffix(2) == [
+        .init("right", "read /secret"),
+        .init("because", "deny-read /secret of the rule at policy.yaml:14"),
+      ])
+    bench.pass(.milliseconds(1100))
+    bench.say(2, .subscribe(subscription: 1, ["secret", "a\nb"], nil))
+    _ = bench.settle()
+    #expect(denials().map(\.message) == ["action denied", "subscription denied"])
+    #expect(denials().allSatisfy { $0.fields.allSatisfy { !$0.value.contains("\n") } })
+    bench.pass(.milliseconds(1100))
+    bench.open(3, uid: 9)
+    bench.open(4, uid: 9)
+    #expect(denials().map(\.message).last == "client denied" && denials().count == 3)
+  }
+
+  @Test func `who may not connect is told who decides`() {
+    for (policy, words) in [
+      (
+        Self.written, "its administrator can let the user, or a group of theirs, in the policy file"
+      ),
+      (.standard(owner: 7), "it has no policy file (--policy), so only user 7 and root may"),
+    ] as [(Policy, String)] {
+      var bench = Bench(policy: policy)
+      bench.open(1, uid: 9)
+      let goodbye = bench.goodbye(to: 1, bench.turn())
+      #expect(
+        goodbye?.message == "the daemon's policy does not let user 9 connect: \(words)")
+    }
+  }
+
+  // MARK: Reading the policy again
+
+  @Test func `who administers, and the daemon's own user, may have the policy read again`() {
+    var bench = Bench(["secret": "hush"], policy: Self.written, owner: 5)
+    for uid in [0, 1, 5] as [UInt64] { bench.join(uid, uid: uid) }
+    for uid in [0, 1, 5] as [UInt64] {
+      bench.say(uid, .query(number: 4, "policy.reload", arguments: []))
+    }
+    let commands = bench.turn()
+    let asked = commands.compactMap { command -> UInt64? in
+      if case .answer(let id, query: 4, .reloadPolicy) = command { id.rawValue } else { nil }
+    }
+    #expect(asked == [0, 5])
+    #expect(isRefusal(report(bench.said(to: 1, commands))))
+    // The answer comes in a later turn, and not to one that has gone.
+    bench.handle(.closed(ConnectionID(0)))
+    for id in [0, 5] as [UInt64] {
+      bench.handle(.answered(ConnectionID(id), query: 4, ["policy": "p"]))
+    }
+    let answers = bench.turn()
+    #expect(bench.said(to: 5, answers) == [.report(number: 4, ["policy": "p"])])
+    #expect(bench.frames(to: 0, answers).isEmpty)
+  }
+
+  @Test func `the daemon's own user may do nothing else, unless a rule says so`() {
+    var bench = Bench(["public": 1], policy: Self.written, owner: 5)
+    bench.join(5, uid: 5)
+    bench.say(5, .query(number: 1, "clients", arguments: []))
+    bench.say(5, .subscribe(subscription: 1, ["public"], nil))
+    bench.act(5, 1, .set(["public"], 2))
+    let said = bench.said(to: 5, bench.settle())
+    #expect(isRefusal(report(said)))
+    #expect(subscribed(said).map(\.reason) == [.denied])
+    #expect(bench.server.revision == 0)
+  }
+
+  @Test func `a client that does not read gets its answer when it does`() {
+    var bench = Bench(policy: Self.written)
+    bench.join(0, uid: 0)
+    bench.say(0, .query(number: 1, "policy.reload", arguments: []))
+    _ = bench.turn()
+    bench.handle(.blocked(ConnectionID(0), unsent: 1))
+    bench.handle(.answered(ConnectionID(0), query: 1, ["rules": 2]))
+    #expect(bench.frames(to: 0, bench.turn()).isEmpty)
+    bench.handle(.drained(ConnectionID(0)))
+    #expect(bench.said(to: 0, bench.turn()) == [.report(number: 1, ["rules": 2])])
   }
 
   // MARK: Another policy

@@ -1,0 +1,72 @@
+import Lockstep
+import Sessions
+import Values
+
+// What has been durable is there when the journal is opened again, or it is refused.
+extension JournalFile {
+  /// Note that all that is kept is durable. With `.async` it may not be.
+  func noteDurable() {
+    guard mode == .sync, let identity = state.identity, let run = state.run else { return }
+    marker?.noteDurable(
+      DurableMark(
+        epoch: identity.epoch, run: run.run.run, sequence: state.sequence,
+        revision: state.revision))
+  }
+
+  /// Throw if the journal has less than was durable, and say what to do.
+  func checkDurable(_ marker: MarkerFile) throws(JournalError) {
+    if let loss = try loss(of: marker.durable) { throw loss }
+  }
+
+  /// Bring back a write-ahead log whose head is lost, if that makes the journal whole. Returns what
+  /// was done, for people. O(the log), or O(the file) where there is something to do.
+  static func restoreLog(
+    of path: String, in directory: borrowing JournalDirectory
+  ) throws(JournalError) -> String? {
+    let log = path + "-wal"
+    guard let outcome = try LogRepair.repair(log, in: directory) else { return nil }
+    if let finding = inconsistency(of: path) {
+      try LogRepair.undo(outcome, log, in: directory)
+      let revision = try? JournalReader(reading: path).contents().head.revision
+      throw JournalError(
+        .corrupt,
+        "\(log): damaged: the head of the log is lost, and its \(outcome.frameCount) frames do not "
+          + "make the journal whole (\(finding)).",
+        advice: "Restore both files from a backup"
+          + (revision.map { "; or give up the log with `lockstepd --recover-to \($0)`." } ?? "."))
+    }
+    return "the head of the write-ahead log was lost, and its \(outcome.frameCount) frames were "
+      + "brought back; the damaged log is kept as \(outcome.backup)"
+  }
+}
+
+extension JournalReader {
+  /// Throw if the journal, in its directory, has less than was durable, and say what to do.
+  public func checkDurable() throws(JournalError) {
+    if let loss = try loss(of: markBeside) { throw loss }
+  }
+
+  /// What of the durable actions the journal lacks; nil when it lacks none, or is another one than
+  /// the mark is about.
+  func loss(of mark: DurableMark?) throws(JournalError) -> JournalError? {
+    guard let mark, mark.sequence > 0 else { return nil }
+    guard let identity = try identity() else {
+      return JournalError(
+        .corrupt,
+        "\(path): nothing is left of the journal, and revision \(mark.revision) was durable: its "
+          + "write-ahead log (\(path)-wal) is missing or damaged.",
+        advice: "Restore both files from a backup, or move them away to begin anew.")
+    }
+    let contents = try contents()
+    // A run behind the mark's is one of a program that does not note what is durable.
+    guard identity.epoch == mark.epoch, contents.head.sequence < mark.sequence,
+      contents.head.run <= mark.run
+    else { return nil }
+    return JournalError(
+      .corrupt,
+      "\(path): ends with revision \(contents.head.revision), and revision \(mark.revision) was "
+        + "durable: its write-ahead log (\(path)-wal) is missing or damaged, or both are an older copy.",
+      advice: "Restore the newest of both files (`lockstep fsck` checks them); or give up what is "
+        + "missing with `lockstepd --recover-to \(contents.head.revision)`.")
+  }
+}

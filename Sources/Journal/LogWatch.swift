@@ -1,0 +1,44 @@
+import Glibc
+
+/// The write-ahead log as the last commit left it: where it ends, and the head of its last frame.
+///
+/// SQLite writes behind what it knows to be there, and copies that into the file, without looking.
+/// If another program cuts the log in place or writes to it, what follows would be lost with the
+/// process.
+final class LogWatch {
+  private let path: String
+  /// Kept open: there may be none left when the next commit comes.
+  private var descriptor: Int32 = -1
+  private var frames = 0
+  private var lastFrame: [UInt8] = []
+
+  init(_ path: String) { self.path = path }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Remember the log behind a commit, with which it has so many frames.
+  func note(frames: Int) {
+    if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+    self.frames = frames
+    lastFrame = frames > 0 ? head(of: frames) : []
+  }
+
+  /// What has happened to it since; nil when nothing has, or it cannot be seen. Two system calls.
+  ///
+  /// That it was removed or replaced does not show here: this is the file that SQLite writes to.
+  var damage: String? {
+    var status = stat()
+    guard frames > 0, !lastFrame.isEmpty, fstat(descriptor, &status) == 0 else { return nil }
+    if Int(status.st_size) >= LogFormat.offset(of: frames + 1), head(of: frames) == lastFrame {
+      return nil
+    }
+    return "\(path): another program has cut it or written over it. What it held is kept anew from "
+      + "memory; see to it that no other program writes there."
+  }
+
+  private func head(of frame: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: LogFormat.frameHeadBytes)
+    let count = pread(descriptor, &bytes, bytes.count, off_t(LogFormat.offset(of: frame)))
+    return Array(bytes.prefix(max(0, count)))
+  }
+}

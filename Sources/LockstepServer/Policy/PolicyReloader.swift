@@ -1,0 +1,88 @@
+import EventLoop
+import Lockstep
+import Logging
+import Sessions
+import Values
+
+/// Reads a daemon's policy file again, beside the loop, and has it hold. Belongs to the loop's
+/// thread.
+final class PolicyReloader {
+  typealias Result = Swift.Result<LoadedPolicy, PolicyError>
+
+  private let loop: Loop
+  private let read: @Sendable () -> Result
+  /// Has a policy hold.
+  private let take: (LoadedPolicy) -> Void
+  private let service: ServiceManager
+  private let logger: Logger
+  private var isReading = false
+  /// Who waits for the reading that goes on, and for the one behind it.
+  private var waiting: [(Value) -> Void] = []
+  private var next: [(Value) -> Void] = []
+  private var isWantedAgain = false
+  /// Why the file was refused last; nil when it is in force.
+  var trouble: PolicyError?
+
+  init(
+    on loop: Loop, service: ServiceManager, logger: Logger, read: @escaping @Sendable () -> Result,
+    take: @escaping (LoadedPolicy) -> Void
+  ) {
+    self.loop = loop
+    self.service = service
+    self.logger = logger
+    self.read = read
+    self.take = take
+  }
+
+  /// Read the file again. All of it holds from then on, or, with a mistake in it, the former policy
+  /// stays. `answer` is called with what came of it: as the report `policy.reload`.
+  func reload(answer: @escaping (Value) -> Void = { _ in }) {
+    // What was changed since the reading began may be missing from it.
+    guard !isReading else {
+      next.append(answer)
+      isWantedAgain = true
+      return
+    }
+    waiting.append(answer)
+    begin()
+  }
+
+  private func begin() {
+    isReading = true
+    service.reloading()
+    let (loop, read) = (loop, read)
+    let reloader = Unchecked(self)
+    // The global pool: it blocks, for the names of users may be in a directory service.
+    Task.detached {
+      let result = read()
+      loop.execute { reloader.value?.finish(result) }
+    }
+  }
+
+  private func finish(_ result: Result) {
+    isReading = false
+    let answer: Value
+    switch result {
+    case .success(let loaded):
+      trouble = nil
+      take(loaded)
+      answer = [
+        "policy": .text(loaded.file), "rules": .integer(Int64(loaded.policy.rules.count)),
+        "notes": .array(TreeArray(loaded.notes.map { .text("\($0)") })),
+      ]
+      for note in loaded.notes { logger.warning("\(note)") }
+      logger.notice("policy read again", metadata: ["file": "\(loaded.file)"])
+    case .failure(let error):
+      trouble = error
+      answer = ["error": .text("the former policy stays: \(error)")]
+      logger.error("the former policy stays: \(error)")
+    }
+    service.reloaded()
+    for waiter in waiting { waiter(answer) }
+    waiting = next
+    next = []
+    guard isWantedAgain else { return }
+    isWantedAgain = false
+    begin()
+  }
+}

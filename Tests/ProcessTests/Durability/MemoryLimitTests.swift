@@ -1,0 +1,245 @@
+import CBOR
+import Documents
+import Foundation
+import Glibc
+import Lockstep
+import LockstepClient
+import TestClient
+import Testing
+import Values
+import Wire
+
+/// A daemon under a limit of memory, and a client that lets its state grow for ever: the client is
+/// rejected, and nobody else is harmed.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)), .serialized)
+struct MemoryLimitTests {
+  /// How the limit is set.
+  enum Kind: CaseIterable, Sendable {
+    case controlGroup, data, addressSpace
+  }
+
+  /// A control group for one test, with a limit that the kernel kills for.
+  private struct Group {
+    static let parent = "/sys/fs/cgroup/memory"
+    static let isAllowed = access(parent + "/memory.limit_in_bytes", W_OK) == 0
+    let path: String
+
+    init(bytes: Int) throws {
+      path = Self.parent + "/lockstep-test-\(getpid())-\(UInt32.random(in: 0...9999))"
+      try #require(mkdir(path, 0o700) == 0)
+      try Self.write("\(bytes)", to: path + "/memory.limit_in_bytes")
+      // Without swap, where the machine has some and counts it.
+      try? Self.write("\(bytes)", to: path + "/memory.memsw.limit_in_bytes")
+    }
+
+    private static func write(_ text: String, to file: String) throws {
+      let descriptor = open(file, O_WRONLY | O_CLOEXEC)
+      defer { close(descriptor) }
+      try #require(Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count, "\(file)")
+    }
+
+    func remove() async throws {
+      try await eventually("the group is empty") { rmdir(path) == 0 || errno == ENOENT }
+    }
+  }
+
+  private static let limit = 150 << 20
+
+  private func withDaemon(
+    _ kind: Kind, _ body: (Home, ChildProcess) async throws -> Void
+  ) async throws {
+    try await withHome { home in
+      let group = kind == .controlGroup ? try Group(bytes: Self.limit) : nil
+      let command =
+        switch kind {
+        case .controlGroup: "echo $$ >\(group?.path ?? "")/cgroup.procs"
+        case .data: "ulimit -d \(Self.limit >> 10)"
+        // Beside what libraries and threads reserve and do not use.
+        case .addressSpace: "ulimit -v \(600 << 10)"
+        }
+      let daemon = try ChildProcess(
+        "/bin/sh",
+        [
+          "-c", "\(command); exec \"$0\" \"$@\"", Binaries.daemon, "--socket", home.socket,
+          "--state-dir", home.state, "--limit", "journalAgeMs=500",
+        ])
+      do {
+        try await daemon.line(with: " serving ")
+        try await body(home, daemon)
+        #expect(kill(daemon.pid, 0) == 0, "it was killed: \(daemon.output.suffix(5))")
+        try await daemon.kill()
+        try await group?.remove()
+      } catch {
+        daemon.signal(SIGKILL)
+        try await group?.remove()
+        throw error
+      }
+    }
+  }
+
+  /// Send actions until one is rejected for its size. Returns how many were done.
+  private func grow(
+    _ replica: Replica<Value>, _ limit: Int, _ action: (Int) -> DocumentAction
+  ) async throws -> (done: Int, rejection: String) {
+    for number in 0..<limit {
+      do {
+        try await replica.send(action(number))
+      } catch ClientError.rejected(let rejection) {
+        #expect(rejection.code == Rejection.Code.limit.rawValue, "\(rejection)")
+        return (number, rejection.message)
+      }
+    }
+    throw ChildProcess.Failure(description: "nothing was rejected")
+  }
+
+  /// What fills the memory: some large texts, many small members, arrays of small numbers.
+  static let fillings: [(name: String, action: @Sendable (Int) -> DocumentAction)] = [
+    (
+      "texts",
+      { .set(["flood", .text("\($0)")], .text(String(repeating: "x", count: 200_000))) }
+    ),
+    (
+      "members",
+      { number in
+        .set(
+          ["flood", .text("\(number)")],
+          .object(
+            TrieMap(
+              uniqueKeysWithValues: (0..<500).map { ("member\($0)", Value.integer(Int64($0))) })))
+      }
+    ),
+    (
+      "numbers",
+      {
+        .set(
+          ["flood", .text("\($0)")], .array(TreeArray(repeatElement(.integer(1), count: 20_000))))
+      }
+    ),
+  ]
+
+  @Test(
+    .enabled(if: Group.isAllowed, "a control group of version 1 cannot be made here"),
+    arguments: fillings.indices)
+  func `a client that fills a control group is rejected, and others go on`(filling: Int)
+    async throws
+  {
+    try await check(.controlGroup, Self.fillings[filling].action, words: "memory.limit_in_bytes")
+  }
+
+  @Test(arguments: [Kind.data, .addressSpace])
+  func `a client that fills the process's limit is rejected, and others go on`(kind: Kind)
+    async throws
+  {
+    try await check(
+      kind, Self.fillings[0].action, words: kind == .data ? "process's data" : "address space")
+  }
+
+  private func check(
+    _ kind: Kind, _ action: @escaping @Sendable (Int) -> DocumentAction, words: String
+  ) async throws {
+    try await withDaemon(kind) { home, daemon in
+      let other = try await home.mirror(of: ["small"])
+      try await other.send(DocumentAction.set(["small"], 0))
+      try await other.send(DocumentAction.set(["flood"], [:]))
+      let flooder = try await home.mirror(of: ["small"])
+      // Another client works all the time.
+      let work = Task {
+        var count = 0
+        while !Task.isCancelled {
+          try await other.send(DocumentAction.increment(["small"], by: 1))
+          count += 1
+        }
+        return count
+      }
+      for round in 1...3 {
+        let (done, rejection) = try await grow(flooder, 100_000, action)
+        #expect(rejection.contains(words), "\(rejection)")
+        if round == 1 { #expect(done > 20, "\(done)") }
+        // It goes on trying, and a mirror of everything is made, or refused: nobody is killed.
+        for number in 0..<20 { _ = try? await flooder.send(action(done + number)) }
+        do {
+          let mirror = try await home.mirror()
+          let (revision, _) = try await mirror.daemonDigest()
+          try await mirror.reached(revision: revision)
+          mirror.close()
+        } catch ClientError.refused(.memory) {
+          // It said so.
+        }
+        // What is removed makes room again, for as much.
+        try await flooder.send(DocumentAction.remove(["flood"]))
+        try await eventually("as much can be added again", within: .seconds(30)) {
+          _ = try await flooder.send(DocumentAction.set(["flood"], [:]))
+          for number in 0..<(done / 2) {
+            do {
+              try await flooder.send(action(number))
+            } catch ClientError.rejected {
+              try await flooder.send(DocumentAction.remove(["flood"]))
+              return false
+            }
+          }
+          return true
+        }
+        try await flooder.send(DocumentAction.remove(["flood"]))
+        try await flooder.send(DocumentAction.set(["flood"], [:]))
+      }
+      work.cancel()
+      #expect(try await work.value > 100)
+      #expect(kill(daemon.pid, 0) == 0)
+      flooder.close()
+      other.close()
+    }
+  }
+
+  @Test(.enabled(if: Group.isAllowed, "a control group of version 1 cannot be made here"))
+  func `small members fill a control group no better`() async throws {
+    try await withDaemon(.controlGroup) { home, daemon in
+      let other = try await home.mirror(of: ["small"])
+      try await other.send(DocumentAction.set(["small"], 0))
+      // As many at a time as there may be, without waiting for answers.
+      try await other.send(DocumentAction.set(["flood"], [:]))
+      let flood = try await blocking { try MemberFlood(socket: home.socket).run() }
+      #expect(flood.rejected > 0 && flood.done > 100_000, "\(flood)")
+      for _ in 0..<100 { try await other.send(DocumentAction.increment(["small"], by: 1)) }
+      try await other.send(DocumentAction.remove(["flood"]))
+      try await eventually("something can be added again", within: .seconds(20)) {
+        (try? await other.send(
+          DocumentAction.set(["new"], .text(String(repeating: "x", count: 5000)))))
+          != nil
+      }
+      #expect(kill(daemon.pid, 0) == 0)
+      other.close()
+    }
+  }
+}
+
+/// Adds small members to an object, a window of actions at a time, until many are rejected.
+private struct MemberFlood {
+  private let client: RawClient
+
+  init(socket: String) throws {
+    client = try RawClient(path: socket)
+    try client.greet(label: "flood")
+  }
+
+  func run() throws -> (done: UInt64, rejected: UInt64) {
+    var (number, done, rejected): (UInt64, UInt64, UInt64) = (0, 0, 0)
+    while rejected < 20_000, number < 10_000_000 {
+      var bytes: [UInt8] = []
+      for _ in 0..<4000 {
+        number += 1
+        var payload = CBOREncoder()
+        DocumentAction.set(["flood", .text("\(number)")], 1).encode(into: &payload)
+        bytes += Frame.encode {
+          ClientMessage.action(number: number, .applied, payload: payload.bytes).encode(into: &$0)
+        }
+      }
+      try client.send(bytes)
+      for answer in try client.acknowledgements(through: number) {
+        let count = answer.last - answer.first + 1
+        if case .rejected = answer.outcome { rejected += count } else { done += count }
+      }
+    }
+    client.close()
+    return (done, rejected)
+  }
+}
