@@ -79,6 +79,20 @@ public struct CBORDecoder {
     return byte(offset)
   }
 
+  /// Whether the next item is an array of one item, however long its head is. Reads nothing.
+  @inlinable
+  public func isArrayOfOneNext() throws(CBORError) -> Bool {
+    let first = try peek()
+    if first == 0x81 { return true }
+    return first >= 0x98 && first <= 0x9b && holdsOne(first)
+  }
+
+  @usableFromInline @inline(never)
+  func holdsOne(_ first: UInt8) -> Bool {
+    var ahead = self
+    return (try? ahead.longArgument(first & 0x1f)) == 1
+  }
+
   /// The next item's major type, without reading it.
   @inlinable
   public func peekMajor() throws(CBORError) -> MajorType {

@@ -130,7 +130,7 @@ extension Synchronizable {
     let first = try decoder.peek()
     switch first >> 5 {
     case 4:
-      guard first == 0x81 else { return nil }
+      guard try decoder.isArrayOfOneNext() else { return nil }
       _ = try decoder.array()
       let value = try Self(from: &decoder, seed: seed)
       decoder.close()

@@ -27,7 +27,7 @@ extension Translation {
       encoder.encodeUndefined()
       return true
     }
-    if try decoder.peek() == 0x81 {
+    if try decoder.isArrayOfOneNext() {
       _ = try decoder.array()
       encoder.array(1)
       try value(node, &decoder, &encoder)
