@@ -469,6 +469,66 @@ def check_digests():
         check(fits("scope-value", data), vector["name"], "does not fit the grammar")
 
 
+class Typed:
+    """Digests of typed values, by their schema, on bytes: those of a case are hashed as they are."""
+
+    def __init__(self, types, seed):
+        self.types, self.seed = types, seed
+
+    def digest(self, kind, data, at=0):
+        """The digest of the item at an offset, and where it ends."""
+        end = scan(data, at, 128)
+        form, *of = kind if isinstance(kind, list) else [kind]
+        if data[at] == 0xF7:
+            return seeded(b"\xf7", self.seed), end
+        if form == "optional":
+            return self.digest(of[0], data, at)
+        if form == "type":
+            form, members = self.types[of[0]]
+            if form == "struct":
+                kinds = {number: kind for number, _, kind in members}
+                return self.entries(lambda key: kinds[key], data, at), end
+        if form == "map":
+            return self.entries(lambda key: of[1], data, at), end
+        if form == "array":
+            polynomial, count, inner = 0, *opened(data, at)
+            for _ in range(count):
+                part, inner = self.digest(of[0], data, inner)
+                polynomial = polynomial * 0x9E3779B97F4A7C15 + part & M
+            return mix((polynomial ^ 0x5A5A5A5A5A5A5A5A) + count & M), end
+        if form == "value":
+            return digest(cbor2.loads(data[at:end]), self.seed), end
+        return seeded(data[at:end], self.seed), end
+
+    def entries(self, kind, data, at):
+        total, (count, inner) = 0, opened(data, at)
+        for _ in range(count):
+            end = scan(data, inner, 128)
+            key = cbor2.loads(data[inner:end])
+            part, inner = self.digest(kind(key), data, end)
+            total += mix(key_hash(key, self.seed) + mix(part) & M)
+        return mix((total & M ^ 0xA5A5A5A5A5A5A5A5) + count & M)
+
+
+def opened(data, at):
+    """How many items the array or map at an offset has, and where they begin."""
+    information = data[at] & 31
+    width = 1 << information - 24 if information >= 24 else 0
+    count = int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else information
+    return count, at + 1 + width
+
+
+def check_typed_digests():
+    file = load("digests-typed.json")
+    schema, seed = cbor2.loads(raw(file["schema"])), word(file["seed"])
+    check(fits("schema", raw(file["schema"])), "the schema of typed values and the grammar")
+    typed = Typed(schema["types"], seed)
+    for vector in file["vectors"]:
+        name, data = vector["name"], raw(vector["hex"])
+        check(scan(data, 0, 128) == len(data), name, "is no item")
+        check(typed.digest(vector["kind"], data)[0] == word(vector["digest"]), name, "digest")
+
+
 def check_bad_values():
     for vector in load("bad-values.json")["vectors"]:
         try:
@@ -592,6 +652,7 @@ def main():
     check_bad_frames()
     check_hashes()
     check_digests()
+    check_typed_digests()
     check_bad_values()
     check_patches()
     check_bad_patches()
