@@ -13,6 +13,7 @@ import sys
 
 import cbor2
 import cddl
+import check_sessions
 import pycddl
 
 PROTOCOLS = pathlib.Path(__file__).resolve().parents[2] / "Protocols"
@@ -659,6 +660,7 @@ def main():
     check_actions()
     check_examples()
     check_tables()
+    check_sessions.check(sys.modules[__name__])
     for failure in failures:
         print(failure)
     print(f"{checks} checks, {len(failures)} failures")

@@ -1,0 +1,240 @@
+import CBOR
+import Documents
+import Lockstep
+import Sessions
+import Values
+import Wire
+
+/// A step of a transcript.
+enum TranscriptStep: Equatable {
+  /// A message of the client, or of the daemon and what the client then shows.
+  case client([UInt8])
+  case daemon([UInt8], [ShownMirror])
+  /// Something that neither of the two says.
+  case happens(String)
+  /// The connection is gone. If more follows, the client has come back on another.
+  case closed(String)
+}
+
+/// What a correct client has of a subscription.
+struct ShownMirror: Equatable {
+  var subscription: UInt64
+  /// Nil when nothing stands there, or nothing has come.
+  var value: Value?
+  var position: Position?
+  var isCurrent: Bool
+
+  static func all(of session: ClientSession<Value>) -> [ShownMirror] {
+    session.mirrors.map { mirror in
+      ShownMirror(
+        subscription: mirror.number, value: mirror.value, position: mirror.position,
+        isCurrent: mirror.isLive)
+    }
+  }
+
+  static func == (first: Self, second: Self) -> Bool {
+    first.subscription == second.subscription && first.value.isSame(as: second.value)
+      && first.position == second.position && first.isCurrent == second.isCurrent
+  }
+}
+
+/// A real server and a real client, message by message, and a record of what they say.
+struct TranscriptPair {
+  var bench: Bench
+  private(set) var session = Self.client()
+  private(set) var steps: [TranscriptStep] = []
+  private var connection: UInt64 = 0
+  private var toServer: [UInt8] = []
+  /// Snapshots that are being encoded.
+  private var jobs: [SnapshotJobID] = []
+  /// What the next daemon begins with, when this one closes the connection.
+  var successor: Restoration<Document>?
+  /// Whether the client waits for nothing but the daemon's goodbye.
+  private var isLeaving = false
+
+  static func client() -> ClientSession<Value> {
+    var configuration = ClientSession<Value>.Configuration(label: "transcript")
+    configuration.digestInterval = nil
+    return ClientSession<Value>(configuration, seed: 1)
+  }
+
+  init(_ root: Value = ["n": 0], limits: Limits = Limits()) {
+    bench = Bench(root, limits: limits)
+  }
+
+  // MARK: What the client's user does
+
+  mutating func start() {
+    update { $0.start(at: $1, into: &$2) }
+    exchange()
+  }
+
+  @discardableResult
+  mutating func subscribe(to path: Path) -> UInt64 {
+    var number: UInt64 = 0
+    update { session, _, commands in number = session.subscribe(to: path, into: &commands) }
+    return number
+  }
+
+  mutating func unsubscribe(_ number: UInt64) {
+    update { session, _, commands in session.unsubscribe(number, into: &commands) }
+  }
+
+  mutating func send(_ actions: DocumentAction...) {
+    for action in actions {
+      update { session, _, commands in _ = session.send(payload(action), into: &commands) }
+    }
+  }
+
+  mutating func query(_ number: UInt64, _ name: String, _ arguments: String...) {
+    update { session, _, commands in
+      session.query(number, name, arguments: arguments, into: &commands)
+    }
+  }
+
+  mutating func requestDigest(of number: UInt64) {
+    update { session, _, commands in session.requestDigest(of: number, into: &commands) }
+  }
+
+  mutating func ping(_ value: UInt64) {
+    update { session, _, commands in session.ping(value, into: &commands) }
+  }
+
+  mutating func close() { update { session, _, commands in session.close(into: &commands) } }
+
+  private mutating func update(
+    _ body: (inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]) -> Void
+  ) {
+    var commands: [ClientSession<Value>.Command] = []
+    body(&session, bench.now, &commands)
+    for command in commands {
+      switch command {
+      case .connect:
+        // A new connection has heard nothing of the old one.
+        toServer = []
+        connection += 1
+        bench.open(connection)
+        update { $0.connected(at: $1, into: &$2) }
+      case .send(let bytes):
+        toServer += bytes
+        steps += TranscriptPair.items(bytes).map(TranscriptStep.client)
+      case .disconnect where session.hasEnded: isLeaving = true
+      case .disconnect: cut("the client closes")
+      case .notify: break
+      }
+    }
+  }
+
+  // MARK: What happens
+
+  /// Something that the daemon does of itself.
+  mutating func world(_ text: String, _ body: (inout Bench) -> Void) {
+    steps.append(.happens(text))
+    body(&bench)
+  }
+
+  /// An action of somebody else.
+  mutating func world(_ text: String, _ actions: DocumentAction...) {
+    world(text) { bench in for action in actions { _ = bench.server.send(action) } }
+  }
+
+  /// Give the server what the client has said.
+  mutating func deliver() {
+    let bytes = toServer
+    toServer = []
+    if !bytes.isEmpty { bench.handle(.received(ConnectionID(connection), bytes)) }
+  }
+
+  /// End a turn of the server, and give the client what it says.
+  mutating func turn() {
+    let commands = bench.turn()
+    jobs += commands.compactMap { if case .encodeSnapshot(let id) = $0 { id } else { nil } }
+    hear(commands)
+  }
+
+  /// Let each hear what the other says until both are silent.
+  mutating func exchange() {
+    for id in jobs { bench.encode(id) }
+    jobs = []
+    for _ in 0..<100 {
+      deliver()
+      if !hear(bench.settle()) && toServer.isEmpty { return }
+    }
+    preconditionFailure("The two never fall silent.")
+  }
+
+  /// Cut the connection; the client comes back at once. What it had said and the server had not
+  /// read is lost.
+  mutating func cut(_ text: String) {
+    steps.append(.closed(text))
+    bench.handle(.closed(ConnectionID(connection)))
+    if let next = successor { bench.crash(keeping: next) }
+    successor = nil
+    toServer = []
+    update { $0.disconnected(at: $1, into: &$2) }
+  }
+
+  /// Lose what the server says next.
+  mutating func loseAnswers(_ text: String) {
+    deliver()
+    _ = bench.settle()
+    steps.append(.happens(text))
+  }
+
+  /// Give the client what the server says next, but only so many messages of it.
+  mutating func hearFirst(_ count: Int) {
+    deliver()
+    let frames = bench.frames(to: connection, bench.settle())
+    for item in TranscriptPair.items(Array(frames.joined())).prefix(count) { hear(item) }
+  }
+
+  @discardableResult
+  mutating func hear(_ commands: [Command]) -> Bool {
+    let id = connection
+    let items = TranscriptPair.items(Array(bench.frames(to: id, commands).joined()))
+    for item in items { hear(item) }
+    if commands.contains(.close(ConnectionID(id))) {
+      if isLeaving {
+        steps.append(.closed("the daemon closes"))
+        bench.handle(.closed(ConnectionID(id)))
+      } else {
+        cut("the daemon closes")
+      }
+    }
+    return !items.isEmpty
+  }
+
+  private mutating func hear(_ item: [UInt8]) {
+    let place = steps.count
+    steps.append(.daemon(item, []))
+    let bytes = Self.framed(item)
+    update { session, now, commands in
+      bytes.withUnsafeBytes { session.received($0, at: now, into: &commands) }
+    }
+    // A client that has said goodbye need not follow any more.
+    if !session.hasEnded { steps[place] = .daemon(item, ShownMirror.all(of: session)) }
+  }
+
+  // MARK: Bytes
+
+  static func framed(_ item: [UInt8]) -> [UInt8] {
+    Frame.encode { (encoder: inout CBOREncoder) in encoder.raw(item) }
+  }
+
+  static func type(of item: [UInt8]) -> MessageType? {
+    item.withUnsafeBytes { item in
+      var decoder = CBORDecoder(item)
+      return (try? MessageHead(from: &decoder))?.type
+    }
+  }
+
+  /// The messages in a stream of whole frames.
+  static func items(_ bytes: [UInt8]) -> [[UInt8]] {
+    var decoder = FrameDecoder(limit: 1 << 30)
+    var items: [[UInt8]] = []
+    bytes.withUnsafeBytes { bytes in
+      try? decoder.receiveAll(bytes) { item throws(WireError) in items.append(Array(item)) }
+    }
+    return items
+  }
+}
