@@ -244,11 +244,17 @@ class Play:
 
 def user_does(transcript):
     """What the user of a client has to do, so that it can say what the transcript says."""
+    sent, comes_back = [], False
     for step in transcript["steps"]:
         if "client" in step:
             message = cbor2.loads(bytes.fromhex(step["client"]))
-            if message[0] not in (1, 3) and not (message[0] == 2 and message[3]):
+            sends_again = comes_back and message[0] == 4 and message[3] in sent
+            if message[0] == 4:
+                sent.append(message[3])
+            if message[0] not in (1, 3) and not (message[0] == 2 and message[3]) and not sends_again:
                 yield told(message)
+        elif "daemon" in step:
+            comes_back = step["type"] == "welcome"
         elif "closed" in step or "happens" in step:
             yield "(" + (step.get("closed") or step["happens"]) + ")"
 

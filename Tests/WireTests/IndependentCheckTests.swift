@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// A Python that has cbor2 and pycddl; `Scripts/test` makes one.
+/// A Python that has cbor2 and cddl-verifier; `Scripts/test` makes one.
 private let python = ProcessInfo.processInfo.environment["LOCKSTEP_PYTHON"]
 
-@Suite(.enabled(if: python != nil, "LOCKSTEP_PYTHON names no Python with cbor2 and pycddl"))
+@Suite(.enabled(if: python != nil, "LOCKSTEP_PYTHON names no Python: see Scripts/test"))
 struct IndependentCheckTests {
-  @Test func `cbor2, pycddl and another SipHash agree with every vector and the CDDL`() throws {
+  @Test func `cbor2, cddl-verifier and another SipHash agree with every vector and the CDDL`() throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: try #require(python))
     process.arguments = [
