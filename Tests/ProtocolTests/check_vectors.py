@@ -510,6 +510,35 @@ class Typed:
         return mix((total & M ^ 0xA5A5A5A5A5A5A5A5) + count & M)
 
 
+def named(types, kind, value):
+    """A value of a kind by the names of its schema, as payloads in the log have it."""
+    form, *of = kind if isinstance(kind, list) else [kind]
+    if form == "optional":
+        return None if value is cbor2.undefined else named(types, of[0], value)
+    if form == "array":
+        return [named(types, of[0], item) for item in value]
+    if form == "map":
+        return {str(key): named(types, of[1], item) for key, item in value.items()}
+    if form != "type":
+        return value
+    form, members = types[of[0]]
+    if form == "struct":
+        fields = {number: (name, kind) for number, name, kind in members}
+        return {
+            fields[number][0]: named(types, fields[number][1], item)
+            for number, item in value.items()
+        }
+    number, *items = value if isinstance(value, (list, tuple)) else [value]
+    (name, fields), = [(name, fields) for case, name, fields in members if case == number]
+    if not fields:
+        return name
+    shown = [named(types, kind, item) for (_, _, kind), item in zip(fields, items)]
+    if all(re.fullmatch(r"_\d+", field) for _, field, _ in fields):
+        return {name: shown[0] if len(fields) == 1 else shown}
+    labels = [field for _, field, _ in fields]
+    return {name: {k: v for k, v in zip(labels, shown) if v is not None}}
+
+
 def opened(data, at):
     """How many items the array or map at an offset has, and where they begin."""
     information = data[at] & 31
@@ -527,6 +556,8 @@ def check_typed_digests():
         name, data = vector["name"], raw(vector["hex"])
         check(scan(data, 0, 128) == len(data), name, "is no item")
         check(typed.digest(vector["kind"], data)[0] == word(vector["digest"]), name, "digest")
+        names = named(schema["types"], vector["kind"], cbor2.loads(data))
+        check(same(names, read(raw(vector["named"]))), name, "has the names", names)
 
 
 def check_bad_values():

@@ -1,15 +1,16 @@
 import CBOR
 import Foundation
 import Lockstep
+import Sessions
 import Testing
 import Values
 
-/// Digests of a typed state, as `Protocols/vectors/digests-typed.json` has them. With
+/// Digests of a typed state, and its form by names, as `Protocols/vectors/digests-typed.json` has them. With
 /// `LOCKSTEP_WRITE_VECTORS` in the environment the file is written anew.
 @Suite struct TypedDigestTests {
   private static let seed = HashSeed(0x0123_4567_89ab_cdef)
 
-  @Test func `the digests of typed values are those of the vectors`() throws {
+  @Test func `the digests and names of typed values are those of the vectors`() throws {
     let made = try Self.file()
     try VectorText.compare(made, with: "digests-typed.json")
   }
@@ -27,8 +28,9 @@ import Values
 
   private static func file() throws -> String {
     let schema = Schema(state: House.self) { _ in .bool }
-    var lines = states.map { vector($0.name, "House", $0.value) }
-    lines += modes.map { vector($0.name, "Mode", $0.value) }
+    let named = Schema(state: Mode.self) { _ in .bool }
+    var lines = try states.map { try vector($0.name, "House", $0.value, schema) }
+    lines += try modes.map { try vector($0.name, "Mode", $0.value, named) }
     return """
       {
         "schema": "\(VectorText.hex(encoded { schema.encode(into: &$0) }))",
@@ -41,17 +43,26 @@ import Values
       """
   }
 
-  private static func vector(_ name: String, _ kind: String, _ value: some Synchronizable) -> String
-  {
+  /// `schema` has the value's type as its state.
+  private static func vector(
+    _ name: String, _ kind: String, _ value: some Synchronizable, _ schema: Schema
+  ) throws -> String {
     var value = value
     value.adopt(seed: seed)
-    let hex = VectorText.hex(encoded { value.encode(into: &$0) })
+    let bytes = encoded { value.encode(into: &$0) }
+    let translation = try Translation(from: schema, to: .names, root: .state)
+    let named = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+      var encoder = CBOREncoder()
+      try translation.value(from: &decoder, into: &encoder)
+      return encoder.bytes
+    }
     return """
           {
             "name": "\(name)",
             "kind": ["type", "\(kind)"],
-            "hex": "\(hex)",
-            "digest": "\(value.digest(seed))"
+            "hex": "\(VectorText.hex(bytes))",
+            "digest": "\(value.digest(seed))",
+            "named": "\(VectorText.hex(named))"
           }
       """
   }
@@ -64,6 +75,7 @@ import Values
       ("a case with two fields", .timer(seconds: 90, repeats: true)),
       ("a case whose last field is absent", .labelled("a", nil)),
       ("a case that carries an array", .steps([1, 2, 3])),
+      ("a case of two fields without names", .pair(1, [0, 255])),
       ("a case that carries a struct", .copied(Lamp(name: "hall", level: 0.5))),
       ("a case that carries a map in trie order", .levels(["a": 1, "b": 2, "c": 3, "d": 4])),
       (
@@ -100,6 +112,7 @@ enum Mode: Equatable {
   case timer(seconds: Int, repeats: Bool)
   case labelled(String, Int?)
   case steps([Int])
+  case pair(Int, [UInt8])
   case copied(Lamp)
   case levels(SyncMap<String, Int>)
   case weights([String: Int])
