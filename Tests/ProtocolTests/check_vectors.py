@@ -14,6 +14,7 @@ import sys
 
 import cbor2
 import cddl
+import check_false_daemon
 import check_sessions
 import cddl_verifier
 
@@ -692,6 +693,7 @@ def main():
     check_examples()
     check_tables()
     check_sessions.check(sys.modules[__name__])
+    check_false_daemon.check(sys.modules[__name__])
     for failure in failures:
         print(failure)
     print(f"{checks} checks, {len(failures)} failures")
