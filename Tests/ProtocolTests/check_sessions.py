@@ -4,7 +4,7 @@
 """
 
 import cbor2
-from reader import Reader
+import reader
 
 ABSENT = cbor2.undefined
 
@@ -131,6 +131,10 @@ def check(tools):
         replay(tools, transcript)
         if transcript["level"] == "reader":
             read(tools, transcript)
+    for vector in tools.load("patches.json")["vectors"]:
+        patch = cbor2.loads(bytes.fromhex(vector["patch"]))
+        after = reader.apply(tools.meaning(vector["before"]), patch)
+        tools.check(tools.same(after, tools.meaning(vector["after"])), vector["name"], "reader.py")
     tools.check(levels == {"reader", "mirror", "writer", "exactly once", "digest"}, levels)
 
 
@@ -174,7 +178,7 @@ def read(tools, transcript):
     steps = transcript["steps"]
     paths = [tools.read(bytes.fromhex(step["client"]))[2] for step in steps
              if step.get("type") == "subscribe"]
-    reader, waiting = Reader(paths[0]), []
+    client, waiting = reader.Reader(paths[0]), []
     for index, step in enumerate(steps):
         place = f"{transcript['name']}, step {index}, reader.py:"
         if "client" in step and step["type"] != "hello":
@@ -182,9 +186,9 @@ def read(tools, transcript):
             said = waiting.pop(0) if waiting else None
             tools.check(said == message, place, "says", said, "and not", message)
         if "daemon" in step:
-            waiting += reader.hear(*tools.read(bytes.fromhex(step["daemon"])))
+            waiting += client.hear(*tools.read(bytes.fromhex(step["daemon"])))
             for shown in step["mirrors"]:
                 value = tools.meaning(shown["value"])
-                tools.check(tools.same(reader.value, value), place, "shows", reader.value)
-                tools.check(reader.current == shown["isCurrent"], place, "is current")
+                tools.check(tools.same(client.value, value), place, "shows", client.value)
+                tools.check(client.current == shown["isCurrent"], place, "is current")
     tools.check(not waiting, transcript["name"], "reader.py says more:", waiting)
