@@ -83,10 +83,6 @@ struct BadInputTests {
     Offence(
       "nesting deeper than a message may",
       frame([0x84, 4, 2, 0] + [UInt8](repeating: 0x81, count: 200) + [0]), .malformed, "128"),
-    Offence(
-      "a subscribed path with too many keys",
-      message(.subscribe(subscription: 2, Path([PathKey](repeating: .text("k"), count: 101)), nil)),
-      .limit, "101"),
   ]
 
   /// A daemon with a client that must notice nothing.
@@ -136,12 +132,34 @@ struct BadInputTests {
       }
       #expect(goodbye?.code == offence.code)
       #expect(goodbye?.message.contains(offence.says) == true, "\(goodbye?.message ?? "")")
-      if offence.code == .frameTooLarge || offence.code == .limit {
+      if offence.code == .frameTooLarge {
         #expect(goodbye?.limit.map { offence.says == "\($0.observed)" } == true)
       }
       let mirror = try await served.mirror()
       #expect(mirror.value("/kept") == true)
       #expect(mirror.value("/a") == nil)
+    }
+  }
+
+  @Test func `a path with too many keys is refused, and the connection goes on`() async throws {
+    try await withWitness { served in
+      try await blocking {
+        let client = try served.raw()
+        try client.greet()
+        let path = Path([PathKey](repeating: .text("k"), count: 101))
+        try client.send(.subscribe(subscription: 2, path, nil))
+        try client.send(.ping(7))
+        guard case .subscribed(let answer)? = try client.receive() else {
+          Issue.record("there is no answer")
+          return
+        }
+        #expect(answer.subscription == 2)
+        #expect(answer.continuation == .refused && answer.reason == .limit)
+        guard case .pong(7, _)? = try client.receive() else {
+          Issue.record("there is no pong")
+          return
+        }
+      }
     }
   }
 

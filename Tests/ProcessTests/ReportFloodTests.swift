@@ -49,10 +49,13 @@ struct ReportFloodTests {
       let before = served.daemon.residentBytes
       var longest: [Duration] = []
       // A busy machine may keep anybody waiting, but not each time.
-      while longest.count < 3, longest.last.map({ $0 > .milliseconds(20) }) ?? true {
+      while longest.count < 5, longest.last.map({ $0 > .milliseconds(20) }) ?? true {
+        let client = try served.raw()
+        defer { client.close() }
+        try client.greet()
         let asking = try Asking(flood, served)
         defer { asking.stop() }
-        longest.append(try longestWait(served) { !flood.isRead || asking.isAnswered })
+        longest.append(try longestWait(client) { !flood.isRead || asking.isAnswered })
       }
       print("\(flood.testDescription): others wait at most \(longest)")
       #expect(longest.last.map { $0 <= .milliseconds(20) } == true, "\(longest)")
@@ -89,10 +92,7 @@ struct ReportFloodTests {
   }
 
   /// The longest of at least 500 round trips.
-  private func longestWait(_ served: Served, until isOver: () -> Bool) throws -> Duration {
-    let client = try served.raw()
-    defer { client.close() }
-    try client.greet()
+  private func longestWait(_ client: RawClient, until isOver: () -> Bool) throws -> Duration {
     let payload = DocumentAction.increment(["other"], by: 1).payload
     let clock = ContinuousClock()
     var longest = Duration.zero

@@ -55,7 +55,7 @@ struct DaemonOptionsTests {
     (["--limit", "wndow=9"], "there is no limit \"wndow\""),
     (["--limit", "window=many"], "a whole number"), (["--limit", "window"], "a whole number"),
     (["--limit", "framebytes=1"], "Did you mean \"frameBytes\"?"),
-    (["--limit", "nope=1"], "The names are: actionMemoryBytes, actionsPerSecond, bookmarkIntervalMs,"),
+    (["--limit", "nope=1"], "The names are: actionMemoryBytes, actionsPerSecond,"),
     (["--mode", "999"], "three octal digits"), (["--rate-limit", "0"], "at least 1"),
     (["--crash-report", "10001"], "at least 1 and at most 10000"),
     (["--recover-to", "x"], "a whole number"), (["--nope"], "Unknown option '--nope'."),
