@@ -70,7 +70,7 @@ extension Server {
       connection.account = accounts.place(of: peer.uid) ?? 0
     }
     account.connections += 1
-    account.partialBytes += connection.frames.buffered
+    account.partialBytes += connection.frames.unfinished
     if connections.count >= limits.connections {
       return crowded(
         "connections",
@@ -103,7 +103,7 @@ extension Server {
     accounts[uid]?.connections -= 1
     accounts[uid]?.subscriptions -= connection.subscriptions.count
     accounts[uid]?.unsentBytes -= connection.unsentBytes
-    accounts[uid]?.partialBytes -= connection.frames.buffered
+    accounts[uid]?.partialBytes -= connection.frames.unfinished
     if accounts[uid]?.connections == 0 { accounts[uid] = nil }
   }
 
@@ -114,7 +114,7 @@ extension Server {
     accounts[place: account].partialBytes += bytes
     let observed = accounts[place: account].partialBytes
     guard bytes > 0, observed > limits.partialBytesPerUser else { return }
-    accounts[place: account].partialBytes -= connections[place: place].frames.buffered
+    accounts[place: account].partialBytes -= connections[place: place].frames.unfinished
     connections[place: place].frames = FrameDecoder(limit: limits.frameBytes)
     leave(
       id,
@@ -155,12 +155,13 @@ extension Server {
     }
   }
 
-  /// Charge a user for what an action did, where others are connected: a copy is short to say.
+  /// Charge a user for what an action and its followers did, where others are connected: a copy is
+  /// short to say.
   @inline(__always)
-  mutating func chargePatch(at place: Int) {
+  mutating func charge(changedBytes count: Int, at place: Int) {
     guard accounts.count > 1 else { return }
     isSharing = true
-    accounts[place: connections[place: place].account].turnBytes += patch.bytes.count
+    accounts[place: connections[place: place].account].turnBytes += count
   }
 
   private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
@@ -198,7 +199,11 @@ extension Server {
         changeReading(of: id, &commands) { $0.isWaiting = false }
       }
       accounts[uid]?.waiting.removeFirst(min(most, waiting.count))
-      if waiting.count > most { isSharing = true }
+      if waiting.count > most {
+        isSharing = true
+        // Those who are read from now may have nothing to say.
+        mustShare = true
+      }
     }
   }
 

@@ -54,7 +54,8 @@ extension ClientSession {
     tellHeld(&commands)
   }
 
-  /// Let a mirror go that holds what is not known here, if others can be read; else the session ends.
+  /// Let a mirror go that holds what is not known here, if others can be read; else the session
+  /// ends.
   private mutating func giveUp(
     _ index: Int, _ error: CBORError, _ commands: inout [Command]
   ) throws(WireError) {

@@ -1,11 +1,11 @@
 import Wire
 
-/// The sessions that no connection has now, by user. Where there are too many, whoever keeps the most
-/// of them loses the one that has waited longest: nobody can push out those of others.
+/// The sessions that no connection has now, by user. Where there are too many, whoever keeps the
+/// most of them loses the one that has waited longest: nobody can push out those of others.
 struct DetachedSessions: Sendable {
   private struct Line: Sendable {
-    /// In the order in which they lost their connections. One whose ticket is another by now, or that
-    /// has none, is not in the line any more.
+    /// In the order in which they lost their connections. One whose ticket is another by now, or
+    /// that has none, is not in the line any more.
     var waiting: [(token: SessionToken, ticket: UInt64)] = []
     /// How many at the front have gone.
     var gone = 0

@@ -1,7 +1,8 @@
 public import CBOR
 import Wire
 
-/// The latest patches of the whole state, at most one for each revision, for clients that come back.
+/// The latest patches of the whole state, at most one for each revision, for clients that come
+/// back.
 ///
 /// Patches lie behind one another in chunks, each of revisions without a gap; the oldest chunk goes
 /// when there are too many bytes.
@@ -42,8 +43,8 @@ public struct History: Sendable {
   /// Whether every change after `revision` is here.
   package func covers(_ revision: UInt64) -> Bool { revision >= base }
 
-  /// Keep the patch that made `revision`, which is newer than those before. Of revisions that are left
-  /// out there is nothing to keep. Amortised O(its bytes).
+  /// Keep the patch that made `revision`, which is newer than those before. Of revisions that are
+  /// left out there is nothing to keep. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
     let next = chunks.last.map { $0.first + UInt64($0.ends.count) } ?? revision
     let isFull = chunks.last.map { $0.bytes.count >= Self.chunkBytes } ?? true
@@ -104,8 +105,8 @@ public struct History: Sendable {
 // MARK: Handing over
 
 extension History {
-  /// Append it as one item, of chunks and not of patches: there may be hundreds of thousands of these.
-  /// O(its bytes).
+  /// Append it as one item, of chunks and not of patches: there may be hundreds of thousands of
+  /// these. O(its bytes).
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(2)
     encoder.encode(base)

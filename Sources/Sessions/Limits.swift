@@ -161,7 +161,8 @@ public struct Limits: Hashable, Sendable {
 
     func set(_ value: UInt64, in limits: inout Limits) {
       switch self {
-      case .count(let path): limits[keyPath: path] = Int(clamping: value)
+      // So that sums and small multiples of limits fit.
+      case .count(let path): limits[keyPath: path] = Int(clamping: min(value, 1 << 48))
       case .duration(let path):
         limits[keyPath: path] = .milliseconds(Int64(clamping: min(value, 1 << 50)))
       }

@@ -92,7 +92,7 @@ struct MemoryBudget: Sendable {
       return
     }
     surplus = reading.free - takenMeanwhile - snapshotBytes - reserve
-    surplusWhenRead = max(surplus, 0)
+    surplusWhenRead = surplus
     scarceAt = surplus < 0 ? max(scarceAt ?? available, available) : nil
   }
 

@@ -11,6 +11,8 @@ struct PageWriter {
   /// Where the row that is being written begins, and how many members it has.
   private var row = 0
   private var members: UInt8 = 0
+  /// Where the page begins, behind those that are sent with it.
+  private var pageStart = 0
   private let textBytes: Int
   private let pageBytes: Int
 
@@ -21,7 +23,11 @@ struct PageWriter {
   }
 
   /// Whether no other row should be added.
-  var isFull: Bool { encoder.bytes.count >= pageBytes }
+  var isFull: Bool { encoder.bytes.count - pageStart >= pageBytes }
+
+  /// Begin another page, which is sent with those before.
+  mutating func beginPage() { pageStart = encoder.bytes.count }
+
   var byteCount: Int { encoder.bytes.count }
 
   /// Begin an object; `add` adds its members, of which there are at most 23.

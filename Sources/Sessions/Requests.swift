@@ -29,6 +29,8 @@ struct RequestQueue: Sendable {
   var report: RunningReport?
   /// The work that `requests` are at least, in units.
   private var work = 0
+  /// About how many bytes of memory `requests` take.
+  private var bytes = 0
   /// What may be done for the connection in this turn.
   var grant = 0
   /// Work that was done beyond what was granted: the last answer was larger.
@@ -38,6 +40,18 @@ struct RequestQueue: Sendable {
 
   /// How many requests wait.
   var count: Int { requests.count - start }
+
+  /// Whether nothing more should be read before some have been answered.
+  func isFull(_ limits: Limits) -> Bool {
+    count >= limits.requestsPerTurn || bytes >= Self.mostBytes
+  }
+
+  /// Whether more may be read.
+  func hasRoom(_ limits: Limits) -> Bool {
+    2 * count <= limits.requestsPerTurn && 2 * bytes <= Self.mostBytes
+  }
+
+  private static var mostBytes: Int { 64 << 10 }
   var isEmpty: Bool { start == requests.count && report == nil }
 
   /// The work that waits, as far as it is known.
@@ -49,6 +63,16 @@ struct RequestQueue: Sendable {
   mutating func append(_ request: Request) {
     requests.append(request)
     work += request.work
+    bytes += request.memory
+  }
+
+  /// Whether what is answered next takes no more than it says.
+  var isNextSmall: Bool {
+    guard report == nil, start < requests.count else { return false }
+    return switch requests[start] {
+    case .ping, .unsubscribe, .refuse, .refuseQuery: true
+    case .subscribe, .digest, .query: false
+    }
   }
 
   /// The request that has waited longest.
@@ -56,12 +80,25 @@ struct RequestQueue: Sendable {
     guard start < requests.count else { return nil }
     let request = requests[start]
     work -= request.work
+    bytes -= request.memory
     start += 1
     if start == requests.count {
       requests.removeAll(keepingCapacity: start <= 64)
       start = 0
     }
     return request
+  }
+
+  /// The requests that are refused, taken from those that wait.
+  mutating func takeRefused() -> [Request] {
+    let waiting = requests[start...]
+    let refused = waiting.filter { $0.message == nil }
+    if refused.isEmpty { return [] }
+    let others = waiting.filter { $0.message != nil }
+    (requests, start) = (others, 0)
+    work = others.reduce(0) { $0 + $1.work }
+    bytes = others.reduce(0) { $0 + $1.memory }
+    return refused
   }
 
   /// The requests that wait, as frames for the next process to read again.
@@ -84,6 +121,16 @@ extension Request {
     case .refuseQuery: 5
     case .query(_, "status", _): 100
     case .query: 20
+    }
+  }
+
+  /// About how many bytes of memory it takes while it waits.
+  var memory: Int {
+    switch self {
+    case .subscribe(_, let path, _): 128 + path.keys.count * 40 + path.byteCount
+    case .query(_, let name, let arguments):
+      128 + name.utf8.count + arguments.reduce(0) { $0 + 40 + $1.utf8.count }
+    case .refuse, .refuseQuery, .unsubscribe, .ping, .digest: 128
     }
   }
 

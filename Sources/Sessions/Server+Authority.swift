@@ -139,7 +139,7 @@ extension Server {
   /// The answer to a query that a client may not make; nil if it may.
   func refusal(ofReport name: String, to rights: Rights?) -> Value? {
     guard let rights, !rights.mayAdminister, name != "status", name != "limits" else { return nil }
-    return Self.refusal(ofReport: name)
+    return Self.refusal(ofReport: name.prefix(bytes: limits.textBytes))
   }
 
   private static func refusal(ofReport name: String) -> Value {
@@ -169,6 +169,8 @@ extension Server {
 
   /// Pass on what the shell answers, if the connection is still there.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
+    // Another query may have had the same number.
+    guard connections[id]?.asked.remove(query) != nil else { return }
     connections[id]?.answers.append((query, answer))
     touch(id)
   }

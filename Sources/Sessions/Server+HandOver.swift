@@ -43,8 +43,8 @@ extension Server {
   private func hand(_ connection: ServerSession) -> HandedConnection? {
     let offered: SessionToken
     switch connection.phase {
-    case .parting, .leaving, .left: return nil
-    case .live(let token): offered = token
+    case .leaving, .left: return nil
+    case .live(let token), .parting(let token): offered = token
     case .awaitingHello(let token, _): offered = token
     }
     return HandedConnection(
@@ -53,7 +53,14 @@ extension Server {
       acknowledged: connection.acknowledged, follows: connection.following?.query,
       subscriptions: connection.subscriptions.all.compactMap(hand),
       version: connection.version,
-      unparsed: connection.requests.unanswered + connection.frames.unparsed)
+      unparsed: unread(connection))
+  }
+
+  /// What the next process is to read, or to read again. Behind a goodbye nothing is said.
+  private func unread(_ connection: ServerSession) -> [UInt8] {
+    let requests = connection.requests.unanswered
+    guard case .parting = connection.phase else { return requests + connection.frames.unparsed }
+    return requests + Frame.encode { ClientMessage.goodbye(.done, "").encode(into: &$0) }
   }
 
   private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
@@ -124,15 +131,20 @@ extension Server {
   /// End the reports that are being sent: what is to come of them would be of another process.
   private mutating func endReports() {
     for id in connections.keys.sorted() {
-      guard let place = connections.place(of: id),
-        let report = connections[place: place].requests.report
-      else { continue }
+      guard let place = connections.place(of: id) else { continue }
+      let queries =
+        (connections[place: place].requests.report.map { [$0.query] } ?? [])
+        + connections[place: place].asked.sorted()
+      if queries.isEmpty { continue }
       connections[place: place].requests.report = nil
-      connections[place: place].output.append(
-        Self.frame(
-          .report(
-            number: report.query,
-            ["error": "the daemon restarts in the middle of this report: ask again"])))
+      connections[place: place].asked = []
+      for query in queries {
+        connections[place: place].output.append(
+          Self.frame(
+            .report(
+              number: query,
+              ["error": "the daemon restarts in the middle of this report: ask again"])))
+      }
       touch(id, at: place)
     }
   }

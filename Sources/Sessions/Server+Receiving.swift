@@ -48,7 +48,7 @@ extension Server {
   ) {
     var frames = FrameDecoder(limit: limits.frameBytes)
     swap(&frames, &connections[place: place].frames)
-    let (buffered, wasHeld) = (frames.buffered, frames.isHeld)
+    let (unfinished, wasHeld) = (frames.unfinished, frames.isHeld)
     do throws(WireError) {
       try body(&frames) { item throws(WireError) in
         try self.read(item, from: id, at: place, &commands)
@@ -61,7 +61,7 @@ extension Server {
       leave(id, Goodbye(error))
     }
     // Invariant: only `closed` removes a connection, so it still has its place.
-    let more = frames.buffered - buffered
+    let more = frames.unfinished - unfinished
     if frames.isHeld == wasHeld {
       swap(&frames, &connections[place: place].frames)
     } else {
@@ -224,8 +224,9 @@ extension Server {
       outcome = reject(number, rejection, at: place)
     } else {
       sequence = core.sequence &+ 1
+      let before = changedBytes
       outcome = perform(decoded, number, byteCount, at: place)
-      chargePatch(at: place)
+      charge(changedBytes: changedBytes &- before, at: place)
     }
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
@@ -388,7 +389,7 @@ extension Server {
     }
     connections[place: place].requests.append(request)
     lineUp(place)
-    return connections[place: place].requests.count < limits.requestsPerTurn
+    return !connections[place: place].requests.isFull(limits)
   }
 }
 

@@ -8,6 +8,8 @@ import Wire
 struct RunningReport: Sendable {
   let query: UInt64
   var rest: Rest
+  /// The pages for a client of version 1, which gets them all in one.
+  var collected: PageWriter?
 
   enum Rest: Sendable, Equatable {
     /// Clients from a number on.
@@ -40,6 +42,10 @@ extension Server {
     _ commands: inout [Command]
   ) -> Int {
     if let query = ShellQuery(rawValue: name), mayAskShell(name, connection) {
+      guard connection.asked.insert(number).inserted else {
+        sendReport(number, ["error": "a query of this number is being answered"], &connection)
+        return 5
+      }
       commands.append(.answer(connection.id, query: number, query))
       return 200
     }
@@ -111,13 +117,30 @@ extension Server {
   /// was.
   func sendPage(_ connection: inout ServerSession) -> Int {
     guard let report = connection.requests.report else { return 0 }
-    var page = PageWriter(limits)
+    var page = report.collected ?? PageWriter(limits)
+    page.beginPage()
     let (rest, work) = write(report.rest, into: &page, for: connection)
-    connection.requests.report?.rest = rest ?? report.rest
-    if rest == nil { connection.requests.report = nil }
+    if let rest, connection.version < 2, page.byteCount < Self.mostCollectedBytes {
+      connection.requests.report = RunningReport(
+        query: report.query, rest: rest, collected: page)
+      return work
+    }
+    connection.requests.report = nil
+    if let rest, connection.version >= 2 {
+      connection.requests.report = RunningReport(query: report.query, rest: rest)
+    } else if rest != nil {
+      let text =
+        "the report has more than \(Self.mostCollectedBytes) bytes, and version 1 of the protocol "
+        + "has no pages: ask for less"
+      sendReport(report.query, ["error": .text(text)], &connection)
+      return work
+    }
     send(page, of: report, hasMore: rest != nil, &connection)
     return work
   }
+
+  /// So many bytes of pages are kept for a client of version 1.
+  private static var mostCollectedBytes: Int { 1 << 20 }
 
   private func send(
     _ page: borrowing PageWriter, of report: RunningReport, hasMore: Bool,

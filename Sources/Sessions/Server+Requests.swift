@@ -20,10 +20,14 @@ extension Server {
     case .ping(let value): return .ping(value)
     case .digestRequest(let number): return .digest(subscription: number)
     case .query(let number, let name, let arguments):
-      return .query(number: number, name, arguments)
+      return arguments.count <= Self.mostArguments
+        ? .query(number: number, name, arguments) : .refuseQuery(number: number, bytes: item.count)
     case .goodbye, .action: return nil
     }
   }
+
+  /// No report has more than one.
+  private static var mostArguments: Int { 16 }
 
   /// No subscription or query within the limits has more bytes.
   private var longestRequest: Int { 1024 + limits.pathBytes + 16 * limits.pathKeys }
@@ -65,6 +69,7 @@ extension Server {
   mutating func grantWork() {
     if askers.isEmpty { return }
     var left = limits.requestWorkPerTurn
+    overrunLeft = left
     let share = left / askers.count
     for account in askers.compactMap({ accounts.place(of: $0) }) {
       accounts[place: account].grant = max(
@@ -101,23 +106,35 @@ extension Server {
 
   // MARK: Answering
 
-  /// Answer what a connection has asked, as far as its grant goes.
+  /// Answer what a connection has asked, as far as its grant and the turn go.
   mutating func answer(_ connection: inout ServerSession, _ commands: inout [Command]) {
     var left = connection.requests.grant - connection.requests.debt
     if connection.requests.grant == 0 { return }
-    while left > 0 {
+    // Once answers have been larger than their grants by a whole turn, only what is known to be
+    // small is answered.
+    while left > 0, overrunLeft > 0 || connection.requests.isNextSmall {
+      let work: Int
       if connection.requests.report != nil {
-        left -= sendPage(&connection)
+        work = sendPage(&connection)
       } else if let request = connection.requests.next() {
-        left -= answer(request, &connection, &commands)
+        work = answer(request, &connection, &commands)
       } else if connection.following?.isBehind == true {
-        left -= follow(&connection)
+        work = follow(&connection)
       } else {
         break
       }
+      left -= work
     }
+    overrunLeft -= max(0, -left)
     connection.requests.grant = 0
     connection.requests.debt = max(0, -left)
+  }
+
+  /// Answer the requests that are refused anyway: the next process is not asked them again.
+  mutating func answerRefused(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    for request in connection.requests.takeRefused() {
+      _ = answer(request, &connection, &commands)
+    }
   }
 
   /// Answer one request. Returns the work that it was, in units.
@@ -127,8 +144,10 @@ extension Server {
     switch request {
     case .subscribe(let number, let path, let position):
       let bytes = connection.outputBytes
+      let scanned = position.map { $0.epoch == epoch ? history.byteCount(after: $0.revision) : 0 }
       subscribe(number, path, position, &connection, &commands)
-      return request.work + (connection.outputBytes - bytes) / 64
+      join(number, &connection, &commands)
+      return request.work + ((scanned ?? 0) + connection.outputBytes - bytes) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
       sendReport(
@@ -140,7 +159,7 @@ extension Server {
       }
     case .ping(let value):
       connection.output.append(Self.frame(.pong(value, revision: core.revision)))
-    case .digest(let number): answerDigest(number, &connection)
+    case .digest(let number): return answerDigest(number, &connection)
     case .query(let number, let name, let arguments):
       return answerQuery(number, name, arguments, &connection, &commands)
     }
@@ -148,19 +167,27 @@ extension Server {
   }
 
   /// The digest of a subscription that is current; one that is not has none now, for its stream
-  /// does not stand where the digest would be true.
-  private mutating func answerDigest(_ number: UInt64, _ connection: inout ServerSession) {
+  /// does not stand where the digest would be true. Returns the work that it was.
+  private mutating func answerDigest(
+    _ number: UInt64, _ connection: inout ServerSession
+  ) -> Int {
     var digest: Digest?
+    var work = 20
     if let index = connection.subscriptions.index(ofNumber: number),
       connection.subscriptions[index].progress == .live,
       let scope = scopes.index(of: connection.subscriptions[index].scope)
     {
       digest = self.digest(of: scopes[index: scope])
+      // Of a part that is not seen as it is, all that is seen is encoded.
+      if scopes[index: scope].filter != nil {
+        work += (scopes[index: scope].snapshotBytes ?? limits.inlineSnapshotBytes) / 64
+      }
     }
     // The first version had no word for it.
-    if digest == nil && connection.version < 2 { return }
+    if digest == nil && connection.version < 2 { return work }
     connection.output.append(
       Self.frame(.digest(subscription: number, revision: core.revision, digest)))
+    return work
   }
 }
 

@@ -102,15 +102,17 @@ extension Server {
       sayHidden(&connection)
       catchUp(&connection, &commands)
       // Before the answers, which say of all subscriptions that are not announced anew that they
-      // stand at the newest revision; and after them, for those that the answers began.
-      // Before a hand-over nobody begins what it could not end.
-      let joins = leaving == nil && !isHandingOver
-      if joins { join(&connection, &commands) }
-      answer(&connection, &commands)
-      if joins { join(&connection, &commands) }
+      // stand at the newest revision.
+      if isHandingOver {
+        // Nobody begins what it could not end: what is asked is asked of the next process.
+        answerRefused(&connection, &commands)
+      } else {
+        if leaving == nil { join(&connection, &commands) }
+        answer(&connection, &commands)
+      }
       if connection.isCurrent, !connection.isBlind { acknowledge(&connection, token) }
       bookmark(&connection)
-      if case .parting = connection.phase, isHandingOver || hasAll(connection) {
+      if case .parting = connection.phase, hasAll(connection) {
         leaving = Goodbye(.done, "goodbye")
       }
     }
@@ -136,7 +138,7 @@ extension Server {
 
   /// Whether a connection has been sent all that is due to it.
   private func hasAll(_ connection: borrowing ServerSession) -> Bool {
-    connection.requests.isEmpty && connection.isCurrent
+    connection.requests.isEmpty && connection.asked.isEmpty && connection.isCurrent
       && connection.acknowledged == sessions[place: connection.session].outcomes.last
   }
 
@@ -145,7 +147,7 @@ extension Server {
   private mutating func goOn(with id: ConnectionID, at place: Int) {
     lineUp(place)
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
-      2 * connections[place: place].requests.count <= limits.requestsPerTurn
+      connections[place: place].requests.hasRoom(limits)
     {
       releasing.append(id)
     }
@@ -191,6 +193,17 @@ extension Server {
       connection.subscriptions[index].progress = snapshot(
         connection.subscriptions[index], reason, &connection, &commands)
     }
+  }
+
+  /// Give a subscription that has just begun its snapshot, if it needs one.
+  mutating func join(
+    _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    guard let index = connection.subscriptions.index(ofNumber: number),
+      case .lost(let reason) = connection.subscriptions[index].progress, connection.token != nil
+    else { return }
+    connection.subscriptions[index].progress = snapshot(
+      connection.subscriptions[index], reason, &connection, &commands)
   }
 
   /// Send what happened since a snapshot that has just been sent: the patches themselves if they

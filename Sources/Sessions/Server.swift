@@ -50,6 +50,10 @@ public struct Server<R: Reducer>: Sendable {
   var held: HeldStates<R.State>
   var size: StateSize
   var memory = MemoryBudget()
+  /// The bytes of all patches that were made.
+  var changedBytes = 0
+  /// What answers may still be larger than their grants in this turn, in units (`RequestQueue`).
+  var overrunLeft = 0
   var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
   var nextJob: UInt64 = 0
   /// Connections that may have something to get at the turn's end, in the order of their events.
@@ -272,6 +276,7 @@ public struct Server<R: Reducer>: Sendable {
     if keeper.records { record(reduction, answer) }
     switch reduction {
     case .changed(let revision):
+      changedBytes &+= patch.bytes.count
       patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
       size.note(patch.bytes)
       memory.note(patch.bytes)

@@ -47,6 +47,8 @@ struct ServerSession: Sendable {
   var isBlind = false
   /// Queries that go on no more, for the same reason.
   var ceased: [UInt64] = []
+  /// Queries that the shell has not answered yet.
+  var asked: Set<UInt64> = []
   /// Answers of the shell to queries, that are said at the turn's end.
   var answers: [(query: UInt64, answer: Value)] = []
   /// Actions up to this number are acknowledged on this connection.

@@ -63,6 +63,9 @@ public struct FrameDecoder: Sendable {
   /// How many bytes have arrived and not been read.
   public var buffered: Int { partial.count }
 
+  /// How many of them wait for the rest of their frame: none while they are held.
+  public var unfinished: Int { isHeld ? 0 : partial.count }
+
   /// Take bytes off the stream and hand each item that is now whole to `body`, in order, until it
   /// returns false: then what is behind is held. Stops and rethrows at the first error; the decoder
   /// is of no use afterwards.

@@ -28,19 +28,23 @@ struct Bench {
   }
 
   /// Connections that have said hello, none of which has subscribed.
-  static func withClients(_ count: UInt64, limits: Limits = Limits()) -> Bench {
+  static func withClients(
+    _ count: UInt64, limits: Limits = Limits(), versions: ClosedRange<UInt64> = 1...1
+  ) -> Bench {
     var bench = Bench(limits: limits)
     for number in 1...count {
       bench.open(number)
-      bench.say(number, .hello(.init(versions: 1...1, label: "bench")))
+      bench.say(number, .hello(.init(versions: versions, label: "bench")))
     }
     _ = bench.turn()
     return bench
   }
 
   /// Connections that see the whole document.
-  static func withSubscribers(_ count: UInt64, limits: Limits = Limits()) -> Bench {
-    var bench = withClients(count, limits: limits)
+  static func withSubscribers(
+    _ count: UInt64, limits: Limits = Limits(), versions: ClosedRange<UInt64> = 1...1
+  ) -> Bench {
+    var bench = withClients(count, limits: limits, versions: versions)
     for number in 1...count {
       bench.say(number, .subscribe(subscription: 1, .root, nil))
     }
@@ -117,10 +121,11 @@ struct Bench {
   /// Open a connection and say hello, and let everything settle. Returns the welcome.
   @discardableResult
   mutating func join(
-    _ number: UInt64, uid: UInt64 = 1000, token: SessionToken? = nil
+    _ number: UInt64, uid: UInt64 = 1000, token: SessionToken? = nil,
+    versions: ClosedRange<UInt64> = 1...1
   ) -> ServerMessage.Welcome? {
     open(number, uid: uid)
-    say(number, .hello(.init(versions: 1...1, label: "bench", token: token)))
+    say(number, .hello(.init(versions: versions, label: "bench", token: token)))
     for message in said(to: number, settle()) {
       if case .welcome(let welcome) = message { return welcome }
     }

@@ -119,6 +119,20 @@ import Wire
     #expect(measurements(commands) == 1)
   }
 
+  @Test func `scarce memory is measured once a second, and again when more is taken`() {
+    var bench = bench(free: 7 << 20)
+    func measurements() -> Int {
+      var commands: [Command] = []
+      bench.server.handle(.turnEnded, at: bench.now, into: &commands)
+      return commands.count { $0 == .measureMemory }
+    }
+    for _ in 0..<10 { #expect(measurements() == 0) }
+    for number in 1...10 as ClosedRange<UInt64> {
+      bench.act(1, number, .set(["n"], .unsigned(number)))
+      #expect(measurements() == 0)
+    }
+  }
+
   @Test func `bytes of many small values are not even decoded, and those of a text are`() {
     var bench = bench(free: 60 << 20)
     let many = Value.array(TreeArray(repeatElement(.integer(1), count: 2 * Self.megabyte)))

@@ -66,6 +66,83 @@ import Wire
     #expect(pongs == (1...9).map { .pong($0, revision: 0) })
   }
 
+  @Test func `requests that take much memory are not many that wait`() {
+    var bench = Bench.withClients(1)
+    let arguments = Array(repeating: "", count: 16)
+    var count: UInt64 = 0
+    var isPaused = false
+    while !isPaused, count < 1000 {
+      count += 1
+      let query = ClientMessage.query(number: count, "limits", arguments: arguments)
+      isPaused = bench.handle(.received(ConnectionID(1), frame(query)))
+        .contains(.pauseReading(ConnectionID(1)))
+    }
+    #expect(count > 60 && count < 120, "\(count)")
+    let path = Path(Array(repeating: PathKey.text(""), count: 100))
+    bench.say(1, .subscribe(subscription: 1, path, nil))
+    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    #expect(said.count { if case .report = $0 { true } else { false } } == Int(count))
+    #expect(said.contains { if case .subscribed = $0 { true } else { false } })
+  }
+
+  @Test func `a query with more arguments than any report has is refused`() {
+    var bench = Bench.withClients(1)
+    bench.say(1, .query(number: 1, "limits", arguments: Array(repeating: "", count: 17)))
+    bench.say(1, .query(number: 2, "limits", arguments: Array(repeating: "", count: 16)))
+    let reports = bench.said(to: 1, bench.turn()).compactMap { message -> Bool? in
+      if case .report(_, let value, _) = message { value.child("error") != nil } else { nil }
+    }
+    #expect(reports == [true, false])
+  }
+
+  @Test func `a limit without an end is as large as limits can be`() {
+    var limits = Limits()
+    for (name, _) in limits.table { limits.set(name, to: .max) }
+    var bench = Bench.withClients(1, limits: limits)
+    bench.say(1, .query(number: 1, "limits"), .ping(1))
+    bench.act(1, 1, .put("n", 2))
+    #expect(bench.said(to: 1, bench.turn()).count == 3)
+  }
+
+  @Test func `what a turn does for requests is counted, and ends it`() {
+    var bench = Bench.withClients(1)
+    let text = Value.text(String(repeating: "x", count: 100_000))
+    bench.act(1, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
+    _ = bench.turn()
+    // Of a path where nothing is, and a position from before all that.
+    let position = Position(epoch: 9, run: 1, revision: 0)
+    for number in 1...100 as ClosedRange<UInt64> {
+      bench.say(1, .subscribe(subscription: number, ["absent", .integer(Int64(number))], position))
+    }
+    var answered: [Int] = []
+    for turn in turns(&bench, [1]) {
+      answered.append((turn[1] ?? []).count { if case .subscribed = $0 { true } else { false } })
+    }
+    #expect(answered.reduce(0, +) == 100)
+    // Each looks at 300,000 bytes of patches.
+    #expect(answered.max() ?? 0 <= 2, "\(answered)")
+  }
+
+  @Test func `many connections do no more in a turn than one`() {
+    var bench = Bench.withClients(101)
+    let text = Value.text(String(repeating: "x", count: 100_000))
+    bench.act(101, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
+    _ = bench.turn()
+    let position = Position(epoch: 9, run: 1, revision: 0)
+    let clients = Array(1...100) as [UInt64]
+    for number in clients {
+      bench.say(number, .subscribe(subscription: 1, ["absent"], position))
+      bench.say(number, .ping(number))
+    }
+    var answered: [Int] = []
+    for turn in turns(&bench, clients) {
+      answered.append(
+        turn.values.joined().count { if case .subscribed = $0 { true } else { false } })
+    }
+    #expect(answered.reduce(0, +) == 100)
+    #expect(answered.max() ?? 0 <= 2, "\(answered)")
+  }
+
   @Test func `an action behind requests that wait is done in its turn`() {
     var limits = Limits()
     limits.requestsPerTurn = 1
@@ -201,7 +278,7 @@ import Wire
   @Test func `a page is no larger than it may be, and all pages are the report`() {
     var limits = Limits()
     limits.reportPageBytes = 2000
-    var bench = Bench.withClients(1, limits: limits)
+    var bench = Bench.withClients(1, limits: limits, versions: 1...2)
     for number in 1...500 as ClosedRange<UInt64> {
       bench.act(1, number, .put("n", .integer(Int64(number))))
     }
@@ -336,12 +413,125 @@ import Wire
 
   // MARK: Another process
 
+  /// Say more, and go on in another process at once. Returns all that is said meanwhile.
+  private func saidAcross(
+    _ bench: inout Bench, _ messages: ClientMessage..., limits: Limits
+  ) throws -> [ServerMessage] {
+    bench.handle(.received(ConnectionID(1), messages.flatMap { frame($0) }))
+    var said: [ServerMessage] = []
+    said += bench.said(to: 1, bench.turn())
+    var commands: [Command] = []
+    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    said += bench.said(to: 1, commands)
+    let encoded = bench.server.handOver.encoded(schema: DocumentFeature().schema)
+    let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
+    bench.server = Server(
+      restoring: image.next, reducer: DocumentFeature(), limits: limits, at: bench.now)
+    bench.server.reserveScopes(of: image.connections)
+    for connection in image.connections {
+      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
+    }
+    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
+    return said
+  }
+
+  private func slow() -> Limits {
+    var limits = Limits()
+    limits.reportPageBytes = 500
+    limits.requestWorkPerTurn = 1
+    return limits
+  }
+
+  private func ends(_ said: [ServerMessage]) -> [UInt64] {
+    said.compactMap { message in
+      if case .report(let number, _, hasMore: false) = message { number } else { nil }
+    }
+  }
+
+  @Test func `each report comes to an end, whichever process makes it`() throws {
+    var bench = Bench(limits: slow())
+    bench.join(1, versions: 1...2)
+    for number in 1...50 as ClosedRange<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))))
+    }
+    _ = bench.turn()
+    let said = try saidAcross(
+      &bench, .query(number: 1, "log"), .query(number: 2, "log"), .query(number: 3, "limits"),
+      limits: slow())
+    #expect(ends(said) == [1, 2, 3])
+  }
+
+  @Test func `what is refused is refused before the next process, or by it`() throws {
+    var bench = Bench(limits: slow())
+    bench.join(1)
+    let long = Path(Array(repeating: PathKey.text("k"), count: 101))
+    let said = try saidAcross(
+      &bench, .ping(1), .ping(2), .subscribe(subscription: 5, long, nil),
+      .query(number: 6, "log", arguments: Array(repeating: "", count: 100)), .ping(3),
+      limits: slow())
+    #expect(
+      said.contains { if case .subscribed(let item) = $0 { item.subscription == 5 } else { false } }
+    )
+    #expect(ends(said) == [6])
+    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
+    #expect(pongs == [1, 2, 3])
+  }
+
+  @Test func `a client that takes leave is answered by the next process, and forgotten`() throws {
+    var bench = Bench(limits: slow())
+    bench.join(1)
+    let said = try saidAcross(
+      &bench, .ping(1), .ping(2), .ping(3), .goodbye(.done, "bye"), limits: slow())
+    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
+    #expect(pongs == [1, 2, 3])
+    #expect(said.last == .goodbye(Goodbye(.done, "goodbye")))
+    #expect(bench.server.load.sessions == 0)
+  }
+
+  @Test func `a query of the shell is answered before the goodbye, and by a hand-over`() throws {
+    var bench = Bench(limits: slow())
+    bench.join(1)
+    bench.say(1, .query(number: 4, "policy.reload"), .goodbye(.done, "bye"))
+    #expect(turns(&bench, [1]).allSatisfy { ($0[1] ?? []).isEmpty })
+    bench.handle(.answered(ConnectionID(1), query: 4, ["policy": "p"]))
+    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    #expect(ends(said) == [4] && said.last == .goodbye(Goodbye(.done, "goodbye")))
+    bench.join(2)
+    bench.say(2, .query(number: 4, "policy.reload"))
+    _ = bench.turn()
+    var commands: [Command] = []
+    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    #expect(ends(bench.said(to: 2, commands)) == [4])
+  }
+
+  @Test func `a client of version 1 gets a report in one`() {
+    var limits = Limits()
+    limits.reportPageBytes = 500
+    for (version, pages) in [(1, 1...1), (2, 5...100)] as [(UInt64, ClosedRange<Int>)] {
+      var bench = Bench(limits: limits)
+      bench.open(1)
+      bench.say(1, .hello(.init(versions: 1...version, label: "old")))
+      for number in 1...50 as ClosedRange<UInt64> {
+        bench.act(1, number, .put("n", .integer(Int64(number))))
+      }
+      _ = bench.turn()
+      bench.say(1, .query(number: 1, "log"))
+      let reports = turns(&bench, [1]).flatMap { $0[1] ?? [] }.compactMap { message -> Int? in
+        guard case .report(1, let value, _) = message,
+          case .array(let rows)? = value.child("records")
+        else { return nil }
+        return rows.count
+      }
+      #expect(pages.contains(reports.count) && reports.reduce(0, +) == 50, "\(reports)")
+    }
+  }
+
   @Test func `requests that wait are answered by the next process`() throws {
     var limits = Limits()
     limits.requestsPerTurn = 4
     limits.reportPageBytes = 500
     limits.requestWorkPerTurn = 1
-    var bench = Bench.withSubscribers(2, limits: limits)
+    var bench = Bench.withSubscribers(2, limits: limits, versions: 1...2)
     for number in 1...50 as ClosedRange<UInt64> {
       bench.act(2, number, .put("n", .integer(Int64(number))))
     }
