@@ -1,6 +1,6 @@
 # What the stories in Scripts/examples share: each begins with `source`, this file and the name of
 # its example's command. Builds the example's daemon and client and `lockstep`, or takes them from
-# LOCKSTEP_EXAMPLES; makes a folder for the story; and ends with it all that the story started.
+# LOCKSTEP_EXAMPLES: the first build takes some minutes. Makes a folder for the story; and ends with it all that the story started.
 # shellcheck shell=bash
 set -o errexit -o errtrace -o nounset -o pipefail
 tell_failure() { # LINE
@@ -42,6 +42,7 @@ run() { # COMMAND ...
   echo_command "$@"
   "$@"
 }
+note() { printf '(%s)\n' "$*"; } # what happens by no command
 show() { # COMMAND ...: run it as at a terminal, where `lockstep` writes tables for people
   echo_command "$@"
   script --quiet --return --command "$*" /dev/null </dev/null | tr --delete '\r'

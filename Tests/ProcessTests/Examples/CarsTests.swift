@@ -119,13 +119,14 @@ struct CarsProcessTests {
     }
   }
 
-  @Test("RKT-17: a row is shown, and a row that is not there is nothing")
+  @Test("RKT-17: a row is shown, and a row that is not there is no car")
   func show() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "1"]
     } _: { served in
       let empty = try await served.run("cars", "show", "0")
-      #expect(empty.status == .exit(0) && empty.lines.isEmpty)
+      #expect(empty.status == .exit(0))
+      #expect(empty.lines == ["There is no row 0: the list has 0, from row 0."])
       let watch = try served.start("cars", "watch")
       defer { watch.signal(SIGKILL) }
       try await watch.line("ready: no cars")
@@ -136,7 +137,8 @@ struct CarsProcessTests {
       #expect(shown.sorted() == Self.cars)
       for row in ["4", "1000000"] {
         let outside = try await served.run("cars", "show", row)
-        #expect(outside.status == .exit(0) && outside.lines.isEmpty)
+        #expect(outside.status == .exit(0))
+        #expect(outside.lines == ["There is no row \(row): the list has 4, from row 0."])
       }
     }
   }

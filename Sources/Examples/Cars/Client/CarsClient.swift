@@ -62,7 +62,9 @@ struct Show: AsyncParsableCommand {
   func run() async throws {
     try await daemon.with { cars in
       let state = cars.state
-      guard state.carList.indices.contains(row) else { return }
+      guard state.carList.indices.contains(row) else {
+        return print("There is no row \(row): the list has \(state.carList.count), from row 0.")
+      }
       print(state.carList[row].fullName)
     }
   }

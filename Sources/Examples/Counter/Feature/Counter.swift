@@ -44,6 +44,7 @@ public struct Counter: Reducer {
       return .run(name: "fact") { [count = state.count, numberFacts] send in
         await send(.numberFactResponse(try await numberFacts.fact(count)))
       } catch: { _, send in
+        // "Loading the fact failed", in the words of the original.
         await send(.numberFactResponse("팩트를 불러오는데 실패했습니다"))
       }
       .cancellable(id: CancelID.fact, cancelInFlight: true)
