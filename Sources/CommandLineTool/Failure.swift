@@ -52,14 +52,26 @@ struct Failure: Error, Equatable {
         .refused, code: "memory",
         "the daemon has no memory for a snapshot of the path. Show a part of it, or let the daemon "
           + "have more.")
+    case .refused(.denied): self = .unreadable("the path")
     case .refused(let reason):
-      self.init(
-        reason == .denied ? .denied : .refused, code: "\(reason)",
-        "the daemon refuses to show the path (\(reason)).")
+      self.init(.refused, code: "\(reason)", "the daemon refuses to show the path (\(reason)).")
     case .noDigest:
       self.init(.refused, code: "noDigest", "\(error). Ask again, or for another path.")
     }
   }
+
+  /// The lack of the right to read what a path names.
+  static func unreadable(_ place: String, at path: Path? = nil) -> Failure {
+    Failure(
+      .denied,
+      "the daemon's policy gives you no right to read \(place), nor anything in it. \(policyAdvice)",
+      at: path)
+  }
+
+  /// How to get a right.
+  private static let policyAdvice =
+    "Its policy file gives rights ('lockstepd --policy', see lockstepd.service(8)), and its log says "
+    + "which rule denies one."
 
   /// The connection's end.
   init(_ goodbye: Goodbye) {
@@ -85,8 +97,10 @@ struct Failure: Error, Equatable {
       default: .refused
       }
     // Some reasons are sentences already.
-    self.init(
-      status, code: code.name, "rejected: \(rejection)".endingInDot, at: rejection.path)
+    var text = "rejected: \(rejection)".endingInDot
+    // Others are the feature's or a middleware's own.
+    if code == .denied && rejection.isForLackOfRight { text += " \(Self.policyAdvice)" }
+    self.init(status, code: code.name, text, at: rejection.path)
   }
 
   /// The failure as `--json` has it: `{"error": {"code": …, "message": …, "status": …}}`.
@@ -103,6 +117,14 @@ struct Failure: Error, Equatable {
     }
     if let retryAfter { members.updateValue(Value(retryAfter), forKey: "retryAfterMs") }
     return ["error": .object(members)]
+  }
+}
+
+extension RejectionMessage {
+  /// Whether the daemon's policy denies the action, and the sentence does not say which rule.
+  fileprivate var isForLackOfRight: Bool {
+    (message.contains(" needs the right to ") || message.hasPrefix("you may not send "))
+      && !message.contains(": ")
   }
 }
 

@@ -105,11 +105,12 @@ extension Document {
   }
 
   /// Throw unless the value at a path equals this one as RFC 6902, section 4.6, compares: numbers
-  /// by their value, text by its code points, objects without order.
+  /// by their value, text by its code points, objects without order. The rejection has the first
+  /// difference.
   public func test(_ value: Value, at path: Path) throws(Rejection) {
     let found = try existing(at: path)
-    guard found.equals(value) else {
-      throw Rejection(.testFailed, "expected \(value.summary), found \(found.summary)", at: path)
+    if let difference = Difference(expected: value, found: found) {
+      throw Rejection(.testFailed, difference.sentence(testing: path), at: path)
     }
   }
 

@@ -25,6 +25,9 @@ public struct DocumentFeature: Reducer {
 
   public var limits: Limits
 
+  /// How levels are counted, for a sentence that ends with it.
+  static let countingLevels = "of which an object counts one and an array two"
+
   public init(limits: Limits = Limits()) { self.limits = limits }
 
   /// Change the document as the action says. After an error the edits before it are in its notes:
@@ -159,7 +162,7 @@ public struct DocumentFeature: Reducer {
     guard levels <= limits.maxDepth else {
       throw Rejection(
         .limit,
-        "the document would nest deeper than \(limits.maxDepth) levels (an array counts two)",
+        "the document would nest deeper than \(limits.maxDepth) levels, \(Self.countingLevels)",
         at: path)
     }
   }

@@ -225,9 +225,10 @@ extension JSONParser {
     let text = numberText(from: start)
     if let value = Int64(text) { return .integer(value) }
     if let value = UInt64(text) { return .unsigned(value) }
+    let double = text.utf8.count <= 80 ? "\(text).0" : "it with '.0' behind it"
     throw error(
-      "the integer \(Rejection.truncated(text)) does not fit 64 bits; a double has a point or an "
-        + "exponent", at: start)
+      "the integer \(Rejection.truncated(text)) does not fit 64 bits: write \(double), a double, "
+        + "which may round it, or a string in quotes", at: start)
   }
 
   private func numberText(from start: Int) -> String {

@@ -76,7 +76,10 @@ struct JSONParser {
   // MARK: Containers
 
   mutating func descend() throws(JSONError) {
-    guard depthLeft > 0 else { throw error("nested deeper than \(depthLimit) levels") }
+    guard depthLeft > 0 else {
+      let document = "\(DocumentFeature.Limits().maxDepth), \(DocumentFeature.countingLevels)"
+      throw error("nested deeper than \(depthLimit) levels; a document takes \(document)")
+    }
     depthLeft -= 1
     cursor += 1
     skipSpace()

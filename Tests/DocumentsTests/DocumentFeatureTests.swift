@@ -128,6 +128,58 @@ import Values
     #expect(rejection?.description == "expected \"x\", found an array of 2 (at /a)")
   }
 
+  @Test(arguments: [
+    (#"{"b":1,"c":{"x":[1,2,3]}}"#, #"{"b":1,"c":{"x":[1,2,4]}}"#, "/a/c/x/2: expected 4, found 3"),
+    (#"{"b":1,"a":1}"#, #"{"b":2,"a":2}"#, "/a/a: expected 2, found 1"),
+    (#"{"b":1}"#, #"{"b":1,"a":[]}"#, "/a/a: expected an array of 0, found nothing"),
+    (#"{"b":1,"a":"x"}"#, #"{"b":1}"#, #"/a/a: expected nothing, found "x""#),
+    ("[1,2]", "[1,2,null]", "/a/2: expected null, found nothing"),
+    ("[1,2,{}]", "[1,2]", "/a/2: expected nothing, found an object of 0"),
+    ("[[1],[2.0,{}]]", "[[1.0],[2,[]]]", "/a/1/1: expected an array of 0, found an object of 0"),
+  ]) func `a test says where the first difference is`(
+    _ found: String, _ expected: String, _ says: String
+  ) throws {
+    let document = #"{"a":\#(found)}"#
+    let failed = try rejection(.test(pointer("/a"), json(expected)), on: document)
+    #expect(failed?.code == .testFailed)
+    #expect(failed?.message == "the first difference is at \(says)")
+    // What is quoted stands in what the test was allowed to read.
+    #expect(failed?.path == ["a"])
+    #expect(try rejection(.test(pointer("/a"), json(found)), on: document) == nil)
+  }
+
+  @Test func `a test says where long texts and bytes differ`() throws {
+    let text = String(repeating: "é", count: 500)
+    var document = Document(["a": .text(text + "x"), "b": [1, 2]], seed: testSeed)
+    func message(_ value: Value, at path: Path) -> String? {
+      #expect(throws: Rejection.self) { try document.test(value, at: path) }?.message
+    }
+    let beginning = String(repeating: "é", count: 60)
+    #expect(
+      message(.text(text + "y"), at: ["a"])
+        == "expected \"\(beginning)…\", found another that differs from character 500 on")
+    try document.set(.bytes([1, 2, 3]), at: ["b"])
+    #expect(
+      message(.bytes([1, 2, 4]), at: ["b"])
+        == "expected 3 bytes, found another that differs from byte 2 on")
+  }
+
+  @Test func `a test that fails costs what it brought, not what stands there`() throws {
+    let entries = (0..<200_000).map { ("\($0)", Value.integer(0)) }
+    let large = Value.object(TrieMap(seed: testSeed, uniqueKeysWithValues: entries))
+    let document = Document(["a": large], seed: testSeed)
+    let clock = ContinuousClock()
+    let whole = clock.measure {
+      #expect(throws: Never.self) { try document.test(large, at: ["a"]) }
+    }
+    let one = clock.measure {
+      for _ in 0..<10 {
+        #expect(throws: Rejection.self) { try document.test(["7": 0], at: ["a"]) }
+      }
+    }
+    #expect(one < whole || one < .milliseconds(5), "\(one) against \(whole)")
+  }
+
   @Test func `a transaction names the item that failed, however deep`() throws {
     let action = DocumentAction.transaction([
       .set([.text("a")], 1),

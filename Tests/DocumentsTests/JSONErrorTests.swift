@@ -51,13 +51,18 @@ import Testing
     ),
     (
       "[18446744073709551616]", 1,
-      "line 1, column 2: the integer 18446744073709551616 does not fit 64 bits; a double has a "
-        + "point or an exponent"
+      "line 1, column 2: the integer 18446744073709551616 does not fit 64 bits: write "
+        + "18446744073709551616.0, a double, which may round it, or a string in quotes"
     ),
     (
       "-9223372036854775809", 0,
-      "line 1, column 1: the integer -9223372036854775809 does not fit 64 bits; a double has a "
-        + "point or an exponent"
+      "line 1, column 1: the integer -9223372036854775809 does not fit 64 bits: write "
+        + "-9223372036854775809.0, a double, which may round it, or a string in quotes"
+    ),
+    (
+      "1" + String(repeating: "0", count: 99), 0,
+      "line 1, column 1: the integer 1\(String(repeating: "0", count: 59))… does not fit 64 bits: "
+        + "write it with '.0' behind it, a double, which may round it, or a string in quotes"
     ),
     ("\"abc", 0, "line 1, column 1: the string that begins here has no closing quote"),
     (

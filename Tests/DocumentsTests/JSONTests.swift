@@ -106,7 +106,10 @@ import Values
     let deep = String(repeating: "[", count: 128) + String(repeating: "]", count: 128)
     #expect(throws: Never.self) { try JSON.parse(deep) }
     let error = #expect(throws: JSONError.self) { try JSON.parse("[\(deep)]") }
-    #expect(error?.description == "line 1, column 129: nested deeper than 128 levels")
+    #expect(
+      error?.description
+        == "line 1, column 129: nested deeper than 128 levels; a document takes 100, of which an "
+        + "object counts one and an array two")
     #expect(throws: JSONError.self) { try JSON.parse(String(repeating: "[", count: 1_000_000)) }
     #expect(throws: JSONError.self) { try JSON.parse("[[]]", depth: 1) }
   }

@@ -25,6 +25,10 @@ struct MessagesTests {
   }
 
   private func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
+    try await lockstep(socket, arguments)
+  }
+
+  private func lockstep(_ socket: String, _ arguments: [String]) async throws -> CommandResult {
     let command = try ChildProcess(Self.lockstep, ["--socket", socket] + arguments)
     return CommandResult(status: try await command.end(), lines: command.output)
   }
@@ -80,6 +84,123 @@ struct MessagesTests {
       #expect(try await lockstep(served.socket, "keys", "/b/0").status == .exit(8))
       #expect(try await lockstep(served.socket, "rm", "/a").status == .exit(0))
       #expect(try await atTerminal(served.socket, columns: 80, "ls") == ["b"])
+    }
+  }
+
+  // MARK: Actions that cannot be done
+
+  @Test func `what an action lacks on its way is named, with the command that makes it`()
+    async throws
+  {
+    try await withDaemon { served in
+      #expect(try await lockstep(served.socket, "set", "", #"{"lamp":{}}"#).status == .exit(0))
+      let value = #"{"it's":[null,1]}"#
+      for arguments in [
+        ["set", "/deep/x/y", value], ["insert", "/lamp/a b/c", "1"], ["increment", "/n/m/k"],
+        ["append", "/lamp/queue/jobs", #""job""#],
+      ] {
+        let done = try await lockstep(served.socket, arguments)
+        #expect(done.status == .exit(1), "\(arguments): \(done.lines)")
+        let said = done.lines.joined()
+        let advice = try #require(
+          said.firstMatch(of: #/ (lockstep --.*) makes the objects/#), "\(said)")
+        let merge = try ChildProcess(
+          "/bin/sh", ["-c", "lockstep() { \"$0\" \"$@\"; }; \(advice.1)", Self.lockstep])
+        #expect(try await merge.end() == .exit(0), "\(advice.1): \(merge.output)")
+      }
+      #expect(
+        try await lockstep(served.socket, "get").lines == [
+          #"{"deep":{"x":{"y":{"it's":[null,1]}}},"lamp":{"a b":{"c":1},"queue":{"jobs":["job"]}}"#
+            + #","n":{"m":{"k":1}}}"#
+        ])
+    }
+  }
+
+  @Test func `what a command would not make is not advised`() async throws {
+    try await withDaemon { served in
+      let document = #"{"lamp":{"on":true},"list":[1]}"#
+      #expect(try await lockstep(served.socket, "set", "", document).status == .exit(0))
+      for (arguments, says) in [
+        (["set", "/lamps/on", "false"], #"it has "lamp", "list". Did you mean "lamp"?"#),
+        (["remove", "/lamp/of"], #"the object at /lamp has no member "of"; it has "on"."#),
+        (["set", "/new/x", #"{"a":null}"#], #"no member "new"; it has "lamp", "list"."#),
+        (["set", "/new/0/x", "1"], #"no member "new"; it has "lamp", "list"."#),
+        (["set", "/list/7", "1"], "has 1 element; there is no index 7"),
+        (["set", "/lamp/on/x", "1"], "is no container"),
+      ] {
+        let done = try await lockstep(served.socket, arguments)
+        #expect(done.status == .exit(1), "\(arguments): \(done.lines)")
+        #expect(done.lines.joined().contains(says), "\(arguments): \(done.lines)")
+        #expect(!done.lines.joined().contains("merge"), "\(arguments): \(done.lines)")
+      }
+    }
+  }
+
+  @Test func `what cannot be written as it is says how it can`() async throws {
+    try await withDaemon { served in
+      let large = try await lockstep(served.socket, "set", "/n", "18446744073709551616")
+      #expect(large.lines.joined().contains("write 18446744073709551616.0, a double"))
+      #expect(
+        try await lockstep(served.socket, "set", "/n", "18446744073709551616.0").status == .exit(0))
+      let rule = "of which an object counts one and an array two"
+      for (count, status) in [(51, 1), (129, 2)] as [(Int, Int32)] {
+        let deep = String(repeating: "[", count: count) + String(repeating: "]", count: count)
+        let done = try await lockstep(served.socket, "set", "/n", deep)
+        #expect(done.status == .exit(status) && done.lines.joined().contains(rule), "\(done.lines)")
+      }
+      #expect(
+        try await lockstep(served.socket, "set", "/a", #"{"b":[1,2,{"c":3}]}"#).status == .exit(0))
+      let test = try await lockstep(served.socket, "test", "/a", #"{"b":[1,2,{"c":4}]}"#)
+      #expect(test.status == .exit(10))
+      #expect(
+        test.lines == [
+          "lockstep: rejected: the first difference is at /a/b/2/c: expected 4, found 3 (at /a)."
+        ])
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
+  func `who is denied something is told the right, and who gives it`() async throws {
+    try await withFolder { folder in
+      let policy = folder + "/policy.yaml"
+      let rules = """
+        version: 1
+        rules:
+          - users: [0]
+            administer: true
+          - everyone: true
+            connect: true
+            read: [/]
+            deny-read: [/secret]
+            act: ["*"]
+            deny-act: [remove]
+        """
+      try Data(rules.utf8).write(to: URL(filePath: policy))
+      let daemon = try await startDaemon(folder + "/s", ["--policy", policy])
+      defer { daemon.signal(SIGKILL) }
+      chmod(folder, 0o711)
+      let giver = "Its policy file gives rights ('lockstepd --policy', see lockstepd.service(8))"
+      for (arguments, right, rule) in [
+        (["get", "/secret"], "gives you no right to read '/secret'", nil),
+        (["watch", "/secret"], "gives you no right to read '/secret'", nil),
+        (["set", "/secret/x", "1"], "set needs the right to read /secret/x", "deny-read /secret"),
+        (["remove", "/a"], "you may not send remove", "deny-act remove"),
+      ] as [([String], String, String?)] {
+        let user = ["--reuid=65534", "--regid=65534", "--clear-groups", Self.lockstep]
+        let other = try ChildProcess(
+          "/usr/bin/setpriv", user + ["--socket", folder + "/s"] + arguments)
+        #expect(try await other.end() == .exit(9), "\(other.output)")
+        let said = other.output.joined()
+        #expect(said.contains(right) && said.contains(giver), "\(said)")
+        let root = try await lockstep(folder + "/s", arguments)
+        #expect(root.status == .exit(9), "\(root.lines)")
+        // An administrator is told the rule; of what is not shown at all, the log has it.
+        guard let rule else { continue }
+        #expect(
+          root.lines.joined().contains("\(rule) of the rule at \(policy):5"), "\(root.lines)")
+      }
+      daemon.signal(SIGTERM)
+      try await daemon.end()
     }
   }
 

@@ -21,7 +21,13 @@ extension ActingCommand {
 
   func perform(_ action: DocumentAction) async throws {
     try await Client.with(options, for: self) { client in
-      try await client.show(try await client.send(action, safety.mark), safety, options)
+      let acknowledgement: Acknowledgement
+      do {
+        acknowledgement = try await client.send(action, safety.mark)
+      } catch ClientError.rejected(let rejection) {
+        throw await client.failure(of: action, rejection, options)
+      }
+      try await client.show(acknowledgement, safety, options)
     }
   }
 }

@@ -60,7 +60,11 @@ struct Client: Sendable {
   /// A mirror of what stands at a path, whole.
   func mirror(of path: Path, everyRevision: Bool = false) async throws -> Replica<Value> {
     let mirror = open(path, everyRevision: everyRevision)
-    try await mirror.reached(revision: 0)
+    do {
+      try await mirror.reached(revision: 0)
+    } catch ClientError.refused(.denied) {
+      throw Failure.unreadable(path.keys.isEmpty ? "the state" : "'\(path.pointer)'", at: path)
+    }
     return mirror
   }
 

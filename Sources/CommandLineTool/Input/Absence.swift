@@ -73,7 +73,7 @@ extension Client {
     return "nothing stands at '\(path.path.pointer)'."
   }
 
-  private enum Glance {
+  enum Glance {
     case value(Value)
     case nothing
     /// It is too large, or may not be seen.
@@ -81,7 +81,7 @@ extension Client {
   }
 
   /// What stands at a path, unless it is large.
-  private func glance(at path: Path) async -> Glance {
+  func glance(at path: Path) async -> Glance {
     let mirror = open(path)
     let arrival = Arrival()
     Task.detached {
