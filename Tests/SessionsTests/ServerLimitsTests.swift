@@ -6,6 +6,25 @@ import Testing
 import Values
 import Wire
 
+/// Writes a long text behind a short one.
+private struct Echo: Reducer {
+  enum Action: UInt64, SynchronizableAction, SynchronizableScalar, Equatable {
+    case ask, answer
+
+    var name: String { "\(self)" }
+    func encode(into encoder: inout CBOREncoder) { encoder.encode(rawValue) }
+    init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+      self = try decoder.unsigned() == 0 ? .ask : .answer
+    }
+    static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .unsigned }
+  }
+
+  func reduce(into state: inout String, action: Action) -> Effect<Action> {
+    state = action == .ask ? "?" : String(repeating: "!", count: 10_000)
+    return action == .ask ? .send(.answer) : .none
+  }
+}
+
 /// What one user may take of what all share.
 @Suite struct ServerLimitsTests {
   private func limits(_ change: (inout Limits) -> Void) -> Limits {
@@ -88,6 +107,43 @@ import Wire
       } while isPaused
       #expect((turns > 4) == isShared, "\(turns)")
     }
+  }
+
+  @Test func `those who wait for their share are read from by turns, though nobody says anything`()
+  {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    for number in 1...9 as ClosedRange<UInt64> { bench.join(number, uid: number < 9 ? 7 : 8) }
+    bench.say(1, .query(number: 1, String(repeating: "x", count: 200)))
+    var resumed: Set<UInt64> = []
+    var commands: [Command] = []
+    repeat {
+      commands = bench.turn()
+      for case .resumeReading(let id) in commands { resumed.insert(id.rawValue) }
+    } while commands.contains(.wake)
+    #expect(resumed == Set(1...8))
+  }
+
+  @Test func `what an action leads to is charged with it`() {
+    let now = Instant(nanoseconds: 1_000_000_000)
+    var server = Server(
+      "", reducer: Echo(), seed: HashSeed(7), epoch: 9,
+      limits: limits { $0.turnBytesPerUser = 1000 }, at: now)
+    var commands: [Command] = []
+    func handle(_ event: Event) { server.handle(event, at: now, into: &commands) }
+    for number in [1, 2] as [UInt64] {
+      let peer = Peer(pid: 1, uid: 10 + number, gid: 1)
+      handle(.opened(ConnectionID(number), peer, Bench.token(number)))
+      let hello = ClientMessage.hello(.init(versions: 1...1, label: ""))
+      handle(.received(ConnectionID(number), frame(hello)))
+    }
+    handle(.turnEnded)
+    commands = []
+    let action = ClientMessage.action(number: 1, .applied, payload: [0])
+    handle(.received(ConnectionID(1), frame(action)))
+    handle(.turnEnded)
+    handle(.turnEnded)
+    #expect(server.state.utf8.count == 10_000)
+    #expect(commands.contains(.pauseReading(ConnectionID(1))))
   }
 
   @Test func `a user who is alone never waits`() {
