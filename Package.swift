@@ -264,7 +264,7 @@ let package = Package(
       name: "LockstepServerTests",
       dependencies: [
         "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Sessions", "Values",
-        "CBOR",
+        "CBOR", .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
     .testTarget(

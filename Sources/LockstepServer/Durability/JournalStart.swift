@@ -73,13 +73,16 @@ struct JournalStart<State: Synchronizable> {
         file: file, obstacle: nil, lock: nil, marker: file.marker, kept: nil, isHandedOver: false,
         start: .first)
     }
+    if let handed, try file.identity() == nil {
+      try file.create(epoch: handed.image.kept.epoch, seed: handed.image.kept.seed)
+    }
     let contents = try file.contents()
     var kept = try handed?.image.next ?? recover(file, contents, context, translatingInto: file)
     kept.poisoned = try poisoned(file, context.logger)
     if let handed, handed.image.isTranslated {
       try keepCopy(file, handed.image.dropped, context.logger)
     }
-    if let handed, handed.image.isTranslated || !handed.isKept {
+    if let handed, handed.image.isTranslated || handed.durable != nil {
       // What follows is based on what the file lacks, or has in another form.
       try keepSnapshot(KeptSnapshot(handing: kept, schema: schema, time: .now), file)
     }
@@ -103,21 +106,27 @@ struct JournalStart<State: Synchronizable> {
 
   // MARK: What a former process has handed over
 
-  /// The image, if the journal is that of the process that left it, and whether the journal has all
-  /// of it: a process whose disk was full leaves an image that is newer than its journal.
+  /// The image, if the journal is that of the process that left it, and up to which revision the
+  /// journal has it; nil if that is all of it.
+  ///
+  /// A process whose disk was full leaves an image that is newer than its journal, which may not
+  /// even know of its run, or have been made and never used.
   private static func continuation(
     _ image: HandOver<State>?, _ reader: JournalReader
-  ) throws(JournalError) -> (image: HandOver<State>, isKept: Bool)? {
-    guard let image, try reader.identity() != nil else { return nil }
+  ) throws(JournalError) -> (image: HandOver<State>, durable: UInt64?)? {
+    guard let image else { return nil }
+    guard try reader.identity() != nil else { return try reader.isUnused() ? (image, 0) : nil }
     let contents = try reader.contents()
-    guard let last = contents.runs.last, contents.identity.epoch == image.kept.epoch,
-      last.run.run == image.kept.run
-    else { return nil }
-    if last.ended == image.kept.revision { return (image, true) }
-    guard last.ended == nil, contents.head.revision <= image.kept.revision,
+    guard contents.identity.epoch == image.kept.epoch else { return nil }
+    guard let last = contents.runs.last else { return try reader.isUnused() ? (image, 0) : nil }
+    if last.run.run == image.kept.run, last.ended == image.kept.revision { return (image, nil) }
+    // The run of the process itself, if it ended, ended where the image does.
+    guard image.kept.runs.contains(where: { $0.run == last.run.run }),
+      last.ended == nil || last.run.run != image.kept.run,
+      contents.head.revision <= image.kept.revision,
       contents.head.sequence <= image.kept.sequence
     else { return nil }
-    return (image, false)
+    return (image, contents.head.revision)
   }
 
   private static func clock() -> UInt64 {
@@ -283,22 +292,25 @@ extension JournalStart {
       self.start = start
     }
 
-    init(handed image: HandOver<State>?) {
+    /// `durable` is the revision up to which a journal has it; nil if that is all of it.
+    init(handed image: HandOver<State>?, durable: UInt64?) {
       guard let image else { return }
       (kept, isHandedOver, start) = (image.next, true, .restarted)
+      kept?.durable = durable
     }
   }
 
   private static func found(_ context: Context, _ marker: MarkerFile?) throws -> Found {
     do {
       guard try JournalFile.isThere(context.keeping.directory) else {
-        return Found(handed: context.image)
+        return Found(handed: context.image, durable: 0)
       }
       let reader = try JournalReader(withoutRoomIn: context.keeping.directory)
       defer { reader.close() }
       return try found(context, reader, marker)
     } catch let error as JournalError where context.image != nil && context.goesOn(without: error) {
-      return Found(handed: context.image)
+      // It may have more, which cannot be seen.
+      return Found(handed: context.image, durable: 0)
     }
   }
 
@@ -306,9 +318,7 @@ extension JournalStart {
     _ context: Context, _ reader: JournalReader, _ marker: MarkerFile?
   ) throws -> Found {
     if let handed = try continuation(context.image, reader) {
-      var found = Found(handed: handed.image)
-      if !handed.isKept { found.kept?.durable = try reader.contents().head.revision }
-      return found
+      return Found(handed: handed.image, durable: handed.durable)
     }
     try reader.checkStructure()
     try reader.checkDurable()

@@ -1,0 +1,143 @@
+import Documents
+import Foundation
+import Journal
+import Lockstep
+import Logging
+import Sessions
+import Testing
+import Values
+
+@testable import LockstepServer
+
+/// What a daemon goes on from that was handed a state, and finds a journal.
+@Suite(.timeLimit(.minutes(1))) struct JournalStartTests {
+  private let folder: String
+
+  init() throws {
+    var template = Array("/tmp/lockstep-start-XXXXXX".utf8CString)
+    folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+  }
+
+  private func removeFolder() { try? FileManager.default.removeItem(atPath: folder) }
+
+  private func open(
+    _ image: HandOver<Document>?, in directory: String? = nil
+  ) throws -> JournalStart<Document> {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    return try JournalStart.open(
+      .init(
+        keeping: Keeping(directory: directory ?? folder), image: image,
+        schema: DocumentFeature.schema, limits: Limits(), logger: logger, progress: {}))
+  }
+
+  /// What a run has at a revision, at which `n` is the same number.
+  private func restoration(runs: [UInt64], revision: UInt64) -> Restoration<Document> {
+    Restoration(
+      state: Document(["n": .integer(Int64(revision))]), epoch: 9, seed: HashSeed(7),
+      run: runs.last ?? 1, runs: runs.map { JournalRun(run: $0, base: 0) }, revision: revision,
+      base: revision, sequence: revision)
+  }
+
+  private func image(runs: [UInt64], revision: UInt64) -> HandOver<Document> {
+    HandOver(
+      kept: restoration(runs: runs, revision: revision), connections: [], connectionCount: 0)
+  }
+
+  /// Make a journal that has come to a revision in a run.
+  private func makeJournal(run: UInt64, revision: UInt64, ended: UInt64?) throws {
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    defer { file.close() }
+    let kept = restoration(runs: [run], revision: revision)
+    try file.create(epoch: kept.epoch, seed: kept.seed)
+    try file.begin(
+      run: JournalRun(run: run, base: 0),
+      schema: JournalStart<Document>.encoded(DocumentFeature.schema), revision: 0, time: .now)
+    let snapshot = KeptSnapshot(handing: kept, schema: DocumentFeature.schema, time: .now)
+    try JournalStart.keepSnapshot(snapshot, file)
+    if let ended { try file.endRun(revision: ended) }
+  }
+
+  /// Check that a start goes on with an image, and that the journal then has all of it.
+  private func checkThatItGoesOn(
+    with image: HandOver<Document>, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let start = try open(image)
+    start.file?.close()
+    #expect(start.isHandedOver, sourceLocation: sourceLocation)
+    #expect(start.kept?.state == image.kept.state, sourceLocation: sourceLocation)
+    let run = try #require(start.kept?.run)
+    #expect(run > image.kept.run, sourceLocation: sourceLocation)
+    let next = try open(nil)
+    next.file?.close()
+    #expect(next.kept?.state == image.kept.state, sourceLocation: sourceLocation)
+    #expect(next.kept?.revision == image.kept.revision, sourceLocation: sourceLocation)
+    #expect(next.kept?.epoch == image.kept.epoch, sourceLocation: sourceLocation)
+    #expect(next.kept?.run == run + 1, sourceLocation: sourceLocation)
+  }
+
+  // MARK: A process that could not open its journal
+
+  @Test(arguments: [nil, 2] as [UInt64?])
+  func `what a process hands over that never opened its journal is gone on with`(ended: UInt64?)
+    throws
+  {
+    defer { removeFolder() }
+    try makeJournal(run: 1, revision: 2, ended: ended)
+    try checkThatItGoesOn(with: image(runs: [1, 1000], revision: 5))
+  }
+
+  @Test func `it is gone on with too where nothing has happened since`() throws {
+    defer { removeFolder() }
+    try makeJournal(run: 1, revision: 2, ended: 2)
+    try checkThatItGoesOn(with: image(runs: [1, 1000], revision: 2))
+  }
+
+  @Test(arguments: [false, true])
+  func `a journal that was made and never used gets what was handed over`(hasEpoch: Bool) throws {
+    defer { removeFolder() }
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    if hasEpoch { try file.create(epoch: 9, seed: HashSeed(7)) }
+    file.close()
+    try checkThatItGoesOn(with: image(runs: [1], revision: 5))
+  }
+
+  // MARK: A journal that is another's, or has more
+
+  @Test func `a journal that has come further is gone on from`() throws {
+    defer { removeFolder() }
+    try makeJournal(run: 1, revision: 7, ended: nil)
+    let start = try open(image(runs: [1, 1000], revision: 5))
+    start.file?.close()
+    #expect(!start.isHandedOver)
+    #expect(start.kept?.revision == 7)
+  }
+
+  @Test func `a journal whose last run ended behind the image is gone on from`() throws {
+    defer { removeFolder() }
+    try makeJournal(run: 1, revision: 5, ended: 6)
+    let start = try open(image(runs: [1, 1000], revision: 5))
+    start.file?.close()
+    #expect(!start.isHandedOver)
+    #expect(start.kept?.revision == 6)
+  }
+
+  @Test func `a journal of a run that the former process did not know is gone on from`() throws {
+    defer { removeFolder() }
+    try makeJournal(run: 2, revision: 2, ended: nil)
+    let start = try open(image(runs: [1, 1000], revision: 5))
+    start.file?.close()
+    #expect(!start.isHandedOver)
+    #expect(start.kept?.revision == 2)
+  }
+
+  // MARK: Without a journal
+
+  @Test func `without a journal nothing that was handed over is durable`() throws {
+    defer { removeFolder() }
+    let start = try open(image(runs: [1], revision: 5), in: folder + "/missing/state")
+    #expect(start.file == nil && start.isHandedOver)
+    #expect(start.kept?.revision == 5)
+    #expect(start.kept?.durable == 0)
+  }
+}
