@@ -63,7 +63,13 @@ extension Daemon {
     let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
       work()
-      loop.execute { daemon.value?.memoryDesk.finished(bytes) }
+      loop.execute {
+        guard let daemon = daemon.value else { return }
+        // What has waited for the memory may be a snapshot: rows of a turn are all in front of one,
+        // or all behind it.
+        daemon.endTurn()
+        daemon.memoryDesk.finished(bytes)
+      }
     }
   }
 

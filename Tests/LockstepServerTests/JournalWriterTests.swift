@@ -58,4 +58,46 @@ import Values
     }
     writer.close()
   }
+
+  @Test func `nothing is written behind a gap until the snapshot that closes it`() async throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    try file.create(epoch: 1, seed: HashSeed(1))
+    try file.begin(
+      run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
+    let path = file.path
+    let writer = try JournalWriter(.open(file)) { [news] one in news.withLock { $0.append(one) } }
+    writer.add(.batch(batch(1)))
+    try await eventually { $0.last == .committed(through: 1) }
+    try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+    writer.add(.batch(batch(2)))
+    try await eventually { if case .failed? = $0.last { true } else { false } }
+    try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+    writer.add(.reopen)
+    try await eventually { $0.last == .reopened }
+    // The snapshot waits for memory. What was not recorded meanwhile is not in this change's base.
+    var change = batch(3)
+    change.rows[0].change?.base = 1
+    writer.add(.batch(change))
+    writer.add(.reopen)
+    try await eventually { $0.count { $0 == .reopened } == 2 }
+    #expect(news.withLock { !$0.contains(.committed(through: 3)) }, "committed behind the gap")
+    writer.add(.holdForSnapshot(1))
+    writer.add(.batch(batch(4)))
+    let head = JournalSnapshot(
+      revision: 3, base: 3, sequence: 3, time: Timestamp(nanoseconds: 0), digest: Digest(0),
+      sessions: [], sessionCount: 0)
+    writer.add(.snapshot(head, parts: [[1]], heals: 1))
+    try await eventually { $0.last == .committed(through: 4) }
+    #expect(
+      news.withLock { Array($0.suffix(3)) } == [
+        .committed(through: 3), .snapshotKept(bytes: 1), .committed(through: 4),
+      ])
+    writer.close()
+    let reader = try JournalReader(reading: path)
+    defer { reader.close() }
+    var sequences: [UInt64] = []
+    try reader.forEachRow(after: head.sequence) { sequences.append($0.row.sequence) }
+    #expect(sequences == [4])
+  }
 }

@@ -87,6 +87,9 @@ private final class Worker: @unchecked Sendable {
   private var hasGap = false
   /// Batches that must stay behind the snapshot that heals under this number.
   private var held: (number: UInt64, batches: [JournalBatch])?
+  /// The newest batch that came behind the gap before the snapshot that heals was taken, which has
+  /// all that it brought.
+  private var covered: UInt64?
   private var snapshot: (id: JournalSnapshotID, parts: [[UInt8]], next: Int, bytes: Int)?
   private var mayCut = false
   private var place: FilePlace?
@@ -146,6 +149,7 @@ private final class Worker: @unchecked Sendable {
     failure = reason
     hasGap = true
     held = nil
+    covered = nil
     snapshot = nil
     onNews(.failed(reason))
   }
@@ -153,6 +157,10 @@ private final class Worker: @unchecked Sendable {
   private func append(_ batches: [JournalBatch]) {
     if held != nil {
       held?.batches.append(contentsOf: batches)
+      return
+    }
+    if hasGap {
+      if failure == nil { covered = batches.last?.number ?? covered }
       return
     }
     attempt { file throws(JournalError) in
@@ -186,6 +194,8 @@ private final class Worker: @unchecked Sendable {
           snapshot = nil
           mayCut = true
           hasGap = false
+          if let number = covered { onNews(.committed(through: number)) }
+          covered = nil
           onNews(.snapshotKept(bytes: pending.bytes))
           if let batches = held?.batches {
             held = nil
