@@ -173,12 +173,7 @@ extension Server {
       for batch in keeper.committed(through: number) { release(batch, &commands) }
     case .failed(let reason):
       let wasHealthy = keeper.failure == nil
-      let lost = keeper.failed(reason, at: now)
-      for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
-        sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
-      }
-      for batch in lost { release(batch, &commands) }
-      for id in connections.keys.sorted() { touch(id) }
+      giveUp(keeper.failed(reason, at: now), reason, &commands)
       if wasHealthy {
         commands.append(
           .log(
@@ -203,12 +198,25 @@ extension Server {
         .log(LogLine(.notice, "changes are durable again", [.init("revision", core.revision)]))
       )
     case .snapshotImpossible(let reason):
-      guard keeper.snapshotImpossible(reason, at: now) else { return }
+      let (lost, isNews) = keeper.snapshotImpossible(reason, at: now)
+      if let lost { giveUp(lost, reason, &commands) }
+      guard isNews else { return }
       commands.append(
         .log(
           LogLine(
             .error, "the journal grows until a snapshot can be made", [.init("reason", reason)])))
     }
+  }
+
+  /// Let go what waited for batches that will not be kept.
+  private mutating func giveUp(
+    _ lost: [Keeper.InFlight], _ reason: String, _ commands: inout [Command]
+  ) {
+    for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
+      sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
+    }
+    for batch in lost { release(batch, &commands) }
+    for id in connections.keys.sorted() { touch(id) }
   }
 
   /// Let go what waited for a batch: acknowledgements, and effects.

@@ -6,6 +6,16 @@ import Testing
 import Values
 import Wire
 
+/// A document, each change of which begins an effect.
+private struct Working: Reducer {
+  func reduce(
+    into state: inout Document, action: DocumentAction
+  ) throws(Rejection) -> Effect<DocumentAction> {
+    _ = try DocumentFeature().reduce(into: &state, action: action)
+    return .run(name: "work") { _ in }
+  }
+}
+
 @Suite struct ServerJournalTests {
   private func bench(_ limits: Limits = Limits(), _ durability: Durability = .sync) -> Bench {
     var bench = Bench(limits: limits, durability: durability)
@@ -354,6 +364,33 @@ import Wire
     let kept = try batch(bench.turn())
     bench.handle(.journal(.committed(through: kept.number)))
     #expect(acknowledgements(bench, bench.turn()).first?.mark == .durable)
+  }
+
+  @Test func `effects whose batch is lost for lack of memory begin all the same`() {
+    var now = Instant(nanoseconds: 1_000_000_000)
+    var server = Server(
+      Document(["n": 0]), reducer: Working(), seed: HashSeed(7), epoch: 9, durability: .sync,
+      at: now)
+    func handle(_ event: Event) -> [Command] {
+      var commands: [Command] = []
+      server.handle(event, at: now, into: &commands)
+      return commands
+    }
+    func effects(_ commands: [Command]) -> Int {
+      commands.count { if case .effect = $0 { true } else { false } }
+    }
+    _ = handle(.opened(ConnectionID(1), Bench.peer, Bench.token(1)))
+    _ = handle(
+      .received(ConnectionID(1), frame(.hello(.init(versions: 1...1, label: "test")))))
+    _ = handle(.turnEnded)
+    _ = handle(.journal(.failed("no space")))
+    now = now + .seconds(2)
+    #expect(handle(.tick).contains(.reopenJournal))
+    _ = handle(.journal(.reopened))
+    _ = handle(.received(ConnectionID(1), frame(action(1, .applied, 1))))
+    #expect(effects(handle(.turnEnded)) == 0, "begun before its batch is kept")
+    #expect(effects(handle(.journal(.snapshotImpossible("no memory")))) == 1)
+    #expect(effects(handle(.turnEnded)) == 0)
   }
 
   /// How many errors are logged when there is no memory for a snapshot; nothing else is to be done.

@@ -225,17 +225,17 @@ struct Keeper: Sendable {
   }
 
   /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal
-  /// waits. Returns whether that is news.
-  mutating func snapshotImpossible(_ reason: String, at now: Instant) -> Bool {
+  /// waits. Returns the batches that are lost to the file, nil if none can be, and whether that is
+  /// news.
+  mutating func snapshotImpossible(
+    _ reason: String, at now: Instant
+  ) -> (lost: [InFlight]?, isNews: Bool) {
     defer { isSnapshotImpossible = true }
-    if case .healing = health {
-      _ = failed(reason, at: now)
-    } else {
-      snapshotIsRunning = false
-      bytesSinceSnapshot += bytesBeforeSnapshot
-      nextSnapshot = now + .seconds(10)
-    }
-    return !isSnapshotImpossible
+    if case .healing = health { return (failed(reason, at: now), !isSnapshotImpossible) }
+    snapshotIsRunning = false
+    bytesSinceSnapshot += bytesBeforeSnapshot
+    nextSnapshot = now + .seconds(10)
+    return (nil, !isSnapshotImpossible)
   }
 
   /// A snapshot is kept. Returns whether it healed what had failed.
