@@ -360,6 +360,8 @@ public final class Daemon<R: Reducer> {
     commands.removeAll(keepingCapacity: true)
     swap(&commands, &spare)
     marker?.clearInFlight()
+    // A command may have been answered at once, and nothing else need come for a second.
+    if hasNews { wake() }
   }
 
   // MARK: Commands

@@ -1,0 +1,57 @@
+import Documents
+import EventLoop
+import Foundation
+import Lockstep
+import Logging
+import Testing
+
+@testable import LockstepServer
+
+/// What a turn of the loop leaves to the next.
+@Suite(.timeLimit(.minutes(1))) struct DaemonTurnTests {
+  /// A daemon of a document on a loop of its own.
+  ///
+  /// Unchecked: the daemon is touched on its loop only.
+  private final class Hosted: @unchecked Sendable {
+    private let loop: Loop
+    private var daemon: Daemon<DocumentFeature>?
+
+    init(_ socket: String) async throws {
+      let loop = try Loop.startThread(name: "test-daemon")
+      self.loop = loop
+      try await withCheckedThrowingContinuation {
+        (continuation: CheckedContinuation<Void, any Error>) in
+        loop.execute { [self] in
+          continuation.resume(with: Result { try serve(at: socket) })
+        }
+      }
+    }
+
+    private func serve(at socket: String) throws {
+      var logger = Logger(label: "test")
+      logger.logLevel = .critical
+      let daemon = Daemon(Document(), reducer: DocumentFeature(), logger: logger, on: loop)
+      try daemon.serve(at: socket, mode: 0o600)
+      self.daemon = daemon
+    }
+
+    func stop() { loop.execute { [self] in daemon?.stop() } }
+  }
+
+  @Test func `an answer that is known at once does not wait for the next tick`() async throws {
+    var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
+    let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let daemon = try await Hosted(folder + "/socket")
+    let time = try ContinuousClock().measure {
+      for _ in 0..<5 {
+        let request = try ReloadRequest(socket: folder + "/socket")
+        let error = #expect(throws: DaemonError.self) { _ = try request.perform() }
+        #expect(error?.description.contains("there is no policy file") == true)
+      }
+    }
+    // One second each, for a tick comes once a second.
+    #expect(time < .seconds(2))
+    daemon.stop()
+  }
+}
