@@ -176,7 +176,7 @@ public struct DaemonOptions: ParsableArguments {
   /// The limits that fit the process's memory, with the changes that were asked for.
   public var limits: Limits {
     var limits = Limits()
-    if let reading = Memory.reading { limits.fit(memory: reading.limit) }
+    limits.fit(Memory.readings)
     for change in changedLimits { change.apply(to: &limits) }
     return limits
   }

@@ -6,10 +6,11 @@ import Sessions
 enum Memory {
   /// How much more the process may take before the kernel refuses it or kills for it, by the limit
   /// that is nearest; nil where nothing is known to limit it. O(the depth of its control group).
-  static var reading: MemoryReading? {
-    let limits =
-      ControlGroup.all.flatMap(\.limits) + ProcessLimit.all + [machine].compactMap(\.self)
-    return limits.min { $0.free < $1.free }
+  static var reading: MemoryReading? { readings.min { $0.free < $1.free } }
+
+  /// Every limit that is known to hold, with what it leaves.
+  static var readings: [MemoryReading] {
+    ControlGroup.all.flatMap(\.limits) + ProcessLimit.all + [machine].compactMap(\.self)
   }
 
   /// That of the machine, with what the kernel would give up for it.
@@ -105,6 +106,11 @@ enum SmallFile {
 }
 
 extension Limits {
+  /// Lower them to what the least of these limits allows, whatever the others leave at present.
+  mutating func fit(_ readings: [MemoryReading]) {
+    if let least = readings.map(\.limit).min() { fit(memory: least) }
+  }
+
   /// Lower what peers could make the daemon hold where it is more than a part of its memory. What
   /// they may change in the state is limited by what is left (`MemoryReading`).
   mutating func fit(memory bytes: Int) {
