@@ -36,10 +36,12 @@ extension Rejection {
         + "write digits without a leading zero, or \"-\" for the end")
   }
 
+  /// Its path is that of the value: who sees only what could be below is not told what it is.
   static func noMembers(_ value: Value, _ keys: [PathKey], _ depth: Int) -> Rejection {
-    bad(
-      keys, depth,
-      "\(place(value.kind, keys, depth)) is no container, so it has no \(quoted(keys[depth]))")
+    Rejection(
+      .badPath,
+      "\(place(value.kind, keys, depth)) is no container, so it has no \(quoted(keys[depth]))",
+      at: Path(Array(keys[..<depth])))
   }
 
   static func notNumber(_ value: Value, at keys: [PathKey]) -> Rejection {

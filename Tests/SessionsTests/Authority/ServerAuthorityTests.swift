@@ -239,7 +239,7 @@ import Wire
       outcomes.compactMap { if case .rejected(let why) = $0 { why.message } else { nil } }
     }
     let told = messages(outcomes(bench.said(to: 4, commands)))
-    #expect(told.first == "the value there is of another type than the action needs")
+    #expect(told.first == "the path names nothing that the action could work on")
     #expect(told.count == 2 && told.last != told.first)
     #expect(messages(outcomes(bench.said(to: 0, commands))) != [told[0]])
     bench.handle(.closed(ConnectionID(4)))
@@ -248,7 +248,11 @@ import Wire
     #expect(messages(outcomes(bench.said(to: 5, bench.turn()))) == told)
     // What is kept for the next run is no more than what was told.
     let kept = bench.server.handOver.kept.sessions.flatMap(\.outcomes)
-    #expect(kept.contains { $0.outcome == .rejected(.init(code: 4, message: told[0], path: nil)) })
+    #expect(
+      kept.contains {
+        $0.outcome
+          == .rejected(.init(code: Rejection.Code.badPath.rawValue, message: told[0], path: nil))
+      })
   }
 
   @Test func `what is written down of a rejection is what was told`() {
@@ -261,8 +265,8 @@ import Wire
       answers == [
         .rejected(
           .init(
-            code: 4, message: "the value there is of another type than the action needs",
-            path: nil))
+            code: Rejection.Code.badPath.rawValue,
+            message: "the path names nothing that the action could work on", path: nil))
       ])
   }
 
