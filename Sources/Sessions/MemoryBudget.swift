@@ -91,8 +91,9 @@ struct MemoryBudget: Sendable {
       surplusWhenRead = surplus
       return
     }
-    surplus = reading.free - takenMeanwhile - snapshotBytes - reserve
-    surplusWhenRead = surplus
+    // What was taken meanwhile may be counted twice: then it is time to measure again.
+    surplusWhenRead = reading.free - snapshotBytes - reserve
+    surplus = surplusWhenRead - takenMeanwhile
     scarceAt = surplus < 0 ? max(scarceAt ?? available, available) : nil
   }
 

@@ -27,16 +27,21 @@ struct StateSize: Sendable {
   /// Note a change of the state.
   @inline(__always)
   mutating func note(_ patch: [UInt8]) {
-    var estimate = MemoryEstimate()
-    patch.withUnsafeBytes { bytes in
-      var decoder = CBORDecoder(bytes)
-      // The patch is our own: it can be read.
-      try? estimate.addPatch(&decoder)
+    let memory = patch.withUnsafeBytes {
+      MemoryEstimate.ofSmallReplacement($0) ?? Self.estimate($0)
     }
     growth.encoded += patch.count
-    growth.memory += estimate.bytes
+    growth.memory += memory
     growthMeanwhile.encoded += patch.count
-    growthMeanwhile.memory += estimate.bytes
+    growthMeanwhile.memory += memory
+  }
+
+  private static func estimate(_ patch: UnsafeRawBufferPointer) -> Int {
+    var estimate = MemoryEstimate()
+    var decoder = CBORDecoder(patch)
+    // The patch is our own: it can be read.
+    try? estimate.addPatch(&decoder)
+    return estimate.bytes
   }
 
   /// Whether the state should be measured now. `isTime` once a second: only then is it measured for

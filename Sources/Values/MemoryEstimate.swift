@@ -18,7 +18,7 @@ public struct MemoryEstimate: Sendable {
   /// A value in an array.
   private static let slot = 24
   /// A key and a value in a map, with the hash, half of the room being free.
-  private static let entry = 96
+  @usableFromInline static let entry = 96
   /// What a text or byte string that does not fit its slot takes besides its bytes.
   private static let heap = 48
 
@@ -86,6 +86,30 @@ public struct MemoryEstimate: Sendable {
     case .bytes, .text: try addString(&decoder)
     case .unsigned, .negative, .tag, .simple: try decoder.skip()
     }
+  }
+
+  /// What `addPatch` adds for a patch that replaces one small value below objects with short keys, as
+  /// most do; nil for any other, and for what is no patch. Some ten instructions for each key.
+  @inlinable
+  public static func ofSmallReplacement(_ patch: UnsafeRawBufferPointer) -> Int? {
+    var (sum, offset) = (0, 0)
+    while offset &+ 1 < patch.count {
+      let (head, next) = (patch[offset], patch[offset &+ 1])
+      if head == 0xa1 {
+        // The key: a number, or a text whose length is in its head.
+        let length = next < 0x18 ? 0 : next >= 0x60 && next < 0x6f ? Int(next & 0x1f) : -1
+        if length < 0 { return nil }
+        sum &+= entry
+        offset &+= 2 &+ length
+      } else if head == 0x81 {
+        // A number, a simple value, or a string that fits its slot.
+        let isSmall = next < 0x40 || next >= 0xe0 || next < 0x80 && next & 0x1f < 0x0f
+        return isSmall ? sum : nil
+      } else {
+        return nil
+      }
+    }
+    return nil
   }
 
   private mutating func addSplices(_ decoder: inout CBORDecoder) throws(CBORError) {

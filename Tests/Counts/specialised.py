@@ -15,7 +15,7 @@ CORE = "Server|StoreCore|Daemon"
 # What reads, performs and answers actions. What it calls is inlined here, or specialised as well:
 # `generic` tells where it is neither.
 REQUIRED = [
-    ("Server", "receive"), ("Server", "read"), ("Server", "endTurn"), ("Server", "compose"),
+    ("Server", "receive"), ("Server", "perform"), ("Server", "endTurn"), ("Server", "compose"),
     ("Daemon", "receive"), ("Daemon", "endTurn"),
 ]
 # How much of a work, in percent, may be spent in generic functions of the core.
