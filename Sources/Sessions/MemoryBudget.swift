@@ -97,6 +97,15 @@ struct MemoryBudget: Sendable {
     scarceAt = surplus < 0 ? max(scarceAt ?? available, available) : nil
   }
 
+  /// Take what encoding the state takes, once that has been measured.
+  mutating func take(snapshotBytes: Int) {
+    guard reading != nil else { return }
+    surplus += self.snapshotBytes - snapshotBytes
+    surplusWhenRead += self.snapshotBytes - snapshotBytes
+    self.snapshotBytes = snapshotBytes
+    if surplus >= 0 { scarceAt = nil }
+  }
+
   private var available: Int { surplus + snapshotBytes + reserve }
 
   /// For buffers, the journal and what else comes and goes.

@@ -234,7 +234,9 @@ public struct Server<R: Reducer>: Sendable {
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
-    case .stateMeasured(let measure): size.take(measure)
+    case .stateMeasured(let measure):
+      size.take(measure)
+      memory.take(snapshotBytes: snapshotMemory)
     case .memoryMeasured(let reading): memory.take(reading, snapshotBytes: snapshotMemory)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)

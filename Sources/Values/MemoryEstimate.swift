@@ -93,23 +93,25 @@ public struct MemoryEstimate: Sendable {
   @inlinable
   public static func ofSmallReplacement(_ patch: UnsafeRawBufferPointer) -> Int? {
     var (sum, offset) = (0, 0)
-    while offset &+ 1 < patch.count {
-      let (head, next) = (patch[offset], patch[offset &+ 1])
-      if head == 0xa1 {
-        // The key: a number, or a text whose length is in its head.
-        let length = next < 0x18 ? 0 : next >= 0x60 && next < 0x6f ? Int(next & 0x1f) : -1
-        if length < 0 { return nil }
-        sum &+= entry
-        offset &+= 2 &+ length
-      } else if head == 0x81 {
-        // A number, a simple value, or a string that fits its slot.
-        let isSmall = next < 0x40 || next >= 0xe0 || next < 0x80 && next & 0x1f < 0x0f
-        return isSmall ? sum : nil
-      } else {
-        return nil
-      }
+    while offset < patch.count {
+      let head = patch[offset]
+      if head != 0xa1 && head != 0x81 { return isSmall(head) ? sum : nil }
+      guard offset &+ 1 < patch.count else { return nil }
+      let next = patch[offset &+ 1]
+      if head == 0x81 { return isSmall(next) ? sum : nil }
+      // The key: a number, or a text whose length is in its head.
+      let length = next < 0x18 ? 0 : next >= 0x60 && next < 0x6f ? Int(next & 0x1f) : -1
+      if length < 0 { return nil }
+      sum &+= entry
+      offset &+= 2 &+ length
     }
     return nil
+  }
+
+  /// Whether a head begins a number, a simple value, or a string that fits its slot.
+  @inlinable
+  static func isSmall(_ head: UInt8) -> Bool {
+    head < 0x40 || head >= 0xe0 || head < 0x80 && head & 0x1f < 0x0f
   }
 
   private mutating func addSplices(_ decoder: inout CBORDecoder) throws(CBORError) {

@@ -135,14 +135,18 @@ struct MemoryLimitTests {
   }
 
   /// Remove what was added. That there is room again is known once it has been measured.
-  private func empty(_ flooder: Replica<Value>) async throws {
+  private func empty(
+    _ flooder: Replica<Value>, _ action: (Int) -> DocumentAction
+  ) async throws {
     try await flooder.send(DocumentAction.remove(["flood"]))
-    try await eventually("there is room for an object", within: .seconds(30)) {
-      do {
-        try await flooder.send(DocumentAction.set(["flood"], [:]))
-        return true
-      } catch ClientError.rejected {
-        return false
+    for action in [.set(["flood"], [:]), action(0)] {
+      try await eventually("there is room for one", within: .seconds(30)) {
+        do {
+          try await flooder.send(action)
+          return true
+        } catch ClientError.rejected {
+          return false
+        }
       }
     }
   }
@@ -179,19 +183,19 @@ struct MemoryLimitTests {
           // It said so.
         }
         // What is removed makes room again, for as much.
-        try await empty(flooder)
+        try await empty(flooder, action)
         try await eventually("as much can be added again", within: .seconds(30)) {
           for number in 0..<(done / 2) {
             do {
               try await flooder.send(action(number))
             } catch ClientError.rejected {
-              try await empty(flooder)
+              try await empty(flooder, action)
               return false
             }
           }
           return true
         }
-        try await empty(flooder)
+        try await empty(flooder, action)
       }
       work.cancel()
       #expect(try await work.value > 100)
