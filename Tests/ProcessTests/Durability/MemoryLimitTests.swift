@@ -182,6 +182,12 @@ struct MemoryLimitTests {
         } catch ClientError.refused(.memory) {
           // It said so.
         }
+        // Under a limit of the process's data, what is removed may stay with the allocator, and to
+        // measure the state then takes more than is left.
+        if kind == .data {
+          try await flooder.send(DocumentAction.remove(["flood"]))
+          break
+        }
         // What is removed makes room again, for as much.
         try await empty(flooder, action)
         try await eventually("as much can be added again", within: .seconds(30)) {
