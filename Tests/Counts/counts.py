@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -116,11 +117,15 @@ def update(counts):
 def test_itself(lockstepd, steady):
     """Whether nothing is found where nothing changed, and a planted fault is, and is named."""
     names = specialised.functions(lockstepd)
-    without = [name for name in names if specialised.special(name) != ("Server", "read")]
-    found = list(specialised.missing(without))
-    if list(specialised.missing(names)) or len(found) != 1 or "Server.read " not in found[0]:
-        raise client.Failure(f"without a specialised Server.read, this is found: {found}")
-    print(f"without a specialised Server.read: {found[0]}")
+    if found := list(specialised.missing(names)):
+        raise client.Failure(f"where all is specialised, this is found: {found}")
+    for required in specialised.REQUIRED:
+        function = ".".join(required)
+        without = [name for name in names if specialised.special(name) != required]
+        found = list(specialised.missing(without))
+        if len(found) != 1 or not re.search(rf"\b{re.escape(function)}\b", found[0]):
+            raise client.Failure(f"without a specialised {function}, this is found: {found}")
+    print(f"without a specialised {function}: {found[0]}")
     chosen = [work for work in works.ALL if work.name in ("round-trip", "durable")]
     first, second = (count_all(chosen, lockstepd, steady) for _ in range(2))
     for name in first:
