@@ -23,6 +23,10 @@ public struct Document: Sendable {
   }
 }
 
+extension Document: Measurable {
+  public var measure: StateMeasure { root.measure }
+}
+
 extension Document: Equatable {
   /// Whether both hold the same tree, whatever their notes.
   public static func == (first: Document, second: Document) -> Bool { first.isSame(as: second) }

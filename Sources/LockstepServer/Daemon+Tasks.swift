@@ -45,7 +45,9 @@ extension Daemon {
   }
 
   func measureState() {
-    let bytes = server.snapshotMemory
+    // A state that must be encoded to be measured needs what its estimate says, which may be too much
+    // to be had: then the estimate stays.
+    let bytes = server.state is any Measurable ? 0 : server.snapshotMemory
     memoryDesk.request(bytes) { [unowned self] in
       let (state, loop, daemon) = (server.state, loop, Unchecked(self))
       besideLoop(bytes) {

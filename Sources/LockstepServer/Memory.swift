@@ -121,5 +121,6 @@ extension Limits {
     unsentBytesPerUser = min(unsentBytesPerUser, max(bytes / 2, 1 << 20))
     journalQueueBytes = min(journalQueueBytes, max(bytes / 8, 1 << 20))
     historyBytes = min(historyBytes, bytes / 32)
+    actionMemoryBytes = min(actionMemoryBytes, max(bytes / 4, 1 << 20))
   }
 }

@@ -1,3 +1,4 @@
+import CBOR
 import Lockstep
 import Values
 
@@ -63,10 +64,14 @@ struct MemoryBudget: Sendable {
   /// What it takes to decode bytes and to do what they say, about. O(the items).
   ///
   /// The bytes travel on as a patch, to the journal and to each scope, and the snapshot grows by
-  /// them.
+  /// them. Small containers take more than other items do.
   static func cost(of bytes: UnsafeRawBufferPointer) -> Int {
-    let items = bytes.count <= largeCount ? bytes.count : ItemCount.items(in: bytes)
-    return 2 * weight * items + 7 * bytes.count
+    if bytes.count <= largeCount { return (2 * weight + 7) * bytes.count }
+    var estimate = MemoryEstimate()
+    var decoder = CBORDecoder(bytes)
+    // What cannot be read to its end is no action.
+    try? estimate.addValue(&decoder)
+    return max(2 * weight * ItemCount.items(in: bytes) + 7 * bytes.count, 2 * estimate.bytes)
   }
 
   /// Whether it should be measured now. `isTime` once a second.
@@ -115,7 +120,7 @@ struct MemoryBudget: Sendable {
 
   /// Whether an action of so many bytes need not be looked at. O(1).
   @inline(__always)
-  func isAmple(for count: Int) -> Bool { surplus > count &* (2 * Self.weight) }
+  func isAmple(for count: Int) -> Bool { surplus > count &* (2 * MemoryEstimate.mostPerByte) }
 
   /// Why an action is not done; nil if it is. `isReplacing` where what it writes is there already.
   ///

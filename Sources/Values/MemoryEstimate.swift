@@ -14,13 +14,13 @@ public struct MemoryEstimate: Sendable {
   /// The most that one byte can stand for: a container, and its place in another.
   public static let mostPerByte = container + slot
   /// A node with its header, by what the allocator takes for it.
-  private static let container = 128
+  static let container = 128
   /// A value in an array.
-  private static let slot = 24
+  static let slot = 24
   /// A key and a value in a map, with the hash, half of the room being free.
   @usableFromInline static let entry = 96
   /// What a text or byte string that does not fit its slot takes besides its bytes.
-  private static let heap = 48
+  static let heap = 48
 
   /// Stops to read once there are more than `limit` bytes.
   public init(limit: Int = .max) { self.limit = limit }
@@ -61,9 +61,11 @@ public struct MemoryEstimate: Sendable {
   private mutating func addString(_ decoder: inout CBORDecoder) throws(CBORError) {
     let start = decoder.offset
     try decoder.skip()
-    let count = decoder.offset - start
-    if count > 15 { bytes += Self.heap + count }
+    bytes += Self.string(decoder.offset - start)
   }
+
+  /// What a string of so many encoded bytes takes besides its slot.
+  static func string(_ count: Int) -> Int { count > 15 ? heap + count : 0 }
 
   /// Read the next item, a patch, and add what it may at most add to a state. O(its bytes).
   public mutating func addPatch(_ decoder: inout CBORDecoder) throws(CBORError) {
@@ -122,34 +124,5 @@ public struct MemoryEstimate: Sendable {
       decoder.close()
     }
     decoder.close()
-  }
-}
-
-/// How large a state is.
-public struct StateMeasure: Equatable, Sendable {
-  /// The bytes of its value form.
-  public var encoded: Int
-  /// About how much memory it takes.
-  public var memory: Int
-
-  public init(encoded: Int, memory: Int) {
-    self.encoded = encoded
-    self.memory = memory
-  }
-}
-
-extension StateMeasure {
-  /// How large a state is. O(the state), and as much memory for a moment as its value form has
-  /// bytes.
-  public init(of state: some Synchronizable) {
-    var encoder = CBOREncoder()
-    state.encode(into: &encoder)
-    var estimate = MemoryEstimate()
-    encoder.bytes.withUnsafeBytes { bytes in
-      var decoder = CBORDecoder(bytes, depth: .max)
-      // What was encoded here can be read.
-      try? estimate.addValue(&decoder)
-    }
-    self.init(encoded: encoder.bytes.count, memory: estimate.bytes)
   }
 }

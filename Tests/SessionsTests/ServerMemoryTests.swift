@@ -144,6 +144,14 @@ import Wire
     #expect(answers(&bench, 3, .set(["n"], 1)) == [nil])
   }
 
+  @Test func `bytes of many small containers count for what they take`() {
+    var bench = bench(free: 140 << 20)
+    let many = Value.array(TreeArray(repeatElement([], count: 1_400_000)))
+    let refusal = answers(&bench, 1, .set(["many"], many)).first ?? nil
+    #expect(refusal?.contains("would take about") == true, "\(refusal ?? "done")")
+    #expect(answers(&bench, 2, .set(["n"], 1)) == [nil])
+  }
+
   @Test func `the items of a value are counted without decoding it`() {
     let values: [(Value, Int)] = [
       (1, 1), (300, 1), (.text("abc"), 1), ([], 1), ([1, 2, 3], 4), (["a": 1, "b": [1]], 6),
