@@ -132,6 +132,33 @@ struct Bench {
     return nil
   }
 
+  /// What the turns say to clients until nothing is left to be done, turn by turn.
+  mutating func turns(_ clients: [UInt64]) -> [[UInt64: [ServerMessage]]] {
+    var turns: [[UInt64: [ServerMessage]]] = []
+    while true {
+      let commands = turn()
+      turns.append(
+        Dictionary(uniqueKeysWithValues: clients.map { ($0, said(to: $0, commands)) }))
+      for case .encodeSnapshot(let id) in commands { encode(id) }
+      if !commands.contains(.wake) { return turns }
+    }
+  }
+
+  /// Go on in another process, with the image of this one. Returns what this one does before.
+  mutating func handOver(limits: Limits) throws -> [Command] {
+    var commands: [Command] = []
+    server.prepareHandOver(retryAfter: 1, at: now, into: &commands)
+    let encoded = server.handOver.encoded(schema: DocumentFeature().schema)
+    let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
+    server = Server(restoring: image.next, reducer: DocumentFeature(), limits: limits, at: now)
+    server.reserveScopes(of: image.connections)
+    var taken: [Command] = []
+    for connection in image.connections {
+      server.takeOver(connection, isTranslated: false, at: now, into: &taken)
+    }
+    return commands
+  }
+
   // MARK: Facts
 
   /// What the commands say to a connection.

@@ -8,18 +8,6 @@ import Wire
 
 /// Requests: answered in order, by turns, and at the cost of the client that asks.
 @Suite struct ServerRequestTests {
-  /// What the turns say to clients until nothing is left to be done, turn by turn.
-  private func turns(_ bench: inout Bench, _ clients: [UInt64]) -> [[UInt64: [ServerMessage]]] {
-    var turns: [[UInt64: [ServerMessage]]] = []
-    while true {
-      let commands = bench.turn()
-      turns.append(
-        Dictionary(uniqueKeysWithValues: clients.map { ($0, bench.said(to: $0, commands)) }))
-      for case .encodeSnapshot(let id) in commands { bench.encode(id) }
-      if !commands.contains(.wake) { return turns }
-    }
-  }
-
   private func bytes(_ messages: ClientMessage...) -> [UInt8] { messages.flatMap { frame($0) } }
 
   // MARK: Back-pressure
@@ -49,7 +37,7 @@ import Wire
       for case .pong(let value, _) in bench.said(to: 1, commands) { pongs.append(value) }
       if commands.contains(.resumeReading(ConnectionID(1))) { isPaused = false }
     }
-    for turn in turns(&bench, [1]) {
+    for turn in bench.turns([1]) {
       for case .pong(let value, _) in turn[1] ?? [] { pongs.append(value) }
     }
     #expect(pongs == numbers)
@@ -62,7 +50,7 @@ import Wire
     limits.requestsPerTurn = 2
     var bench = Bench.withClients(1, limits: limits)
     for value in 1...9 as ClosedRange<UInt64> { bench.say(1, .ping(value)) }
-    let pongs = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let pongs = bench.turns([1]).flatMap { $0[1] ?? [] }
     #expect(pongs == (1...9).map { .pong($0, revision: 0) })
   }
 
@@ -80,7 +68,7 @@ import Wire
     #expect(count > 60 && count < 120, "\(count)")
     let path = Path(Array(repeating: PathKey.text(""), count: 100))
     bench.say(1, .subscribe(subscription: 1, path, nil))
-    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let said = bench.turns([1]).flatMap { $0[1] ?? [] }
     #expect(said.count { if case .report = $0 { true } else { false } } == Int(count))
     #expect(said.contains { if case .subscribed = $0 { true } else { false } })
   }
@@ -115,7 +103,7 @@ import Wire
       bench.say(1, .subscribe(subscription: number, ["absent", .integer(Int64(number))], position))
     }
     var answered: [Int] = []
-    for turn in turns(&bench, [1]) {
+    for turn in bench.turns([1]) {
       answered.append((turn[1] ?? []).count { if case .subscribed = $0 { true } else { false } })
     }
     #expect(answered.reduce(0, +) == 100)
@@ -135,7 +123,7 @@ import Wire
       bench.say(number, .ping(number))
     }
     var answered: [Int] = []
-    for turn in turns(&bench, clients) {
+    for turn in bench.turns(clients) {
       answered.append(
         turn.values.joined().count { if case .subscribed = $0 { true } else { false } })
     }
@@ -153,7 +141,7 @@ import Wire
         bytes(
           .ping(1), .ping(2), .action(number: 1, .applied, payload: payload(.put("n", 5))),
           .ping(3))))
-    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let said = bench.turns([1]).flatMap { $0[1] ?? [] }
     #expect(said.contains(Acknowledgement.reduced(1, 1, at: 1)))
     #expect(said.suffix(2).contains(.pong(3, revision: 1)))
   }
@@ -163,7 +151,7 @@ import Wire
     limits.requestsPerTurn = 1
     var bench = Bench.withClients(1, limits: limits)
     bench.handle(.received(ConnectionID(1), bytes(.ping(1), .ping(2)) + [1, 0, 0, 0, 0xff]))
-    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let said = bench.turns([1]).flatMap { $0[1] ?? [] }
     #expect(said.prefix(2) == [.pong(1, revision: 0), .pong(2, revision: 0)])
     guard case .goodbye(let goodbye)? = said.last else {
       Issue.record("no goodbye: \(said)")
@@ -243,10 +231,10 @@ import Wire
     let long = String(repeating: "x", count: 4000)
     for number in 1...900 as ClosedRange<UInt64> {
       bench.say(30, .subscribe(subscription: number, [.text("\(number)\(long)")], nil))
-      if number.isMultiple(of: 100) { _ = turns(&bench, []) }
+      if number.isMultiple(of: 100) { _ = bench.turns([]) }
     }
     bench.say(1, .query(number: 4, "clients"))
-    let pages = turns(&bench, [1]).flatMap { $0[1] ?? [] }
+    let pages = bench.turns([1]).flatMap { $0[1] ?? [] }
     let joined = join(pages, 4)
     guard case .array(let clients) = joined else {
       Issue.record("no array: \(joined)")
@@ -287,7 +275,7 @@ import Wire
       as [(String, Range<Int>)]
     {
       bench.say(1, .query(number: 9, "log", arguments: [name]))
-      let turns = turns(&bench, [1])
+      let turns = bench.turns([1])
       let messages = turns.flatMap { $0[1] ?? [] }
       #expect(messages.allSatisfy { frame($0).count < 3000 })
       guard case .array(let rows) = join(messages, 9) else { return }
@@ -326,6 +314,28 @@ import Wire
       #expect(
         said.contains(.digest(subscription: 1, revision: 0, bench.server.digest())))
       #expect(said.last == .pong(2, revision: 0))
+    }
+  }
+
+  @Test func `a client of version 1 gets a report in one`() {
+    var limits = Limits()
+    limits.reportPageBytes = 500
+    for (version, pages) in [(1, 1...1), (2, 5...100)] as [(UInt64, ClosedRange<Int>)] {
+      var bench = Bench(limits: limits)
+      bench.open(1)
+      bench.say(1, .hello(.init(versions: 1...version, label: "old")))
+      for number in 1...50 as ClosedRange<UInt64> {
+        bench.act(1, number, .put("n", .integer(Int64(number))))
+      }
+      _ = bench.turn()
+      bench.say(1, .query(number: 1, "log"))
+      let reports = bench.turns([1]).flatMap { $0[1] ?? [] }.compactMap { message -> Int? in
+        guard case .report(1, let value, _) = message,
+          case .array(let rows)? = value.child("records")
+        else { return nil }
+        return rows.count
+      }
+      #expect(pages.contains(reports.count) && reports.reduce(0, +) == 50, "\(reports)")
     }
   }
 
@@ -409,164 +419,5 @@ import Wire
       return
     }
     #expect(records.map { $0.child("sequence") } == [41])
-  }
-
-  // MARK: Another process
-
-  /// Say more, and go on in another process at once. Returns all that is said meanwhile.
-  private func saidAcross(
-    _ bench: inout Bench, _ messages: ClientMessage..., limits: Limits
-  ) throws -> [ServerMessage] {
-    bench.handle(.received(ConnectionID(1), messages.flatMap { frame($0) }))
-    var said: [ServerMessage] = []
-    said += bench.said(to: 1, bench.turn())
-    var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
-    said += bench.said(to: 1, commands)
-    let encoded = bench.server.handOver.encoded(schema: DocumentFeature().schema)
-    let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
-    bench.server = Server(
-      restoring: image.next, reducer: DocumentFeature(), limits: limits, at: bench.now)
-    bench.server.reserveScopes(of: image.connections)
-    for connection in image.connections {
-      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
-    }
-    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
-    return said
-  }
-
-  private func slow() -> Limits {
-    var limits = Limits()
-    limits.reportPageBytes = 500
-    limits.requestWorkPerTurn = 1
-    return limits
-  }
-
-  private func ends(_ said: [ServerMessage]) -> [UInt64] {
-    said.compactMap { message in
-      if case .report(let number, _, hasMore: false) = message { number } else { nil }
-    }
-  }
-
-  @Test func `each report comes to an end, whichever process makes it`() throws {
-    var bench = Bench(limits: slow())
-    bench.join(1, versions: 1...2)
-    for number in 1...50 as ClosedRange<UInt64> {
-      bench.act(1, number, .put("n", .integer(Int64(number))))
-    }
-    _ = bench.turn()
-    let said = try saidAcross(
-      &bench, .query(number: 1, "log"), .query(number: 2, "log"), .query(number: 3, "limits"),
-      limits: slow())
-    #expect(ends(said) == [1, 2, 3])
-  }
-
-  @Test func `what is refused is refused before the next process, or by it`() throws {
-    var bench = Bench(limits: slow())
-    bench.join(1)
-    let long = Path(Array(repeating: PathKey.text("k"), count: 101))
-    let said = try saidAcross(
-      &bench, .ping(1), .ping(2), .subscribe(subscription: 5, long, nil),
-      .query(number: 6, "log", arguments: Array(repeating: "", count: 100)), .ping(3),
-      limits: slow())
-    #expect(
-      said.contains { if case .subscribed(let item) = $0 { item.subscription == 5 } else { false } }
-    )
-    #expect(ends(said) == [6])
-    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
-    #expect(pongs == [1, 2, 3])
-  }
-
-  @Test func `a client that takes leave is answered by the next process, and forgotten`() throws {
-    var bench = Bench(limits: slow())
-    bench.join(1)
-    let said = try saidAcross(
-      &bench, .ping(1), .ping(2), .ping(3), .goodbye(.done, "bye"), limits: slow())
-    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
-    #expect(pongs == [1, 2, 3])
-    #expect(said.last == .goodbye(Goodbye(.done, "goodbye")))
-    #expect(bench.server.load.sessions == 0)
-  }
-
-  @Test func `a query of the shell is answered before the goodbye, and by a hand-over`() throws {
-    var bench = Bench(limits: slow())
-    bench.join(1)
-    bench.say(1, .query(number: 4, "policy.reload"), .goodbye(.done, "bye"))
-    #expect(turns(&bench, [1]).allSatisfy { ($0[1] ?? []).isEmpty })
-    bench.handle(.answered(ConnectionID(1), query: 4, ["policy": "p"]))
-    let said = turns(&bench, [1]).flatMap { $0[1] ?? [] }
-    #expect(ends(said) == [4] && said.last == .goodbye(Goodbye(.done, "goodbye")))
-    bench.join(2)
-    bench.say(2, .query(number: 4, "policy.reload"))
-    _ = bench.turn()
-    var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
-    #expect(ends(bench.said(to: 2, commands)) == [4])
-  }
-
-  @Test func `a client of version 1 gets a report in one`() {
-    var limits = Limits()
-    limits.reportPageBytes = 500
-    for (version, pages) in [(1, 1...1), (2, 5...100)] as [(UInt64, ClosedRange<Int>)] {
-      var bench = Bench(limits: limits)
-      bench.open(1)
-      bench.say(1, .hello(.init(versions: 1...version, label: "old")))
-      for number in 1...50 as ClosedRange<UInt64> {
-        bench.act(1, number, .put("n", .integer(Int64(number))))
-      }
-      _ = bench.turn()
-      bench.say(1, .query(number: 1, "log"))
-      let reports = turns(&bench, [1]).flatMap { $0[1] ?? [] }.compactMap { message -> Int? in
-        guard case .report(1, let value, _) = message,
-          case .array(let rows)? = value.child("records")
-        else { return nil }
-        return rows.count
-      }
-      #expect(pages.contains(reports.count) && reports.reduce(0, +) == 50, "\(reports)")
-    }
-  }
-
-  @Test func `requests that wait are answered by the next process`() throws {
-    var limits = Limits()
-    limits.requestsPerTurn = 4
-    limits.reportPageBytes = 500
-    limits.requestWorkPerTurn = 1
-    var bench = Bench.withSubscribers(2, limits: limits, versions: 1...2)
-    for number in 1...50 as ClosedRange<UInt64> {
-      bench.act(2, number, .put("n", .integer(Int64(number))))
-    }
-    _ = bench.turn()
-    bench.say(1, .query(number: 7, "log"))
-    bench.handle(
-      .received(
-        ConnectionID(1),
-        (1...9).flatMap { bytes(ClientMessage.ping($0)) }
-          + bytes(.action(number: 1, .applied, payload: payload(.put("n", 99))), .ping(10))
-          + frame(ClientMessage.ping(11)).prefix(5)))
-    var said: [ServerMessage] = []
-    func note(_ commands: [Command]) { said += bench.said(to: 1, commands) }
-    note(bench.turn())
-    var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
-    note(commands)
-    let encoded = bench.server.handOver.encoded(schema: DocumentFeature().schema)
-    let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
-    bench.server = Server(
-      restoring: image.next, reducer: DocumentFeature(), limits: limits, at: bench.now)
-    bench.server.reserveScopes(of: image.connections)
-    for connection in image.connections {
-      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
-    }
-    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
-    bench.handle(.received(ConnectionID(1), Array(frame(ClientMessage.ping(11)).dropFirst(5))))
-    for turn in turns(&bench, [1]) { said += turn[1] ?? [] }
-    let pongs = said.compactMap { if case .pong(let value, _) = $0 { value } else { nil } }
-    #expect(pongs == Array(1...11))
-    #expect(bench.server.state.root.child("n") == 99)
-    // The report was in the middle of its pages, and ends with an error.
-    let reports = said.compactMap { message -> Bool? in
-      if case .report(7, _, let hasMore) = message { hasMore } else { nil }
-    }
-    #expect(reports.first == true && reports.filter { !$0 }.count == 1 && reports.last == false)
   }
 }
