@@ -36,7 +36,8 @@ extension Rejection {
         + "write digits without a leading zero, or \"-\" for the end")
   }
 
-  /// Its path is that of the value: who sees only what could be below is not told what it is.
+  /// Its path is that of the value: a client that may see only what could be below it is not told
+  /// what it is.
   static func noMembers(_ value: Value, _ keys: [PathKey], _ depth: Int) -> Rejection {
     Rejection(
       .badPath,

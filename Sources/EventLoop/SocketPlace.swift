@@ -34,7 +34,7 @@ package struct SocketPlace: Sendable {
     chmod(directory, 0o755)
   }
 
-  /// A place where this user can serve, for one who cannot here.
+  /// A place where this user can serve, where it cannot here.
   package static var alternative: SocketPlace {
     if let home = getenv("HOME") {
       let place = SocketPlace(String(cString: home) + "/lockstep.sock")

@@ -72,7 +72,7 @@ extension JournalFile {
   /// runs.
   public func copy(suffix: String) throws(JournalError) -> String {
     let name = try JournalDirectory.freeName(path + suffix)
-    // Before SQLite writes to it: nobody else may read it.
+    // Before SQLite writes to it: only its owner may read it.
     try JournalDirectory.makeFile(name)
     do throws(JournalError) {
       let quoted = name.split(separator: "'", omittingEmptySubsequences: false)

@@ -8,6 +8,6 @@ public final class JournalLock {
     directory = try JournalDirectory(name, create: true)
   }
 
-  /// Let others have the directory: whoever opens the journal takes it anew.
+  /// Let the directory go: opening the journal takes it anew.
   public func release() { directory.release() }
 }

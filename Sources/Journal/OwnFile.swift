@@ -37,8 +37,8 @@ package enum OwnFile {
 }
 
 extension OwnFile {
-  /// Put a file, for its owner alone, in the place of another one, at once: whoever reads it finds
-  /// the one or the other, after a crash of the machine, too.
+  /// Put a file, for its owner alone, in the place of another one, at once: a reader finds the
+  /// one or the other, after a crash of the machine, too.
   package static func replace(_ path: String, by bytes: [UInt8]) throws(JournalError) {
     let draft = path + ".new"
     unlink(draft)

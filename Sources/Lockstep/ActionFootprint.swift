@@ -2,7 +2,7 @@
 public enum ActionFootprint: Int, Comparable, Sendable {
   /// The state takes no more memory behind it: something is removed.
   case smaller
-  /// What stands at the paths that it writes is replaced by about as much.
+  /// The values at the paths that it writes are replaced by about as much.
   case same
   /// The state may take more.
   case larger

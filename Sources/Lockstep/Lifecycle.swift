@@ -72,7 +72,7 @@ public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Se
   /// type is not asked: it is told if the outer one is.
   public var watchesSessions: Bool { wants(.sessions, []) }
 
-  /// The state with which a history begins, if nobody gives another: that of reactors, and for the
+  /// The state with which a history begins, if no other is given: that of reactors, and for the
   /// rest the one given here. Nil when there is neither.
   public func initialState(_ defaults: State?) -> State? {
     guard let initial else { return defaults }

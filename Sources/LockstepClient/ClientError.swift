@@ -16,7 +16,7 @@ public enum ClientError: Error, CustomStringConvertible {
   /// The daemon refuses to show the path.
   case refused(ServerMessage.Reason)
   /// The daemon has no digest that could be compared now: the mirror has not caught up, or shows a
-  /// part of what stands at its path.
+  /// part of the value at its path.
   case noDigest
 
   public var description: String {

@@ -49,8 +49,8 @@ final class Link: Sendable {
 
     /// What users are to be told, in order.
     var deliveries: [@Sendable () -> Void] = []
-    /// Answers to those who sent: behind what else they are to be told, so that whoever has sent finds
-    /// what was done in every sequence.
+    /// Answers to senders, behind everything else that they are told: a sender that has its answer
+    /// finds what was done in every sequence.
     var answers: [@Sendable () -> Void] = []
     /// Whether a thread tells them, or will.
     var isDelivering = false
@@ -276,7 +276,7 @@ final class Link: Sendable {
     }
   }
 
-  /// Tell those who wait for a subscription that it comes no further.
+  /// Tell what waits for a subscription that it comes no further.
   private func fail(_ error: ClientError, _ subscription: UInt64, _ state: inout State) {
     state.reached.removeAll { item in
       guard item.subscription == subscription else { return false }

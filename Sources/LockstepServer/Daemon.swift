@@ -165,8 +165,7 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
-    // First those who stand where the former process ended: a feature's first action is news to
-    // them.
+    // First the connections of the former process: a feature's first action is news to them.
     takeOver()
     tell(.memoryMeasured(Memory.reading))
     tell(.started(start))

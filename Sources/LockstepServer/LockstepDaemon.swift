@@ -280,7 +280,7 @@ extension LockstepDaemon {
         // Some send SIGHUP with SIGTERM, or either of them twice: that is no second wish.
         if shell.isStopping { return }
         if order == .terminate, options.handOver { shell.handOver() } else { shell.stop() }
-      // Who presses Control-C again wants it to end at once.
+      // Control-C pressed again ends it at once.
       case .stop: shell.stop()
       }
     }

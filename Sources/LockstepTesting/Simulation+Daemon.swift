@@ -216,7 +216,7 @@ extension Simulation {
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
-    // Nobody asks here what only a process can answer.
+    // What only a process can answer is not asked here.
     case .unwatch, .answer, .measureMemory: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }

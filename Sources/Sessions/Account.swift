@@ -175,7 +175,7 @@ extension Server {
     }
   }
 
-  /// Begin a turn in which everyone has a share again: some of those who wait are read from. A user
+  /// Begin a turn in which each user has a share again: some waiting connections are read from. A user
   /// whose actions did much more than a share waits for some turns.
   mutating func share(_ commands: inout [Command]) {
     guard isSharing else { return }
@@ -201,7 +201,7 @@ extension Server {
       accounts[uid]?.waiting.removeFirst(min(most, waiting.count))
       if waiting.count > most {
         isSharing = true
-        // Those who are read from now may have nothing to say.
+        // The connections that are read from now may have nothing to say.
         mustShare = true
       }
     }

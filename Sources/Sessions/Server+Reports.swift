@@ -202,7 +202,7 @@ extension Server {
   // MARK: Status
 
   /// What everyone may know. What else there is tells how much was written, and with that of what
-  /// length it was: it is for those who see the whole.
+  /// length it was: it is for clients that see the whole.
   private func status(for rights: Rights?) -> Value {
     let common: [(String, Value)] = [
       ("epoch", .text(String(epoch, radix: 16))),

@@ -104,7 +104,7 @@ extension Server {
       // Before the answers, which say of all subscriptions that are not announced anew that they
       // stand at the newest revision.
       if isHandingOver {
-        // Nobody begins what it could not end: what is asked is asked of the next process.
+        // Nothing is begun that could not be ended: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {
         if leaving == nil { join(&connection, &commands) }

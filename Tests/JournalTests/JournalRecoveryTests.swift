@@ -32,7 +32,7 @@ import Wire
     let file = try directory.open(create: false)
     let reader = try JournalReader(reading: directory.journal)
     defer { reader.close() }
-    // What is in the write-ahead log alone belongs to it, and whoever reads keeps it there.
+    // What is in the write-ahead log alone belongs to it, and a reader keeps it there.
     _ = try reader.rows()
     try file.begin(
       run: JournalRun(run: 3, base: story.revision), schema: [1], revision: story.revision,

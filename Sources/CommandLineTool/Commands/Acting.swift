@@ -54,7 +54,7 @@ extension Client {
       try Output(options).show(
         acknowledgement, isDurable: safety.durable ? danger == nil : nil, danger)
     } catch {
-      // Whoever only sees the status must not take it for an action that was not done.
+      // A script that sees only the status must not take it for an action that was not done.
       let done = "done at revision \(acknowledgement.revision), but the answer is lost: "
       throw Failure(error.status, done + error.message)
     }

@@ -30,7 +30,7 @@ struct Get: AsyncParsableCommand {
 }
 
 extension Client {
-  /// What stands at a path now. Throws a failure that says what stands near it if nothing does.
+  /// The value at a path now. Throws a failure that names what is near it if there is none.
   func value(at path: PathArgument) async throws -> Value {
     let path = try resolve(path)
     let state = try await mirror(of: path.scope).state

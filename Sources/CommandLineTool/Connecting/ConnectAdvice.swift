@@ -16,7 +16,7 @@ extension LoopError {
 /// What to do where no daemon serves.
 struct ConnectAdvice {
   let place: SocketPlace
-  /// What stands for `/` when units are looked for.
+  /// The root of the file system when units are looked for.
   var root = ""
   /// How this user calls the daemon.
   var daemon = ProgramPath.daemon

@@ -20,7 +20,7 @@ enum Interruption {
     watched.store(true, ordering: .relaxed)
     for number in [SIGINT, SIGTERM] {
       signal(number) { number in
-        // Whoever sees the reason sees the number, too.
+        // The number is shown with the reason.
         Interruption.arrived.store(Int(number), ordering: .relaxed)
         Interruption.noted.store(Reason.signal.rawValue, ordering: .releasing)
         signal(number, SIG_DFL)

@@ -55,7 +55,7 @@ extension Value {
 
 extension Client {
   /// A sentence on why nothing stands at a path: what the nearest value above it has. `state` is
-  /// what stands at the path's scope.
+  /// the value at the path's scope.
   ///
   /// It asks for the values above the scope, one after the other, and is content with less where
   /// one is large.
@@ -80,7 +80,7 @@ extension Client {
     case unknown
   }
 
-  /// What stands at a path, unless it is large.
+  /// The value at a path, unless it is large.
   func glance(at path: Path) async -> Glance {
     let mirror = open(path)
     let arrival = Arrival()

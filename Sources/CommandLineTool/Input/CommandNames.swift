@@ -3,7 +3,7 @@ import EventLoop
 
 /// What commands may be called, and what to say of names that are none.
 enum CommandNames {
-  /// What people type who know other tools, and what it means here.
+  /// Names that commands have in other tools, and what they are called here.
   static let aliases: [String: [String]] = [
     "del": ["remove"], "delete": ["remove"], "info": ["status"], "ls": ["keys"],
     "monitor": ["log", "--follow"], "put": ["set"], "rm": ["remove"],
@@ -43,7 +43,7 @@ enum CommandNames {
       .usage, "there is no command '\(name.shortened)'.\(hint(for: name)) See 'lockstep --help'.")
   }
 
-  /// A question for someone who probably mistyped a command, behind a space; else empty.
+  /// A question about a command that was probably mistyped, behind a space; else empty.
   static func hint(for name: String) -> String {
     if name == "version" { return " The version is 'lockstep --version'." }
     let names = LockstepCommand.commandNames + aliases.keys.sorted()

@@ -9,7 +9,7 @@ import Wire
 
 extension Client {
   /// The failure of an action that the daemon rejected: where an object on its path lacks a member,
-  /// with what stands there, and how to make it.
+  /// with what is there, and how to make it.
   func failure(
     of action: DocumentAction, _ rejection: RejectionMessage, _ options: GlobalOptions
   ) async -> Failure {
@@ -50,7 +50,7 @@ struct MissingMember {
   private let object: Path
   private let missing: [PathKey]
 
-  /// `value` is what stands at `place`, which leads to the path.
+  /// `value` is at `place`, which leads to the path.
   init?(of path: Path, in value: Value, at place: Path) {
     var value = value
     var depth = place.keys.count

@@ -65,8 +65,8 @@ struct JournalStart<State: Synchronizable> {
     if let repair = file.repair { context.logger.warning("\(repair)") }
     let began = Instant(nanoseconds: clock())
     let handed = try continuation(context.image, file)
-    // Who goes on where the former process was looks no more often than if that had gone on: it
-    // takes as long as all the rest, clients wait, and what it has does not come from the file.
+    // Not where the former process is continued: the check takes as long as all the rest, clients
+    // wait, and the state does not come from the file.
     if handed == nil { try file.checkStructure() }
     if handed == nil, try file.isUnused() {
       return JournalStart(

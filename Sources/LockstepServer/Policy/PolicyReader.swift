@@ -62,7 +62,7 @@ struct PolicyReader {
     }
   }
 
-  /// Note the paths that may be written and that nobody may read: writing needs both.
+  /// Note the paths that may be written and that no rule lets be read: writing needs both.
   private func noteBlindWrites(_ rules: some Sequence<(Rule, YAMLNode)>) {
     let readable = View(granting: rules.flatMap(\.0.read))
     for (rule, node) in rules {

@@ -16,7 +16,7 @@ final class PolicyReloader {
   private let service: ServiceManager
   private let logger: Logger
   private var isReading = false
-  /// Who waits for the reading that goes on, and for the one behind it.
+  /// Requests that wait for the reading that goes on, and for the one behind it.
   private var waiting: [(Value) -> Void] = []
   private var next: [(Value) -> Void] = []
   private var isWantedAgain = false

@@ -43,7 +43,7 @@ final class DaemonSignals {
   /// until the process has ended.
   func watch(on loop: Loop) throws {
     guard watchers.isEmpty else { return }
-    // One who was started to survive the end of its terminal (nohup) does.
+    // A daemon that was started to survive the end of its terminal (nohup) does.
     let ending = Self.ending + (Signals.isIgnored(SIGHUP) ? [] : [SIGHUP])
     let meaningless = Self.meaningless.filter { !Signals.isIgnored($0) }
     try Signals.outlive(ending + meaningless)
