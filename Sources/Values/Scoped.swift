@@ -171,7 +171,7 @@ extension Path {
     var isValue = false
     for key in keys {
       // `undefined` and scalars hold nothing; `[value]` goes on in value form.
-      if !isValue, try decoder.peek() == 0x81 {
+      if !isValue, try decoder.isArrayOfOneNext() {
         _ = try decoder.array()
         isValue = true
       }

@@ -7,7 +7,9 @@ import Values
 @Suite struct ReplacementHeadTests {
   private static let todo: [UInt8] = [0xa2, 1, 0x61, 0x78, 2, 0xf5]
 
-  @Test(arguments: [[0x81], [0x98, 1], [0x99, 0, 1], [0x9a, 0, 0, 0, 1]] as [[UInt8]])
+  static let heads: [[UInt8]] = [[0x81], [0x98, 1], [0x99, 0, 1], [0x9a, 0, 0, 0, 1]]
+
+  @Test(arguments: heads)
   func `a struct and its translation take a replacement under any head`(head: [UInt8]) throws {
     var todo = First.Todo()
     let patch = head + Self.todo
@@ -30,5 +32,17 @@ import Values
       try Value(from: &decoder, seed: .unseeded)
     }
     #expect(value == ["title": "x", "isDone": true])
+  }
+
+  @Test(arguments: heads)
+  func `a view and a scope look into a replacement under any head`(head: [UInt8]) throws {
+    let object: [UInt8] = [0xa2, 0x61, 0x73, 1, 0x61, 0x61, 2]
+    let patch = head + object
+    let view = View(granting: [PathPattern([])], denying: [PathPattern([.key("s")])])
+    let (outcome, filtered) = try #require(view.filter(at: .root)).outcome(of: patch)
+    #expect(outcome == .patch)
+    #expect(filtered == [0x81, 0xa1, 0x61, 0x61, 2])
+    let projection = patch.withUnsafeBytes { Path(["a"]).projection(of: $0) }
+    #expect(projection == .value(patch.count - 1..<patch.count))
   }
 }

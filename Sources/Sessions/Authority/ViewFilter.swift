@@ -171,7 +171,7 @@ extension ViewFilter {
     case .part(let part):
       switch try decoder.peekMajor() {
       case .map: return try edit(part, &decoder, &encoder)
-      case .array where try decoder.peek() == 0x81:
+      case .array where try decoder.isArrayOfOneNext():
         _ = try decoder.array()
         defer { decoder.close() }
         return try replacement(part, &decoder, &encoder, isRoot: isRoot)

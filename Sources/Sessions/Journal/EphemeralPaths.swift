@@ -87,7 +87,7 @@ extension EphemeralPaths.Node {
     _ decoder: inout CBORDecoder, isPatch: Bool, into encoder: inout CBOREncoder
   ) throws(CBORError) -> Bool {
     let first = try decoder.peek()
-    if isPatch, first == 0x81 {
+    if isPatch, try decoder.isArrayOfOneNext() {
       // A replacement: its value.
       _ = try decoder.array()
       encoder.array(1)
