@@ -10,6 +10,9 @@ let settings: [SwiftSetting] = [
 
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let issueReporting = Target.Dependency.product(
+  name: "IssueReporting", package: "xctest-dynamic-overlay")
 
 /// An example in `Sources/Examples/NAME`: its feature as a library, a daemon (`named`) and a
 /// client (`name`).
@@ -43,6 +46,232 @@ func syntax(_ name: String) -> Target.Dependency {
 /// The examples, one folder each.
 let examples = ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
 
+/// Targets of one floor of `Sources`, which says what they may touch. Scripts/check looks after it.
+func floor(_ name: String, _ targets: [Target]) -> [Target] {
+  for target in targets { target.path = "Sources/\(name)/\(target.name)" }
+  return withSettings(targets)
+}
+
+/// Targets with the settings of all our Swift.
+func withSettings(_ targets: [Target]) -> [Target] {
+  for target in targets where target.type != .system { target.swiftSettings = settings }
+  return targets
+}
+
+/// Pure: no system library, no lock, no clock.
+let core = floor(
+  "Core",
+  [
+    .target(name: "CBOR"),
+    .target(name: "Values", dependencies: ["CBOR"]),
+    .target(
+      name: "Lockstep",
+      dependencies: [
+        "Values", "CBOR",
+        .target(name: "LockstepMacros", condition: .when(traits: ["Macros"])),
+      ]),
+    // The compiler plug-in, for the trait "Macros": swift-syntax takes minutes to build.
+    .macro(
+      name: "LockstepMacros",
+      dependencies: [
+        syntax("SwiftCompilerPlugin"), syntax("SwiftDiagnostics"), syntax("SwiftSyntax"),
+        syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacros"),
+      ]),
+    .target(name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"]),
+    .target(name: "Wire", dependencies: ["Values", "CBOR"]),
+    .target(name: "Sessions", dependencies: ["Wire", "Lockstep", "Values", "CBOR"]),
+  ])
+
+/// The only code that calls libuv, SQLite and the service manager.
+let system = floor(
+  "System",
+  [
+    // The only code that calls libuv.
+    .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+    .target(name: "EventLoop", dependencies: ["CLibuv"]),
+    // The only code that calls SQLite.
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(
+      name: "Journal",
+      dependencies: ["CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+    // What a service manager and a service tell each other: Glibc, and nothing of ours.
+    .systemLibrary(name: "CLinux"),
+    .target(name: "Systemd", dependencies: ["CLinux"]),
+    // For policy files. Yams would link all of Foundation into the daemon.
+    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+  ])
+
+/// The shell around a server.
+let daemon = floor(
+  "Daemon",
+  [
+    .target(
+      name: "LockstepServer",
+      dependencies: [
+        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire",
+        "Lockstep", "Values", "CBOR",
+        argumentParser,
+        .product(name: "CoreMetrics", package: "swift-metrics"),
+        logging,
+      ]),
+    .executableTarget(
+      name: "lockstepd",
+      dependencies: [
+        "LockstepServer", "Documents", "EventLoop", "Sessions", "Lockstep", "Values",
+        argumentParser,
+        logging,
+      ]),
+  ])
+
+/// What the programs of users link, and the command line.
+let client = floor(
+  "Client",
+  [
+    .target(
+      name: "LockstepClient",
+      dependencies: ["EventLoop", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+    .target(name: "LockstepFoundation", dependencies: ["Values", "CBOR"]),
+    .target(
+      name: "CommandLineTool",
+      dependencies: [
+        "LockstepClient", "Journal", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep",
+        "Values", "CBOR",
+        argumentParser,
+      ]),
+    .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"]),
+  ])
+
+/// What tests are made with, for users and for us.
+let testing = floor(
+  "Testing",
+  [
+    // Deterministic simulation: real sessions over an invented network.
+    .target(
+      name: "LockstepTesting",
+      dependencies: [
+        "Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR",
+        .product(name: "CustomDump", package: "swift-custom-dump"),
+        issueReporting,
+        // A shared library: where tests run, IssueReporting looks for it, and without it prints
+        // failures and lets the tests pass.
+        .product(name: "IssueReportingTestSupport", package: "xctest-dynamic-overlay"),
+      ]),
+    .executableTarget(
+      name: "Simulate",
+      dependencies: [
+        "LockstepTesting", "Sessions", "Lockstep", "Values",
+        argumentParser,
+      ]),
+    // Real daemons and real clients; Scripts/test says where the daemon is.
+    .executableTarget(
+      name: "TestClient",
+      dependencies: ["LockstepClient", "Documents", "Sessions", "Wire", "Values", "CBOR"]),
+  ])
+
+/// Measurements, and what lives beside its documentation or its tests.
+let others: [Target] = [
+  // The benchmark's other side: Scripts/benchmark. In C, to be cheaper than any server.
+  .executableTarget(
+    name: "limit-server", dependencies: ["CLibuv"], path: "Sources/Benchmarks/limit-server"),
+  .executableTarget(
+    name: "LoadGenerator", path: "Sources/Benchmarks/LoadGenerator",
+    cSettings: [.define("_GNU_SOURCE")]),
+  .executableTarget(
+    name: "ValuesBenchmark",
+    dependencies: [
+      "Values", "CBOR", .product(name: "HashTreeCollections", package: "swift-collections"),
+    ],
+    path: "Sources/Benchmarks/ValuesBenchmark", swiftSettings: settings),
+  .executableTarget(
+    name: "Monitor",
+    dependencies: [
+      "LockstepClient", "Documents", "EventLoop", "Sessions", "Wire", "Values",
+      argumentParser,
+    ],
+    path: "Sources/Examples/Monitor", swiftSettings: settings),
+  // For Scripts/systemd-box: a service that tries `Systemd` under a real manager, and what tries
+  // to break out of the daemon's sandbox.
+  .executableTarget(
+    name: "SystemdProbe", dependencies: ["Systemd"], path: "Tests/SystemdProbe",
+    swiftSettings: settings),
+  .executableTarget(name: "SandboxProbe", path: "Tests/SandboxProbe"),
+]
+
+let tests = withSettings([
+  .testTarget(name: "CBORTests", dependencies: ["CBOR"], exclude: ["cross_check.py"]),
+  .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"]),
+  .testTarget(name: "LockstepTests", dependencies: ["Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "LockstepCoreTests",
+    dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "LockstepTestingTests",
+    dependencies: [
+      "LockstepTesting", "Lockstep", "Values", "CBOR",
+      issueReporting,
+    ]),
+  .testTarget(
+    name: "LockstepMacrosTests",
+    dependencies: [
+      "LockstepMacros", syntax("SwiftDiagnostics"), syntax("SwiftParser"), syntax("SwiftSyntax"),
+      syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacroExpansion"),
+      syntax("SwiftSyntaxMacros"), syntax("SwiftSyntaxMacrosGenericTestSupport"),
+    ]),
+  .testTarget(
+    name: "LockstepFoundationTests", dependencies: ["LockstepFoundation", "Values", "CBOR"]),
+  .testTarget(
+    name: "WireTests", dependencies: ["Wire", "Documents", "Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "DocumentsTests", dependencies: ["Documents", "Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "CommandLineToolTests",
+    dependencies: [
+      "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Sessions",
+      "Wire", "Lockstep", "Values", "CBOR",
+      argumentParser,
+    ]),
+  .testTarget(
+    name: "SessionsTests",
+    dependencies: [
+      "Sessions", "LockstepTesting", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+    ]),
+  .testTarget(
+    name: "SimulatorTests",
+    dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"]),
+  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+  .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
+  .testTarget(
+    name: "JournalTests",
+    dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "LockstepServerTests",
+    dependencies: [
+      "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Sessions", "Values",
+      "CBOR", logging,
+    ]),
+  .testTarget(
+    name: "LockstepClientTests",
+    dependencies: [
+      "LockstepClient", "LockstepServer", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
+      "CBOR", logging,
+    ]),
+  .testTarget(
+    name: "ExamplesTests",
+    dependencies: examples.map { .target(name: "\($0)Feature") }
+      + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"]),
+  .testTarget(
+    name: "ProcessTests",
+    dependencies: [
+      "TestClient", "LockstepClient", "Journal", "EventLoop", "Documents", "Sessions", "Wire",
+      "Lockstep", "Values", "CBOR",
+    ]
+      + examples.flatMap { example -> [Target.Dependency] in
+        let command = example.lowercased()
+        return ["\(example)Feature", "\(command)d", "\(command)"].map { .target(name: $0) }
+      },
+    exclude: ["lockstep_client.py"]),
+])
+
 let package = Package(
   name: "lockstep",
   products: [
@@ -73,227 +302,5 @@ let package = Package(
     .package(url: "https://github.com/pointfreeco/swift-custom-dump", from: "1.7.3"),
     .package(url: "https://github.com/pointfreeco/xctest-dynamic-overlay", from: "1.13.1"),
   ],
-  targets: [
-    // Pure: no system library, no lock, no clock. Scripts/check keeps it so.
-    .target(name: "CBOR", swiftSettings: settings),
-    .target(name: "Values", dependencies: ["CBOR"], swiftSettings: settings),
-
-    .target(
-      name: "Lockstep",
-      dependencies: [
-        "Values", "CBOR",
-        .target(name: "LockstepMacros", condition: .when(traits: ["Macros"])),
-      ],
-      swiftSettings: settings),
-    // The compiler plug-in, for the trait "Macros": swift-syntax takes minutes to build.
-    .macro(
-      name: "LockstepMacros",
-      dependencies: [
-        syntax("SwiftCompilerPlugin"), syntax("SwiftDiagnostics"), syntax("SwiftSyntax"),
-        syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacros"),
-      ],
-      swiftSettings: settings),
-    .target(
-      name: "LockstepFoundation", dependencies: ["Values", "CBOR"], swiftSettings: settings),
-    .target(
-      name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"], swiftSettings: settings),
-    .target(name: "Wire", dependencies: ["Values", "CBOR"], swiftSettings: settings),
-    .target(
-      name: "Sessions", dependencies: ["Wire", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-
-    // The only code that calls SQLite.
-    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-    .target(
-      name: "Journal",
-      dependencies: ["CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-
-    // The only code that calls libuv.
-    .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
-    .target(name: "EventLoop", dependencies: ["CLibuv"], swiftSettings: settings),
-    // What a service manager and a service tell each other: Glibc, and nothing of ours.
-    .systemLibrary(name: "CLinux"),
-    .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: settings),
-    // For policy files. Yams would link all of Foundation into the daemon.
-    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
-    .target(
-      name: "LockstepServer",
-      dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire",
-        "Lockstep",
-        "Values",
-        "CBOR",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "CoreMetrics", package: "swift-metrics"),
-        .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: settings),
-    .target(
-      name: "LockstepClient",
-      dependencies: ["EventLoop", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .executableTarget(
-      name: "lockstepd",
-      dependencies: [
-        "LockstepServer", "Documents", "EventLoop", "Sessions", "Lockstep", "Values",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: settings),
-
-    .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"], swiftSettings: settings),
-    .target(
-      name: "CommandLineTool",
-      dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep",
-        "Values", "CBOR",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: settings),
-
-    .executableTarget(
-      name: "Monitor",
-      dependencies: [
-        "LockstepClient", "Documents", "EventLoop", "Sessions", "Wire", "Values",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Sources/Examples/Monitor", swiftSettings: settings),
-
-    // Deterministic simulation: real sessions over an invented network.
-    .target(
-      name: "LockstepTesting",
-      dependencies: [
-        "Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR",
-        .product(name: "CustomDump", package: "swift-custom-dump"),
-        .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
-        // A shared library: where tests run, IssueReporting looks for it, and without it prints
-        // failures and lets the tests pass.
-        .product(name: "IssueReportingTestSupport", package: "xctest-dynamic-overlay"),
-      ],
-      swiftSettings: settings),
-    .executableTarget(
-      name: "Simulate",
-      dependencies: [
-        "LockstepTesting", "Sessions", "Lockstep", "Values",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: settings),
-
-    // The benchmark's other side: Scripts/benchmark. In C, to be cheaper than any server.
-    .executableTarget(
-      name: "limit-server", dependencies: ["CLibuv"], path: "Sources/Benchmarks/limit-server"),
-    .executableTarget(
-      name: "LoadGenerator", path: "Sources/Benchmarks/LoadGenerator",
-      cSettings: [.define("_GNU_SOURCE")]),
-
-    .executableTarget(
-      name: "ValuesBenchmark",
-      dependencies: [
-        "Values", "CBOR", .product(name: "HashTreeCollections", package: "swift-collections"),
-      ],
-      path: "Sources/Benchmarks/ValuesBenchmark", swiftSettings: settings),
-
-    .testTarget(
-      name: "CBORTests", dependencies: ["CBOR"], exclude: ["cross_check.py"],
-      swiftSettings: settings),
-    .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"], swiftSettings: settings),
-    .testTarget(
-      name: "LockstepTests", dependencies: ["Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepCoreTests",
-      dependencies: ["LockstepTesting", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepTestingTests",
-      dependencies: [
-        "LockstepTesting", "Lockstep", "Values", "CBOR",
-        .product(name: "IssueReporting", package: "xctest-dynamic-overlay"),
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepMacrosTests",
-      dependencies: [
-        "LockstepMacros", syntax("SwiftDiagnostics"), syntax("SwiftParser"), syntax("SwiftSyntax"),
-        syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacroExpansion"),
-        syntax("SwiftSyntaxMacros"), syntax("SwiftSyntaxMacrosGenericTestSupport"),
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepFoundationTests", dependencies: ["LockstepFoundation", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "WireTests", dependencies: ["Wire", "Documents", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "DocumentsTests", dependencies: ["Documents", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "CommandLineToolTests",
-      dependencies: [
-        "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Sessions",
-        "Wire",
-        "Lockstep", "Values", "CBOR",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "SessionsTests",
-      dependencies: [
-        "Sessions", "LockstepTesting", "Documents", "Wire", "Lockstep", "Values", "CBOR",
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "SimulatorTests",
-      dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"], swiftSettings: settings),
-    .testTarget(name: "SystemdTests", dependencies: ["Systemd"], swiftSettings: settings),
-    // For Scripts/systemd-box: a service that tries `Systemd` under a real manager, and what tries
-    // to break out of the daemon's sandbox.
-    .executableTarget(
-      name: "SystemdProbe", dependencies: ["Systemd"], path: "Tests/SystemdProbe",
-      swiftSettings: settings),
-    .executableTarget(name: "SandboxProbe", path: "Tests/SandboxProbe"),
-    .testTarget(
-      name: "JournalTests",
-      dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepServerTests",
-      dependencies: [
-        "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Sessions", "Values",
-        "CBOR", .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "LockstepClientTests",
-      dependencies: [
-        "LockstepClient", "LockstepServer", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
-        "CBOR", .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "ExamplesTests",
-      dependencies: examples.map { .target(name: "\($0)Feature") }
-        + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"],
-      swiftSettings: settings),
-    // Real daemons and real clients; Scripts/test says where the daemon is.
-    .executableTarget(
-      name: "TestClient",
-      dependencies: ["LockstepClient", "Documents", "Sessions", "Wire", "Values", "CBOR"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "ProcessTests",
-      dependencies: [
-        "TestClient", "LockstepClient", "Journal", "EventLoop", "Documents", "Sessions", "Wire",
-        "Lockstep", "Values", "CBOR",
-      ]
-        + examples.flatMap { example -> [Target.Dependency] in
-          let command = example.lowercased()
-          return ["\(example)Feature", "\(command)d", "\(command)"].map { .target(name: $0) }
-        },
-      exclude: ["lockstep_client.py"], swiftSettings: settings),
-  ] + examples.flatMap(example)
+  targets: core + system + daemon + client + testing + others + tests + examples.flatMap(example)
 )

@@ -229,7 +229,7 @@ struct ArchitectureTests {
   @Test("RED-02: what a feature needs depends on nothing but itself")
   func fewDependencies() throws {
     for target in ["CBOR", "Values", "Lockstep"] {
-      let folder = Self.repository.appending(path: "Sources/" + target)
+      let folder = Self.repository.appending(path: "Sources/Core/" + target)
       let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
       let swift = files.filter { $0.hasSuffix(".swift") }
       #expect(!swift.isEmpty)
