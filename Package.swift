@@ -79,7 +79,13 @@ let core = floor(
       ]),
     .target(name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"]),
     .target(name: "Wire", dependencies: ["Values", "CBOR"]),
-    .target(name: "Sessions", dependencies: ["Wire", "Lockstep", "Values", "CBOR"]),
+    .target(name: "Schemas", dependencies: ["Values", "CBOR"]),
+    .target(name: "Access", dependencies: ["Lockstep", "Values", "CBOR"]),
+    .target(name: "Records", dependencies: ["Wire", "Lockstep", "Values", "CBOR"]),
+    .target(name: "ClientCore", dependencies: ["Schemas", "Wire", "Values", "CBOR"]),
+    .target(
+      name: "DaemonCore",
+      dependencies: ["Access", "Records", "Schemas", "Wire", "Lockstep", "Values", "CBOR"]),
   ])
 
 /// The only code that calls libuv, SQLite and the service manager.
@@ -93,7 +99,7 @@ let system = floor(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(
       name: "Journal",
-      dependencies: ["CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+      dependencies: ["CSQLite", "Records", "Wire", "Lockstep", "Values", "CBOR"]),
     // What a service manager and a service tell each other: Glibc, and nothing of ours.
     .systemLibrary(name: "CLinux"),
     .target(name: "Systemd", dependencies: ["CLinux"]),
@@ -108,7 +114,8 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Sessions", "Documents", "Wire",
+        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Schemas", "Access", "Records",
+        "DaemonCore", "Documents", "Wire",
         "Lockstep", "Values", "CBOR",
         argumentParser,
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -117,7 +124,7 @@ let daemon = floor(
     .executableTarget(
       name: "lockstepd",
       dependencies: [
-        "LockstepServer", "Documents", "EventLoop", "Sessions", "Lockstep", "Values",
+        "LockstepServer", "Documents", "EventLoop", "Lockstep", "Values",
         argumentParser,
         logging,
       ]),
@@ -129,12 +136,13 @@ let client = floor(
   [
     .target(
       name: "LockstepClient",
-      dependencies: ["EventLoop", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+      dependencies: ["EventLoop", "Schemas", "ClientCore", "Wire", "Lockstep", "Values", "CBOR"]),
     .target(name: "LockstepFoundation", dependencies: ["Values", "CBOR"]),
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Sessions", "Wire", "Lockstep",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "Schemas", "Records", "DaemonCore",
+        "Wire", "Lockstep",
         "Values", "CBOR",
         argumentParser,
       ]),
@@ -149,7 +157,8 @@ let testing = floor(
     .target(
       name: "LockstepTesting",
       dependencies: [
-        "Sessions", "Wire", "Lockstep", "Documents", "Values", "CBOR",
+        "Access", "Records", "ClientCore", "DaemonCore", "Wire", "Lockstep", "Documents", "Values",
+        "CBOR",
         .product(name: "CustomDump", package: "swift-custom-dump"),
         issueReporting,
         // A shared library: where tests run, IssueReporting looks for it, and without it prints
@@ -159,13 +168,13 @@ let testing = floor(
     .executableTarget(
       name: "Simulate",
       dependencies: [
-        "LockstepTesting", "Sessions", "Lockstep", "Values",
+        "LockstepTesting", "DaemonCore", "Lockstep", "Values",
         argumentParser,
       ]),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(
       name: "TestClient",
-      dependencies: ["LockstepClient", "Documents", "Sessions", "Wire", "Values", "CBOR"]),
+      dependencies: ["LockstepClient", "Documents", "Wire", "Values", "CBOR"]),
   ])
 
 /// Measurements, and what lives beside its documentation or its tests.
@@ -185,7 +194,7 @@ let others: [Target] = [
   .executableTarget(
     name: "Monitor",
     dependencies: [
-      "LockstepClient", "Documents", "EventLoop", "Sessions", "Wire", "Values",
+      "LockstepClient", "Documents", "EventLoop", "Wire", "Values",
       argumentParser,
     ],
     path: "Sources/Examples/Monitor", swiftSettings: settings),
@@ -226,33 +235,39 @@ let tests = withSettings([
   .testTarget(
     name: "CommandLineToolTests",
     dependencies: [
-      "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Sessions",
+      "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Records",
       "Wire", "Lockstep", "Values", "CBOR",
       argumentParser,
     ]),
   .testTarget(
     name: "SessionsTests",
     dependencies: [
-      "Sessions", "LockstepTesting", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+      "Schemas", "Access", "Records", "ClientCore", "DaemonCore", "LockstepTesting", "Documents",
+      "Wire", "Lockstep", "Values", "CBOR",
     ]),
   .testTarget(
     name: "SimulatorTests",
-    dependencies: ["LockstepTesting", "Sessions", "Lockstep", "Values", "CBOR"]),
+    dependencies: ["LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR"]),
   .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
   .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
   .testTarget(
     name: "JournalTests",
-    dependencies: ["Journal", "CSQLite", "Sessions", "Wire", "Lockstep", "Values", "CBOR"]),
+    dependencies: [
+      "Journal", "CSQLite", "Records", "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
+    ]),
   .testTarget(
     name: "LockstepServerTests",
     dependencies: [
-      "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Sessions", "Values",
+      "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Access", "Records",
+      "DaemonCore", "Values",
       "CBOR", logging,
     ]),
   .testTarget(
     name: "LockstepClientTests",
     dependencies: [
-      "LockstepClient", "LockstepServer", "EventLoop", "Sessions", "Wire", "Lockstep", "Values",
+      "LockstepClient", "LockstepServer", "EventLoop", "Access", "ClientCore", "DaemonCore",
+      "Schemas", "Wire", "Lockstep",
+      "Values",
       "CBOR", logging,
     ]),
   .testTarget(
@@ -262,7 +277,7 @@ let tests = withSettings([
   .testTarget(
     name: "ProcessTests",
     dependencies: [
-      "TestClient", "LockstepClient", "Journal", "EventLoop", "Documents", "Sessions", "Wire",
+      "TestClient", "LockstepClient", "Journal", "EventLoop", "Documents", "DaemonCore", "Wire",
       "Lockstep", "Values", "CBOR",
     ]
       + examples.flatMap { example -> [Target.Dependency] in
@@ -279,10 +294,15 @@ let package = Package(
     .library(name: "Lockstep", targets: ["Lockstep", "Values", "CBOR"]),
     .library(
       name: "LockstepClient",
-      targets: ["LockstepClient", "Documents", "Lockstep", "Sessions", "Wire", "Values", "CBOR"]),
+      targets: [
+        "LockstepClient", "ClientCore", "Documents", "Lockstep", "Schemas", "Wire", "Values",
+        "CBOR",
+      ]),
     .library(
       name: "LockstepServer",
-      targets: ["LockstepServer", "Documents", "EventLoop", "Lockstep", "Sessions", "Values"]),
+      targets: [
+        "LockstepServer", "Access", "DaemonCore", "Documents", "EventLoop", "Lockstep", "Values",
+      ]),
     .library(name: "LockstepFoundation", targets: ["LockstepFoundation", "Values", "CBOR"]),
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
     .executable(name: "lockstep", targets: ["lockstep"]),

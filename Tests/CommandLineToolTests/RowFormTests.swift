@@ -2,7 +2,7 @@ import CBOR
 import Documents
 import Journal
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

@@ -2,7 +2,7 @@ import CSQLite
 import Glibc
 import Journal
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

@@ -1,8 +1,8 @@
 import CSQLite
+import DaemonCore
 import Glibc
 import Journal
 import Lockstep
-import Sessions
 import Testing
 import Values
 

@@ -1,7 +1,7 @@
+import DaemonCore
 import Glibc
 import Journal
 import Lockstep
-import Sessions
 import Testing
 import Values
 

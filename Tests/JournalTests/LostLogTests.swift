@@ -1,7 +1,7 @@
 import Glibc
 import Journal
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

@@ -1,6 +1,7 @@
+import Access
+import ClientCore
 import Lockstep
 import LockstepClient
-import Sessions
 import Testing
 import Values
 import Wire

@@ -1,4 +1,5 @@
 import CBOR
+import DaemonCore
 import EventLoop
 import Foundation
 import Journal
@@ -6,7 +7,7 @@ import Lockstep
 import LockstepClient
 import LockstepServer
 import Logging
-import Sessions
+import Schemas
 import Synchronization
 import Testing
 import Values

@@ -1,5 +1,5 @@
+import DaemonCore
 import Foundation
-import Sessions
 import Testing
 
 @testable import LockstepServer

@@ -1,9 +1,10 @@
+import DaemonCore
 import Documents
 import Foundation
 import Journal
 import Lockstep
 import Logging
-import Sessions
+import Records
 import Testing
 import Values
 

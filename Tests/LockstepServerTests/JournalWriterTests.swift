@@ -1,8 +1,9 @@
+import DaemonCore
 import EventLoop
 import Foundation
 import Journal
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 

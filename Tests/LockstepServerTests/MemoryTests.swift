@@ -1,4 +1,4 @@
-import Sessions
+import DaemonCore
 import Testing
 
 @testable import LockstepServer

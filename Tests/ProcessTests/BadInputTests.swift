@@ -1,9 +1,10 @@
 import CBOR
+import ClientCore
+import DaemonCore
 import Documents
 import Foundation
 import Lockstep
 import LockstepClient
-import Sessions
 import TestClient
 import Testing
 import Values

@@ -1,8 +1,9 @@
+import ClientCore
+import DaemonCore
 import Documents
 import EventLoop
 import Foundation
 import LockstepClient
-import Sessions
 import TestClient
 import Testing
 import Values

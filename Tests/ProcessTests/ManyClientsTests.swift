@@ -1,8 +1,8 @@
 import CBOR
+import DaemonCore
 import Documents
 import Foundation
 import LockstepClient
-import Sessions
 import TestClient
 import Testing
 import Values

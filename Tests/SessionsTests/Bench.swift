@@ -1,7 +1,8 @@
+import Access
 import CBOR
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Values
 import Wire
 

@@ -1,6 +1,6 @@
 import CBOR
+import ClientCore
 import Documents
-import Sessions
 import Testing
 import Values
 import Wire

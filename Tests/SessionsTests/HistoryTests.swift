@@ -1,5 +1,5 @@
 import CBOR
-import Sessions
+import DaemonCore
 import Testing
 import Values
 

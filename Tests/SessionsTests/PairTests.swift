@@ -1,6 +1,7 @@
+import ClientCore
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Testing
 import Values
 import Wire

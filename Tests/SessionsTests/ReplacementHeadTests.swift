@@ -1,5 +1,6 @@
+import Access
 import CBOR
-import Sessions
+import Schemas
 import Testing
 import Values
 

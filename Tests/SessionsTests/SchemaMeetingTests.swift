@@ -1,6 +1,8 @@
 import CBOR
+import ClientCore
+import DaemonCore
 import Lockstep
-import Sessions
+import Schemas
 import Testing
 import Values
 import Wire

@@ -1,6 +1,7 @@
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

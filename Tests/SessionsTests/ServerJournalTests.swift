@@ -1,7 +1,8 @@
 import CBOR
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

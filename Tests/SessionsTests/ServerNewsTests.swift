@@ -1,6 +1,6 @@
 import CBOR
+import DaemonCore
 import Lockstep
-import Sessions
 import Testing
 import Values
 import Wire

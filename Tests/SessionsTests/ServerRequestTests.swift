@@ -1,7 +1,7 @@
 import CBOR
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Testing
 import Values
 import Wire

@@ -1,6 +1,6 @@
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Values
 import Wire
 

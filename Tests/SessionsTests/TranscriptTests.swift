@@ -1,6 +1,6 @@
+import ClientCore
 import Documents
 import Lockstep
-import Sessions
 import Testing
 import Values
 import Wire

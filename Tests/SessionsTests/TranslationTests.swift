@@ -1,5 +1,5 @@
 import CBOR
-import Sessions
+import Schemas
 import Testing
 import Values
 

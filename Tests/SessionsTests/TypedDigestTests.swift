@@ -1,7 +1,7 @@
 import CBOR
 import Foundation
 import Lockstep
-import Sessions
+import Schemas
 import Testing
 import Values
 

@@ -1,7 +1,6 @@
 import EventLoop
 import Lockstep
 import LockstepClient
-import Sessions
 import Values
 import Wire
 

@@ -1,5 +1,5 @@
 import CBOR
-import Sessions
+import ClientCore
 import Values
 
 /// A value of any type that can be mirrored, or the absence of one: the mirrors of one connection

@@ -1,5 +1,5 @@
+import ClientCore
 public import EventLoop
-import Sessions
 public import Wire
 
 /// Why a client could not do what it was asked.

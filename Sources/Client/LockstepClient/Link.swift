@@ -1,5 +1,5 @@
+import ClientCore
 import EventLoop
-import Sessions
 import Synchronization
 import Values
 import Wire
@@ -78,7 +78,7 @@ final class Link: Sendable {
   /// Someone who wants to know of changes.
   struct Observer: Sendable {
     let subscription: UInt64
-    let onChange: (@Sendable (Mirror<AnyMirrored>) -> Void)?
+    let onChange: (@Sendable (ClientSubscription<AnyMirrored>) -> Void)?
     let onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)?
     let onConnection: (@Sendable (Session.ConnectionState) -> Void)?
     let onEnd: @Sendable () -> Void

@@ -1,4 +1,4 @@
-import Sessions
+import ClientCore
 public import Values
 import Wire
 
@@ -52,7 +52,7 @@ extension Replica {
   /// Register an observer, tell it what is there, and remove it with its stream.
   func observe(
     _ onTermination: (@escaping @Sendable () -> Void) -> Void,
-    onChange: (@Sendable (Mirror<AnyMirrored>) -> Void)? = nil,
+    onChange: (@Sendable (ClientSubscription<AnyMirrored>) -> Void)? = nil,
     onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)? = nil,
     onConnection: (@Sendable (Link.Session.ConnectionState) -> Void)? = nil,
     onEnd: @escaping @Sendable () -> Void

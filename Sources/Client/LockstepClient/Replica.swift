@@ -1,7 +1,8 @@
 import CBOR
+public import ClientCore
 import EventLoop
 public import Lockstep
-public import Sessions
+public import Schemas
 import Synchronization
 public import Values
 public import Wire

@@ -22,6 +22,17 @@ public struct Schema: Hashable, Sendable {
     case map(key: Kind, value: Kind)
     /// A type of `Schema.types`.
     case type(String)
+
+    /// Whether a value may be absent.
+    public var isOptional: Bool {
+      guard case .optional = self else { return false }
+      return true
+    }
+
+    /// The kind of a value that is not absent.
+    public var present: Kind {
+      if case .optional(let kind) = self { kind.present } else { self }
+    }
   }
 
   /// A stored property of a struct, or a value that a case carries.

@@ -4,6 +4,9 @@ public import CBOR
 public enum Frame {
   /// The bytes of the length.
   public static let headLength = 4
+  /// The most bytes of one frame's item, unless a daemon says otherwise: a whole JSON file of some
+  /// megabytes must fit one `set`; a peer can make us buffer this much.
+  public static let defaultLimit = 16 << 20
 
   /// The frame around one item.
   @inlinable

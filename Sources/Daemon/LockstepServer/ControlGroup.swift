@@ -1,5 +1,5 @@
+import DaemonCore
 import Glibc
-import Sessions
 
 /// The process's place in a tree of control groups, whose limits on memory hold for it.
 ///

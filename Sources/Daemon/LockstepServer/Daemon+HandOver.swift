@@ -1,9 +1,10 @@
+import DaemonCore
 import EventLoop
 import Glibc
 import Lockstep
 import Logging
-import Sessions
 import Systemd
+import Wire
 
 // From process to process.
 extension Daemon {

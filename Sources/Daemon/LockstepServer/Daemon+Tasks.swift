@@ -1,6 +1,8 @@
+import DaemonCore
 import EventLoop
 import Lockstep
-import Sessions
+import Records
+import Wire
 
 // What is done beside the loop, on the global pool: encoding, measuring, effects. It computes or
 // waits, and the loop must go on. What comes of it is brought back as an event.

@@ -1,9 +1,11 @@
+public import Access
+public import DaemonCore
 public import EventLoop
 public import Glibc
 import Journal
 public import Lockstep
 public import Logging
-public import Sessions
+import Records
 import Systemd
 public import Values
 import Wire

@@ -1,6 +1,6 @@
+import DaemonCore
 import Glibc
 public import Logging
-import Sessions
 import Systemd
 
 /// How log lines are written to standard error.

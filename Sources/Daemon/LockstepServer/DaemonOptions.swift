@@ -1,9 +1,9 @@
 public import ArgumentParser
+public import DaemonCore
 import Documents
 import EventLoop
 public import Glibc
 public import Logging
-public import Sessions
 import Systemd
 
 /// The options that every daemon has.

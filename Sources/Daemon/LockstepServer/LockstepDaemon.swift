@@ -1,11 +1,12 @@
+import Access
 public import ArgumentParser
+import DaemonCore
 import Documents
 import EventLoop
 import Glibc
 import Journal
 public import Lockstep
 public import Logging
-import Sessions
 import Systemd
 import Values
 

@@ -1,6 +1,6 @@
 import CLinux
+import DaemonCore
 import Glibc
-import Sessions
 
 /// The memory that the process may still have.
 enum Memory {

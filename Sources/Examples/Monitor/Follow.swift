@@ -1,9 +1,9 @@
 import ArgumentParser
+import ClientCore
 import Documents
 import EventLoop
 import Glibc
 import LockstepClient
-import Sessions
 import Values
 import Wire
 

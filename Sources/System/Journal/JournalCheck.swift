@@ -1,5 +1,5 @@
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

@@ -1,5 +1,5 @@
 public import Lockstep
-public import Sessions
+public import Records
 public import Values
 import Wire
 

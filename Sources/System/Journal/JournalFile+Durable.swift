@@ -1,5 +1,5 @@
 import Lockstep
-import Sessions
+import Records
 import Values
 
 // What has been durable is there when the journal is opened again, or it is refused.

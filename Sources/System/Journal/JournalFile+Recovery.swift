@@ -1,7 +1,7 @@
 import CSQLite
 import Glibc
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

@@ -1,5 +1,5 @@
 import Lockstep
-public import Sessions
+public import Records
 import Values
 import Wire
 

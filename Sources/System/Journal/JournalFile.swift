@@ -1,6 +1,6 @@
 import CSQLite
 import Glibc
-import Sessions
+import Records
 public import Wire
 
 // Theory of operation

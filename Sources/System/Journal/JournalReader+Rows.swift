@@ -1,6 +1,6 @@
 import CBOR
 import Lockstep
-public import Sessions
+public import Records
 import Values
 public import Wire
 

@@ -1,4 +1,4 @@
-import Sessions
+public import Records
 
 extension JournalReader {
   /// At most so many rows behind a sequence number, in order. Every row's seal is checked, and that

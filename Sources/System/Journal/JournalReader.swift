@@ -1,6 +1,6 @@
 import CSQLite
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

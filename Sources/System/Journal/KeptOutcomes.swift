@@ -1,5 +1,5 @@
 import CBOR
-public import Sessions
+public import Records
 import Values
 public import Wire
 

@@ -1,5 +1,5 @@
 import Glibc
-public import Sessions
+public import Records
 import Values
 import Wire
 

@@ -1,6 +1,6 @@
 import CBOR
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

@@ -1,6 +1,6 @@
 public import CBOR
+import DaemonCore
 public import Lockstep
-import Sessions
 public import Values
 
 /// A state of typed collections: counters by group and name.

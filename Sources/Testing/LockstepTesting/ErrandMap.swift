@@ -1,5 +1,5 @@
 public import CBOR
-import Sessions
+import DaemonCore
 public import Values
 
 /// Counters by name: the state of errands, which are effects of every kind.

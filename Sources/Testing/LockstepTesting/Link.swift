@@ -1,4 +1,5 @@
-import Sessions
+import DaemonCore
+import Wire
 
 /// A connection over the invented network: two streams of bytes, and two ends that learn about
 /// each other's end late.

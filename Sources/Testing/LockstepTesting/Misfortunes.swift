@@ -1,4 +1,4 @@
-import Sessions
+import DaemonCore
 
 extension SimulationPlan {
   /// Nothing goes wrong. Bytes still come in pieces, and some clients read before others.

@@ -1,4 +1,5 @@
-import Sessions
+import ClientCore
+import DaemonCore
 import Values
 import Wire
 

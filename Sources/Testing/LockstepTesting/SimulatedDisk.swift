@@ -1,5 +1,6 @@
+import DaemonCore
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

@@ -1,6 +1,8 @@
+import Access
 import CBOR
+import ClientCore
+import DaemonCore
 import Lockstep
-import Sessions
 import Values
 import Wire
 

@@ -1,6 +1,7 @@
 import CBOR
+import ClientCore
+import DaemonCore
 import Lockstep
-import Sessions
 import Values
 import Wire
 

@@ -1,5 +1,5 @@
+import DaemonCore
 import Lockstep
-import Sessions
 import Values
 
 /// What the effects of the daemon do, and what must be true of them.

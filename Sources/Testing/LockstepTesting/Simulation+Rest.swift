@@ -1,6 +1,8 @@
+import ClientCore
+import DaemonCore
 import Lockstep
-import Sessions
 import Values
+import Wire
 
 extension Simulation {
   /// Let the misfortunes end, and everything come to rest.

@@ -1,5 +1,6 @@
+import ClientCore
+import DaemonCore
 public import Lockstep
-import Sessions
 public import Values
 import Wire
 

@@ -1,4 +1,5 @@
-public import Sessions
+public import Access
+public import DaemonCore
 public import Values
 
 /// What kind of world a simulation has: its limits, its users and its misfortunes. Drawn from the
@@ -37,7 +38,7 @@ public struct SimulationPlan: Sendable {
   public var toleratesDivergence = false
   /// The users that clients have, in turn, and who of them may see what; nil for everything.
   package var users: [UInt64] = [1000]
-  package var policy: Policy?
+  public var policy: Policy?
   /// Mistakes that the daemon makes.
   package var faults = Faults()
   /// Mistakes that the clients make.

@@ -1,5 +1,6 @@
+import ClientCore
+import DaemonCore
 public import Lockstep
-import Sessions
 import Values
 import Wire
 

@@ -1,5 +1,4 @@
 package import Documents
-import Sessions
 package import Values
 
 /// Random actions on a document with objects, arrays, text and numbers of every kind. Some of them

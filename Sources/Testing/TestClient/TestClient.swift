@@ -1,8 +1,8 @@
 import CBOR
+import ClientCore
 import Documents
 import Glibc
 import LockstepClient
-import Sessions
 import Values
 import Wire
 

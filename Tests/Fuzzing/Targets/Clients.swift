@@ -1,6 +1,6 @@
 import CBOR
+import ClientCore
 import Documents
-import Sessions
 import Values
 import Wire
 

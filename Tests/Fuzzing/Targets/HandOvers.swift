@@ -1,8 +1,9 @@
 import CBOR
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Values
+import Wire
 
 /// Whatever a former process hands over is refused, or a server goes on from it: with the state, the
 /// sessions and the connections that it names. What that server would hand over can be taken up.

@@ -1,7 +1,8 @@
 import CBOR
+import ClientCore
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Values
 import Wire
 

@@ -1,6 +1,6 @@
 import CBOR
 import Documents
-import Sessions
+import Schemas
 import Values
 
 /// Whatever is translated becomes one item or an error; a state of one build of a feature becomes

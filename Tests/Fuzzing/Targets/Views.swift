@@ -1,5 +1,5 @@
+import Access
 import CBOR
-import Sessions
 import Values
 
 /// A filter lets through what the client may see, and of any patch that a value takes what is a

@@ -1,7 +1,7 @@
+import Access
 import Documents
 import Glibc
 import Lockstep
-import Sessions
 import Testing
 import Values
 

@@ -1,9 +1,10 @@
 import CBOR
+import DaemonCore
 import Documents
 import Foundation
 import Journal
 import LockstepClient
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

@@ -1,7 +1,8 @@
+import ClientCore
+import DaemonCore
 import Documents
 import Foundation
 import LockstepClient
-import Sessions
 import Testing
 import Values
 import Wire

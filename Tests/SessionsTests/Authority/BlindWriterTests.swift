@@ -1,6 +1,7 @@
+import Access
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
 import Testing
 import Values
 import Wire

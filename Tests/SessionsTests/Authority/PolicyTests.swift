@@ -1,7 +1,7 @@
+import Access
 import CBOR
 import Documents
 import Lockstep
-import Sessions
 import Testing
 import Values
 

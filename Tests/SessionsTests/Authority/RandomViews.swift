@@ -1,5 +1,5 @@
+import Access
 import CBOR
-import Sessions
 import Values
 
 // Random states, patches and views. Every text is a marker: keys say their level, so that they meet

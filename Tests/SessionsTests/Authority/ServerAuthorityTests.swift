@@ -1,7 +1,10 @@
+import Access
 import CBOR
+import ClientCore
+import DaemonCore
 import Documents
 import Lockstep
-import Sessions
+import Records
 import Testing
 import Values
 import Wire

@@ -1,5 +1,6 @@
+import Access
 import CBOR
-import Sessions
+import DaemonCore
 import Testing
 import Values
 

@@ -1,5 +1,5 @@
+import Access
 import CBOR
-import Sessions
 import Testing
 import Values
 

@@ -1,6 +1,6 @@
+import Access
 import CBOR
 import Documents
-import Sessions
 import Testing
 import Values
 

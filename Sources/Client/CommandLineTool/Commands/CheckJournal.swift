@@ -1,9 +1,10 @@
 import ArgumentParser
+import DaemonCore
 import Documents
 import EventLoop
 import Journal
 import Lockstep
-import Sessions
+import Records
 import Values
 import Wire
 

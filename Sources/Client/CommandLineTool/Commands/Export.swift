@@ -1,10 +1,11 @@
 import ArgumentParser
 import CBOR
+import ClientCore
 import Documents
 import EventLoop
 import Glibc
 import LockstepClient
-import Sessions
+import Records
 import Values
 
 struct Export: AsyncParsableCommand {

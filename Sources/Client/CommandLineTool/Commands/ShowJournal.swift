@@ -1,7 +1,7 @@
 import ArgumentParser
 import EventLoop
 import Journal
-import Sessions
+import Records
 
 struct ShowJournal: ParsableCommand {
   static let configuration = CommandConfiguration(

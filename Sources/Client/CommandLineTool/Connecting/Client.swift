@@ -4,7 +4,7 @@ import Documents
 import EventLoop
 import Lockstep
 import LockstepClient
-import Sessions
+import Schemas
 import Values
 import Wire
 
@@ -137,7 +137,7 @@ struct Client: Sendable {
   /// The most bytes of one message to the daemon.
   var frameLimit: Int {
     let limit = store.welcome?.limits.first { $0.name == "frameBytes" }
-    return Int(clamping: limit?.value ?? UInt64(Limits().frameBytes))
+    return Int(clamping: limit?.value ?? UInt64(Frame.defaultLimit))
   }
 
   /// Payloads carry numbers of cases: make sure that they mean the same to the daemon.

@@ -1,7 +1,7 @@
+import ClientCore
 import Documents
 import EventLoop
 import LockstepClient
-import Sessions
 import Synchronization
 import Values
 

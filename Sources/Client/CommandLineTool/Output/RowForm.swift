@@ -1,7 +1,8 @@
 import CBOR
 import Journal
 import Lockstep
-import Sessions
+import Records
+import Schemas
 import Values
 import Wire
 

@@ -1,6 +1,6 @@
+import ClientCore
 import EventLoop
 import Lockstep
-import Sessions
 import Synchronization
 import Values
 

@@ -1,4 +1,4 @@
-import Sessions
+import ClientCore
 import Values
 
 extension MirrorStore {

@@ -1,6 +1,7 @@
 import CBOR
+public import ClientCore
 public import Lockstep
-public import Sessions
+import Schemas
 public import Values
 public import Wire
 

@@ -1,8 +1,9 @@
+import DaemonCore
 import Glibc
 import Journal
 import Lockstep
 import Logging
-import Sessions
+import Records
 import Values
 
 /// What a daemon begins with: the first of these that there is. What a former process has handed

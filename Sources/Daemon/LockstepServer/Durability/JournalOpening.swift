@@ -1,5 +1,6 @@
+import DaemonCore
 import Journal
-import Sessions
+import Records
 import Values
 
 /// How the journal is opened of a daemon that began without it, for there was no room on the disk.

@@ -1,9 +1,10 @@
 import CBOR
+import DaemonCore
 import Glibc
 import Journal
 import Lockstep
 import Logging
-import Sessions
+import Records
 import Values
 import Wire
 

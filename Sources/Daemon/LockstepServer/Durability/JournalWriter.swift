@@ -1,7 +1,8 @@
+import DaemonCore
 import EventLoop
 import Glibc
 import Journal
-import Sessions
+import Records
 
 // Theory of operation
 //

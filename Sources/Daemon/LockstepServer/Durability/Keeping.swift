@@ -1,5 +1,5 @@
+public import DaemonCore
 import Journal
-public import Sessions
 
 /// Where a daemon keeps its state, and how well.
 public struct Keeping: Sendable {

@@ -1,7 +1,9 @@
+import DaemonCore
 import Journal
 import Lockstep
 import Logging
-import Sessions
+import Records
+import Schemas
 import Values
 import Wire
 

@@ -1,5 +1,5 @@
+import Access
 public import Lockstep
-import Sessions
 import Synchronization
 public import Values
 

@@ -1,6 +1,7 @@
+import Access
+import DaemonCore
 public import Lockstep
 public import Logging
-import Sessions
 public import Values
 
 /// Logs every action at the level `info`: its number, origin, cause and outcome, nothing of what it

@@ -1,4 +1,4 @@
-import Sessions
+import Access
 import Values
 
 /// A name that is none of a feature's actions.

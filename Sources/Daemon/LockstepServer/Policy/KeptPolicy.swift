@@ -1,7 +1,7 @@
+import DaemonCore
 import Glibc
 import Journal
 import Lockstep
-import Sessions
 
 // A daemon that runs goes on under its policy when the file is spoilt. The process that follows it
 // has only the file. So what was in force last is kept beside the state, with the numbers that its

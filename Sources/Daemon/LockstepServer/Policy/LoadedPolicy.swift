@@ -1,4 +1,4 @@
-import Sessions
+import Access
 
 /// A policy with what is known of the file that it was read from.
 struct LoadedPolicy: Sendable {

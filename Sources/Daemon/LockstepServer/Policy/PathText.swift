@@ -1,4 +1,4 @@
-import Sessions
+import Access
 import Values
 
 /// A path of a policy, as a person writes it: a JSON Pointer with stars, by the names of the schema.

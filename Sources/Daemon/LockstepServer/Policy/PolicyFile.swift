@@ -1,6 +1,6 @@
+public import Access
 import Glibc
 public import Lockstep
-public import Sessions
 import Values
 
 /// A policy that a person writes, as YAML:

@@ -1,5 +1,5 @@
+import Access
 import Documents
-import Sessions
 import Values
 
 /// Makes a policy of the bytes of a file.

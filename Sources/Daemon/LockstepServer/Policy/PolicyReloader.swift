@@ -1,7 +1,8 @@
+import Access
+import DaemonCore
 import EventLoop
 import Lockstep
 import Logging
-import Sessions
 import Values
 
 /// Reads a daemon's policy file again, beside the loop, and has it hold. Belongs to the loop's

@@ -1,7 +1,7 @@
+import DaemonCore
 import EventLoop
 import Glibc
 import Lockstep
-import Sessions
 import Values
 import Wire
 

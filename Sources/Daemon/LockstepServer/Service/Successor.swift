@@ -1,8 +1,8 @@
+import DaemonCore
 import EventLoop
 import Glibc
 import Lockstep
 import Logging
-import Sessions
 import Systemd
 import Values
 

@@ -1,0 +1,219 @@
+public import Lockstep
+public import Values
+
+/// What one peer may do: equal for peers who may do the same.
+public struct Rights: Hashable, Sendable {
+  public let mayConnect: Bool
+  /// Whether the peer may ask about other clients and about actions, and cancel effects.
+  public let mayAdminister: Bool
+  /// What the peer may see of the state.
+  public let view: View
+
+  private let actions: ActionRights
+  /// What may be changed because a rule says so.
+  private let writes: View
+  /// What may be changed because it may be seen.
+  private let writesOfRead: View
+
+  /// What these rules come to together.
+  init(of rules: [Rule]) {
+    mayConnect = Self.isGranted(rules.map(\.mayConnect))
+    mayAdminister = Self.isGranted(rules.map(\.mayAdminister))
+    actions = ActionRights(
+      granting: rules.flatMap(\.act), denying: rules.flatMap(\.denyAct))
+    let (read, denyRead) = (rules.flatMap(\.read), rules.flatMap(\.denyRead))
+    let denyWrite = rules.flatMap(\.denyWrite)
+    view = View(granting: read, denying: denyRead)
+    writes = View(granting: rules.flatMap { $0.write ?? [] }, denying: denyWrite)
+    // What all may be written anyway need not be written for another reason as well.
+    let isImplied = writes != .everything && rules.contains { $0.write == nil && !$0.act.isEmpty }
+    writesOfRead = isImplied ? View(granting: read, denying: denyRead + denyWrite) : .nothing
+  }
+
+  /// No right at all.
+  public static let none = Rights(of: [])
+
+  private static func isGranted(_ said: [Bool?]) -> Bool {
+    said.contains(true) && !said.contains(false)
+  }
+
+  /// Whether nothing that the peer sends or is sent has to be looked at.
+  public var isUnrestricted: Bool { mayAdminister && mayDoAll }
+
+  /// Whether the peer may see everything and send every action, to everywhere.
+  private var mayDoAll: Bool { view == .everything && mayWriteAll && actions.isAll }
+
+  private var mayWriteAll: Bool { writes == .everything || writesOfRead == .everything }
+
+  /// Whether the peer may send actions of this name.
+  public func mayAct(_ name: String) -> Bool { actions.covers(name) }
+
+  /// Whether the peer may see all that stands at the path.
+  public func mayRead(_ path: Path) -> Bool { view.permits(path) }
+
+  /// Whether the peer may change all that stands at the path, by an action that names it. It also
+  /// has to be allowed to read that.
+  public func mayWrite(_ path: Path) -> Bool {
+    writes.permits(path) || writesOfRead.permits(path)
+  }
+}
+
+/// The names of actions that may be sent.
+private struct ActionRights: Hashable, Sendable {
+  private let granted: Set<ActionPattern>
+  private let denied: Set<ActionPattern>
+
+  /// O(the patterns, and the words of each).
+  init(granting grants: [ActionPattern], denying denials: [ActionPattern]) {
+    let (granting, denying) = (ActionPatterns(grants), ActionPatterns(denials))
+    granted = granting.reduced.filter { !denying.cover($0) }
+    // Only a denial of something that is granted makes a difference. Names are a tree: two patterns
+    // share a name only if one covers the other.
+    let remaining = ActionPatterns(Array(granted))
+    denied = denying.reduced.filter { remaining.cover($0) || remaining.areCovered(in: $0) }
+  }
+
+  var isAll: Bool { granted.contains(.all) && denied.isEmpty }
+
+  func covers(_ name: String) -> Bool {
+    granted.contains { $0.covers(name) } && !denied.contains { $0.covers(name) }
+  }
+}
+
+/// Patterns that are looked up by the names above them.
+private struct ActionPatterns {
+  private let all: Set<ActionPattern>
+  /// The patterns above each, which cover it, and those that only lead there.
+  private var ancestors: Set<ActionPattern> = []
+
+  init(_ patterns: [ActionPattern]) {
+    all = Set(patterns)
+    for pattern in all { ancestors.formUnion(pattern.covering) }
+  }
+
+  /// The patterns that no other one covers.
+  var reduced: Set<ActionPattern> {
+    all.filter { pattern in !pattern.covering.contains { $0 != pattern && all.contains($0) } }
+  }
+
+  /// Whether one of them is of all names that the pattern is of.
+  func cover(_ pattern: ActionPattern) -> Bool { pattern.covering.contains(where: all.contains) }
+
+  /// Whether the pattern is of all names that one of them is of.
+  func areCovered(in pattern: ActionPattern) -> Bool { ancestors.contains(pattern) }
+}
+
+// MARK: Actions and their rejections
+
+extension Rights {
+  /// Why the peer may not send an action: nil if it may. An action that names paths needs the right
+  /// to read those it looks at, and to write those it changes. O(the paths that it names).
+  public func refusal<Action: SynchronizableAction>(
+    of action: Action, in state: some Synchronizable
+  ) -> Rejection? {
+    missingRight(for: action, in: state).map { refusal(of: action, without: $0) }
+  }
+
+  /// The first right that the peer lacks for an action; nil if it lacks none.
+  public func missingRight<Action: SynchronizableAction>(
+    for action: Action, in state: some Synchronizable
+  ) -> MissingRight? {
+    if mayDoAll { return nil }
+    guard let action = action as? any PathNaming else {
+      return mayAct(action.name) ? nil : .act(action.name)
+    }
+    if let name = action.heldNames.first(where: { !mayAct($0) }) { return .act(name) }
+    // What was there before shows in the outcome of every change: unchanged, absent, of another
+    // type.
+    if view != .everything,
+      let path = (action.readPaths + action.writtenPaths)
+        .first(where: { !mayRead(state.reach(of: $0)) })
+    {
+      return .read(path)
+    }
+    guard !mayWriteAll else { return nil }
+    return action.writtenPaths.first { !mayWrite(state.reach(of: $0)) }.map { .write($0) }
+  }
+
+  /// What is said to a peer that lacks a right for an action: which, and where.
+  public func refusal(of action: some SynchronizableAction, without right: MissingRight)
+    -> Rejection
+  {
+    switch right {
+    case .connect: Rejection(.denied, "you may not connect")
+    case .act(let name): Rejection(.denied, "you may not send \(name)")
+    case .read(let path):
+      Rejection(.denied, "\(action.name) needs the right to read \(path)", at: path)
+    case .write(let path):
+      Rejection(.denied, "\(action.name) needs the right to write \(path)", at: path)
+    }
+  }
+
+  /// The rejection of an action in the words that the peer may hear. What a feature says may quote
+  /// the state, so unless the path that it is about may be read, only what the code means is left.
+  public func redacted(_ rejection: Rejection, in state: some Synchronizable) -> Rejection {
+    if view == .everything { return rejection }
+    if let path = rejection.path, mayRead(state.reach(of: path)) { return rejection }
+    return Rejection(rejection.code, rejection.code.sentence)
+  }
+}
+
+extension Rejection.Code {
+  /// What the code means, and no more.
+  package var sentence: String {
+    switch self {
+    case .malformed: "the payload is not what the action carries"
+    case .unknownAction: "the feature has no such action"
+    case .badPath: "the path names nothing that the action could work on"
+    case .wrongType: "the value there is of another type than the action needs"
+    case .testFailed: "the test did not hold"
+    case .numberOutOfRange: "a number would not fit its type"
+    case .limit: "a limit would be passed"
+    case .refused: "the feature refuses the action"
+    case .denied: "you may not do this"
+    default: "the action was rejected with code \(rawValue)"
+    }
+  }
+}
+
+extension Rights? {
+  /// Whether nothing of the state is hidden.
+  public var seesAll: Bool { map { $0.view == .everything } ?? true }
+}
+
+// MARK: Reach
+
+extension Synchronizable {
+  /// The part of a path that leads through fields, maps and objects: up to the first array or
+  /// enumeration, whose contents are seen and guarded as one. O(the keys squared).
+  public func reach(of path: Path) -> Path {
+    for depth in 0..<path.keys.count {
+      let start = Path(Array(path.keys[..<depth]))
+      var visitor = KindVisitor()
+      Self.visit(self, nil, at: start, from: 0, &visitor)
+      if visitor.isIndivisible { return start }
+    }
+    return path
+  }
+}
+
+/// Finds out whether paths end at what stands somewhere.
+private struct KindVisitor: PartVisitor {
+  var isIndivisible = false
+
+  mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) {
+    if let value = new as? Value {
+      if case .array = value { isIndivisible = true }
+      return
+    }
+    var schema = SchemaBuilder()
+    switch T.schemaKind(in: &schema) {
+    case .array: isIndivisible = true
+    case .type(let name):
+      if case .enumeration? = schema.types[name] { isIndivisible = true }
+    case .bool, .integer, .unsigned, .double, .text, .bytes, .value, .path, .optional, .map: break
+    }
+  }
+
+  mutating func visitAbsent() {}
+}

@@ -1,0 +1,434 @@
+import CBOR
+public import Schemas
+public import Values
+public import Wire
+
+// Theory of operation
+//
+// The client's half of a session is a value too: the shell tells it what happened on the socket and
+// does what it asks. It numbers actions, keeps those that are not acknowledged, sends them again
+// after a reconnection, and keeps one mirror for each subscription.
+//
+//     idle -> connecting -> greeting -> live -> (cut) waiting -> connecting ...
+//                                         \-> ended                         (close, fatal goodbye)
+//
+// An action has an identifier that never changes (`ActionID`) and, on the wire, a number that
+// counts the session's actions. When the daemon has lost the session, actions that had been sent
+// are reported `outcomeUnknown`, and those that had not start the numbers of the new session.
+
+/// The client's name for an action; rises by one with each.
+public struct ActionID: Hashable, Comparable, Sendable {
+  public var rawValue: UInt64
+  public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+  public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
+}
+
+/// One end of a connection that mirrors parts of a daemon's state and sends it actions.
+public struct ClientSession<Mirrored: Synchronizable>: Sendable {
+  /// What the shell must now do, or tell its user.
+  public enum Command: Sendable {
+    /// Open a connection after this long; `connected` or `disconnected` follows.
+    case connect(after: Duration)
+    /// Write these bytes behind what was sent before.
+    case send([UInt8])
+    /// Close the connection once everything is written; `disconnected` follows.
+    case disconnect
+    case notify(Notice)
+  }
+
+  /// News for the user.
+  public enum Notice: Sendable {
+    case connection(ConnectionState)
+    /// A mirror changed. Several changes may share one notice.
+    case changed(UInt64)
+    /// A mirror changed by one patch: the value it then had, for those who want every revision.
+    case revised(UInt64, Mirrored?, revision: UInt64, patch: [UInt8])
+    /// A subscription was refused.
+    case refused(UInt64, ServerMessage.Reason)
+    /// A mirror has come to something that is not known here. It shows what it could last read, and
+    /// goes on, if it can, on the next connection. The others follow the daemon.
+    case unreadable(UInt64, Goodbye)
+    /// What became of actions: their identifiers, and the acknowledgement as it came.
+    case acknowledged(ClosedRange<ActionID>, Acknowledgement)
+    case pong(UInt64, revision: UInt64)
+    /// The answer to a query, its pages joined.
+    case report(UInt64, Value)
+    /// The daemon's digest of what a subscription shows; nil when it has none to compare now.
+    case digest(UInt64, revision: UInt64, Digest?)
+    case schema(Schema)
+    /// A mirror was not what the daemon has. It is being replaced by a snapshot.
+    case diverged(UInt64, String)
+  }
+
+  /// Where the connection stands.
+  public enum ConnectionState: Equatable, Sendable {
+    case connecting
+    /// Every mirror follows the daemon.
+    case live
+    /// Mirrors show what was true when the connection was lost.
+    case stale(since: Instant, Goodbye?)
+    /// The client closed, or the daemon said a goodbye after which there is no coming back.
+    case closed(Goodbye)
+  }
+
+  enum Phase: Sendable {
+    case idle
+    case connecting
+    case greeting
+    case live
+    case waiting
+    case ended
+  }
+
+  struct Pending: Sendable {
+    let id: ActionID
+    let mark: Mark
+    let payload: [UInt8]
+    /// Why the action cannot be said in the daemon's terms. It is sent as an item that is no
+    /// action, so that it keeps its number, and the daemon rejects it in its turn.
+    var refusal: RejectionMessage?
+  }
+
+  public struct Configuration: Sendable {
+    public var label = ""
+    public var frameBytes = Frame.defaultLimit
+    /// The first wait before connecting again; doubles up to `longestWait`, each time a random
+    /// part of it between half and whole.
+    public var firstWait: Duration = .milliseconds(20)
+    public var longestWait: Duration = .seconds(5)
+    /// Whether to connect again when the connection is lost.
+    public var reconnects = true
+    /// How often to compare digests; nil for never.
+    public var digestInterval: Duration? = .seconds(60)
+    /// What to do with the daemon's schema. Where values are translated, digests are not compared.
+    public var schemaUse = SchemaUse.ignore
+
+    public init(label: String = "") { self.label = label }
+  }
+
+  public let configuration: Configuration
+  var phase = Phase.idle
+  var frames: FrameDecoder
+  var random: SplitMix64
+  var now = Instant(nanoseconds: 0)
+  var attempt = 0
+  var lastGoodbye: Goodbye?
+  /// The daemon's bytes made no sense: what else comes on this connection is ignored.
+  var isLeaving = false
+
+  // The session.
+  public internal(set) var welcome: ServerMessage.Welcome?
+  public internal(set) var schema: Schema?
+  /// How the daemon's values become ours, and our actions its; nil when they are already.
+  var stateTranslation: Translation?
+  var actionTranslation: Translation?
+  var token: SessionToken?
+  /// Actions that are not acknowledged, oldest first, from `firstPending` on.
+  var pending: [Pending] = []
+  var firstPending = 0
+  /// How many of them have been sent in this session (perhaps on an earlier connection).
+  var sentInSession = 0
+  /// How many of them have been sent on this connection.
+  var sentOnConnection = 0
+  /// Acknowledgements that came while a mirror heals: they are told once it shows what they say.
+  var heldAcknowledgements: [Acknowledgement] = []
+  var nextAction: UInt64 = 1
+  /// What to subtract from an identifier to get its number in this session.
+  var numberOffset: UInt64 = 0
+
+  /// What the client subscribes to, in the order in which it asked.
+  public internal(set) var mirrors: [ClientSubscription<Mirrored>] = []
+  var nextSubscription: UInt64 = 1
+  var changed: Set<UInt64> = []
+  /// Pages of reports that are still coming, by the query's number.
+  var pages: [UInt64: Value] = [:]
+  var lastHeard = Instant(nanoseconds: 0)
+  var lastDigest = Instant(nanoseconds: 0)
+  var greetingSince = Instant(nanoseconds: 0)
+  package var skipsBaseCheck = false
+
+  /// A session that begins when told to `start`. The seed is for the jitter of reconnections.
+  public init(_ configuration: Configuration = Configuration(), seed: UInt64) {
+    self.configuration = configuration
+    frames = FrameDecoder(limit: configuration.frameBytes)
+    random = SplitMix64(seed)
+  }
+
+  // MARK: What the user asks
+
+  /// Connect.
+  public mutating func start(at now: Instant, into commands: inout [Command]) {
+    guard case .idle = phase else { return }
+    self.now = now
+    phase = .connecting
+    commands.append(.notify(.connection(.connecting)))
+    commands.append(.connect(after: .zero))
+  }
+
+  /// Send an action, now or as soon as the connection and the window allow.
+  public mutating func send(
+    _ payload: [UInt8], _ mark: Mark = .applied, into commands: inout [Command]
+  ) -> ActionID {
+    let id = ActionID(nextAction)
+    nextAction += 1
+    pending.append(Pending(id: id, mark: mark, payload: payload))
+    if case .live = phase { sendPending(&commands) }
+    return id
+  }
+
+  /// See what stands at a path. `everyRevision` asks for a notice for each patch; `form` says how
+  /// values are made, if not as `Mirrored` does it.
+  public mutating func subscribe(
+    to path: Path, everyRevision: Bool = false, as form: MirrorForm<Mirrored>? = nil,
+    into commands: inout [Command]
+  ) -> UInt64 {
+    let number = nextSubscription
+    nextSubscription += 1
+    var mirror = ClientSubscription(
+      number: number, path: path, everyRevision: everyRevision, form: form)
+    mirror.translate(by: stateTranslation)
+    mirrors.append(mirror)
+    if case .live = phase { commands.append(subscription(of: mirror)) }
+    return number
+  }
+
+  /// Give a notice for each patch of a mirror from now on.
+  public mutating func wantEveryRevision(of number: UInt64) {
+    for index in mirrors.indices where mirrors[index].number == number {
+      mirrors[index].everyRevision = true
+    }
+  }
+
+  public mutating func unsubscribe(_ number: UInt64, into commands: inout [Command]) {
+    mirrors.removeAll { $0.number == number }
+    tellHeld(&commands)
+    if case .live = phase {
+      commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
+    }
+  }
+
+  public mutating func ping(_ value: UInt64, into commands: inout [Command]) {
+    if case .live = phase { commands.append(.send(Self.frame(.ping(value)))) }
+  }
+
+  public mutating func query(
+    _ number: UInt64, _ name: String, arguments: [String] = [], into commands: inout [Command]
+  ) {
+    if case .live = phase {
+      commands.append(
+        .send(Self.frame(.query(number: number, name, arguments: arguments))))
+    }
+  }
+
+  public mutating func requestDigest(of number: UInt64, into commands: inout [Command]) {
+    if case .live = phase {
+      commands.append(.send(Self.frame(.digestRequest(subscription: number))))
+    }
+  }
+
+  /// Say goodbye and end. Unacknowledged actions that were sent are `outcomeUnknown`.
+  public mutating func close(into commands: inout [Command]) {
+    if case .ended = phase { return }
+    if case .live = phase {
+      commands.append(.send(Self.frame(.goodbye(.done, "goodbye"))))
+    }
+    tellHeld(&commands, evenUnseen: true)
+    end(Goodbye(.done, "closed by the client"), &commands)
+    commands.append(.disconnect)
+  }
+
+  // MARK: What the user sees
+
+  /// What a subscription shows: nil when nothing stands there, or nothing has come yet.
+  public func value(of number: UInt64) -> Mirrored? { mirror(number)?.value }
+
+  /// Where a subscription stands; nil before its first snapshot.
+  public func position(of number: UInt64) -> Position? { mirror(number)?.position }
+
+  /// Where all mirrors stand at least.
+  public func mirror(_ number: UInt64) -> ClientSubscription<Mirrored>? {
+    mirrors.first { $0.number == number }
+  }
+
+  public var isLive: Bool { if case .live = phase { true } else { false } }
+  public var hasEnded: Bool { if case .ended = phase { true } else { false } }
+  public var unacknowledged: Int { pending.count - firstPending }
+
+  // MARK: What happens on the socket
+
+  public mutating func connected(at now: Instant, into commands: inout [Command]) {
+    guard case .connecting = phase else { return }
+    self.now = now
+    phase = .greeting
+    greetingSince = now
+    lastHeard = now
+    frames = FrameDecoder(limit: configuration.frameBytes)
+    isLeaving = false
+    pages = [:]
+    sentOnConnection = 0
+    commands.append(
+      .send(
+        Self.frame(
+          .hello(
+            .init(
+              versions: ProtocolVersion.range, label: configuration.label,
+              fingerprint: (schema ?? configuration.schemaUse.expected)?.fingerprint,
+              token: token,
+              position: mirrors.compactMap(\.position).min {
+                $0.revision < $1.revision
+              })))))
+  }
+
+  /// The connection is lost, or could not be made.
+  public mutating func disconnected(at now: Instant, into commands: inout [Command]) {
+    self.now = now
+    switch phase {
+    case .ended, .waiting, .idle: return
+    case .connecting, .greeting, .live: break
+    }
+    tellHeld(&commands, evenUnseen: true)
+    for index in mirrors.indices { mirrors[index].disconnect() }
+    let goodbye = lastGoodbye
+    lastGoodbye = nil
+    if let goodbye, goodbye.isFinal { return end(goodbye, &commands) }
+    guard configuration.reconnects else {
+      return end(goodbye ?? Goodbye(.done, "the connection was lost"), &commands)
+    }
+    phase = .waiting
+    commands.append(.notify(.connection(.stale(since: lastHeard, goodbye))))
+    let wait = nextWait(goodbye?.retryAfter)
+    phase = .connecting
+    commands.append(.connect(after: wait))
+  }
+
+  /// Exponential back-off with "equal jitter": half of it certain, half of it random.
+  private mutating func nextWait(_ retryAfter: UInt64?) -> Duration {
+    let factor = 1 << min(attempt, 16)
+    attempt += 1
+    let whole = min(configuration.firstWait * factor, configuration.longestWait)
+    let half = whole / 2
+    let jitter = half * Double(random.next() >> 11) * 0x1p-53
+    let least = retryAfter.map { Duration.milliseconds(Int64(clamping: min($0, 60_000))) }
+    return max(half, least ?? .zero) + jitter
+  }
+
+  private mutating func end(_ goodbye: Goodbye, _ commands: inout [Command]) {
+    phase = .ended
+    forgetSent(&commands)
+    if firstPending < pending.count {
+      // Never sent, so certainly not done; but nobody will do them now either.
+      let first = pending[firstPending].id
+      let last = pending[pending.count - 1].id
+      pending.removeAll()
+      firstPending = 0
+      commands.append(
+        .notify(
+          .acknowledged(
+            first...last,
+            Acknowledgement(
+              first: 0, last: 0, revision: 0,
+              .rejected(
+                RejectionMessage(code: 0, message: "not sent: \(goodbye.message)", path: nil))))))
+    }
+    commands.append(.notify(.connection(.closed(goodbye))))
+  }
+
+  /// A second has passed, or about that.
+  public mutating func tick(at now: Instant, into commands: inout [Command]) {
+    self.now = now
+    guard case .live = phase else {
+      if case .greeting = phase, now > greetingSince + .seconds(10) {
+        commands.append(.disconnect)
+      }
+      return
+    }
+    let quiet = Duration.milliseconds(
+      Int64(
+        clamping: min(
+          welcome?.limits.first { $0.name == "bookmarkIntervalMs" }?.value ?? 5000,
+          3_600_000)))
+    if now > lastHeard + quiet * 4 {
+      commands.append(.disconnect)
+    } else if now > lastHeard + quiet * 2 {
+      commands.append(.send(Self.frame(.ping(0))))
+    }
+    if let interval = configuration.digestInterval, now > lastDigest + interval {
+      lastDigest = now
+      for mirror in mirrors where mirror.isLive && mirror.translation == nil {
+        commands.append(.send(Self.frame(.digestRequest(subscription: mirror.number))))
+      }
+    }
+  }
+
+  // MARK: Sending
+
+  static func frame(_ message: ClientMessage) -> [UInt8] {
+    Frame.encode { message.encode(into: &$0) }
+  }
+
+  func subscription(of mirror: ClientSubscription<Mirrored>) -> Command {
+    .send(
+      Self.frame(
+        .subscribe(subscription: mirror.number, mirror.sourcePath, mirror.position)))
+  }
+
+  /// Send the actions that the window still admits, as one write.
+  mutating func sendPending(_ commands: inout [Command]) {
+    let window = min(Int(clamping: welcome?.window ?? 1), unacknowledged)
+    let end = firstPending + window
+    var index = firstPending + sentOnConnection
+    guard index < end else { return }
+    var encoder = CBOREncoder()
+    while index < end {
+      let payload = translatedPayload(at: index)
+      let action = pending[index]
+      Frame.append(to: &encoder) {
+        ClientMessage.action(
+          number: action.id.rawValue - numberOffset, action.mark, payload: payload
+        ).encode(into: &$0)
+      }
+      index += 1
+    }
+    sentOnConnection = end - firstPending
+    sentInSession = max(sentInSession, sentOnConnection)
+    commands.append(.send(encoder.bytes))
+  }
+
+  /// Report the actions that were sent in a session that is no more.
+  mutating func forgetSent(_ commands: inout [Command]) {
+    guard sentInSession > 0 else { return }
+    let first = pending[firstPending].id
+    let last = pending[firstPending + sentInSession - 1].id
+    commands.append(
+      .notify(
+        .acknowledged(
+          first...last,
+          Acknowledgement(first: 0, last: 0, revision: 0, .outcomeUnknown))))
+    dropPending(sentInSession)
+    sentInSession = 0
+    sentOnConnection = 0
+  }
+
+  mutating func dropPending(_ count: Int) {
+    firstPending += count
+    if firstPending > 1024 && firstPending > pending.count / 2 {
+      pending.removeSubrange(..<firstPending)
+      firstPending = 0
+    }
+  }
+}
+
+extension Goodbye {
+  /// Whether coming back would only lead to the same goodbye.
+  var isFinal: Bool {
+    switch code {
+    case .done, .malformed, .version, .outOfOrder, .unknownMessage, .replaced, .denied, .schema,
+      .frameTooLarge:
+      true
+    case .stopping, .restarting, .stalled: false
+    // Among the others `limit`: the same actions or subscriptions would pass it again, unless the
+    // daemon says when to come back.
+    default: retryAfter == nil
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import Records
+public import Values
+public import Wire
+
+// What one process of a daemon leaves to the next so that no client notices: the state, the
+// sessions, and of every connection what its socket does not hold. The bytes are
+//
+//     "LSHO", format (4 bytes), length (8), checksum (8), one CBOR item
+//
+// all numbers little-endian. Another format, another length or another checksum: whoever reads it
+// closes the sockets, and the clients come back by themselves.
+
+/// Everything that the next process of a daemon goes on with.
+public struct HandOver<State: Synchronizable>: Sendable {
+  public var kept: Restoration<State>
+  /// Whether the state had another schema in the former process.
+  public var isTranslated = false
+  /// The names of what the former process had and this one leaves out.
+  public var dropped: [String] = []
+  public var connections: [HandedConnection]
+  /// The connections of the epoch so far: later ones have larger ordinals.
+  public var connectionCount: UInt64
+
+  /// What the next run goes on from.
+  public var next: Restoration<State> {
+    var next = kept
+    next.run += 1
+    next.runs.append(JournalRun(run: next.run, base: next.revision))
+    next.isHandedOver = true
+    return next
+  }
+
+  public init(
+    kept: Restoration<State>, connections: [HandedConnection], connectionCount: UInt64
+  ) {
+    self.kept = kept
+    self.connections = connections
+    self.connectionCount = connectionCount
+  }
+}
+
+/// What one process knows of a connection, and the next must.
+public struct HandedConnection: Equatable, Sendable {
+  public var id: UInt64
+  public var peer: Peer
+  public var ordinal: UInt64
+  /// The session; nil before its hello.
+  public var token: SessionToken?
+  /// The token that it will get with the welcome, before its hello.
+  public var offered: SessionToken
+  public var label: String
+  public var acknowledged: UInt64
+  /// The version of the protocol that both speak.
+  public var version: UInt64
+  /// The number of its query that follows the log.
+  public var follows: UInt64?
+  public var subscriptions: [Subscribed]
+  /// Bytes of the client that have not been done anything about: requests that wait for an answer,
+  /// frames behind them, and the beginning of a frame.
+  public var unparsed: [UInt8]
+  /// Bytes for the client that its socket has not taken.
+  public var unsent: [UInt8] = []
+
+  public struct Subscribed: Equatable, Sendable {
+    public var number: UInt64
+    public var scope: UInt64
+    public var path: Path
+    /// What is seen there (`ViewFilter.signature`); nil for all of it.
+    public var view: [UInt8]?
+    /// The revision of the scope's newest change.
+    public var lastChange: UInt64
+    /// Whether the mirror has come to the revision of the hand-over; if not it needs a snapshot.
+    public var isCurrent: Bool
+
+    public init(
+      number: UInt64, scope: UInt64, path: Path, view: [UInt8]?, lastChange: UInt64,
+      isCurrent: Bool
+    ) {
+      self.number = number
+      self.scope = scope
+      self.path = path
+      self.view = view
+      self.lastChange = lastChange
+      self.isCurrent = isCurrent
+    }
+  }
+
+  public init(
+    id: UInt64, peer: Peer, ordinal: UInt64, token: SessionToken?, offered: SessionToken,
+    label: String, acknowledged: UInt64, follows: UInt64?, subscriptions: [Subscribed],
+    version: UInt64, unparsed: [UInt8]
+  ) {
+    self.version = version
+    self.id = id
+    self.peer = peer
+    self.ordinal = ordinal
+    self.token = token
+    self.offered = offered
+    self.label = label
+    self.acknowledged = acknowledged
+    self.follows = follows
+    self.subscriptions = subscriptions
+    self.unparsed = unparsed
+  }
+}
+
+/// Why a hand-over cannot be taken up. Its sockets are then closed.
+public struct HandOverFailure: Error, Equatable, Sendable, CustomStringConvertible {
+  public var description: String
+  public init(_ description: String) { self.description = description }
+}

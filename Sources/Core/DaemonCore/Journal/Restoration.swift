@@ -1,0 +1,67 @@
+public import Lockstep
+public import Records
+public import Values
+public import Wire
+
+/// What a server goes on from: a state that was kept, and what must be known with it.
+public struct Restoration<State: Synchronizable>: Sendable {
+  public var state: State
+  public var epoch: UInt64
+  public var seed: HashSeed
+  /// The number of the new run.
+  public var run: UInt64
+  /// The runs of the epoch, this one included, rising.
+  public var runs: [JournalRun]
+  public var revision: UInt64
+  /// The revision of the newest change that is kept.
+  public var base: UInt64
+  public var sequence: UInt64
+  public var sessions: [JournalSession]
+  public var sessionCount: UInt64
+  /// Sessions of which the journal does not know yet, for they have not acted.
+  public var unheard: Set<SessionToken> = []
+  /// Changes up to `base`, for clients that come back with an older state.
+  public var history: History
+  /// Actions that have ended the process more often than chance explains: they are rejected.
+  public var poisoned: Set<SessionAction> = []
+  /// Whether a former process handed everything over, fields that are not kept and connections,
+  /// too.
+  public var isHandedOver = false
+  /// The newest revision that survives a crash; nil if that is `revision`.
+  public var durable: UInt64?
+  /// About how many bytes of the journal follow its snapshot.
+  public var journaledBytes = 0
+
+  public init(
+    state: State, epoch: UInt64, seed: HashSeed, run: UInt64, runs: [JournalRun],
+    revision: UInt64, base: UInt64, sequence: UInt64, sessions: [JournalSession] = [],
+    sessionCount: UInt64 = 0
+  ) {
+    self.state = state
+    self.epoch = epoch
+    self.seed = seed
+    self.run = run
+    self.runs = runs
+    self.revision = revision
+    self.base = base
+    self.sequence = sequence
+    self.sessions = sessions
+    self.sessionCount = sessionCount
+    history = History(base: base)
+  }
+}
+
+extension KeptSnapshot {
+  /// The state of a former process that has just been handed over.
+  public init(handing kept: Restoration<State>, schema: Schema, time: Timestamp) {
+    var state = kept.state
+    state.adopt(seed: kept.seed)
+    EphemeralFields.reset(&state)
+    self.init(
+      state: state, seed: kept.seed, schema: schema,
+      head: JournalSnapshot(
+        revision: kept.revision, base: kept.base, sequence: kept.sequence, time: time,
+        digest: Digest(0), sessions: kept.sessions, sessionCount: kept.sessionCount),
+      partBytes: 1 << 20)
+  }
+}

@@ -1,0 +1,208 @@
+import Access
+import Lockstep
+import Values
+import Wire
+
+/// What became of a session's latest actions, as runs of equal outcomes: the memory that makes an
+/// action that is sent twice be done once.
+struct Outcomes: Sendable, Equatable {
+  /// The number of the last action that was decided.
+  private(set) var last: UInt64 = 0
+  /// In the order of their numbers, without gaps between them, ending with `last`.
+  private var runs: [Acknowledgement] = []
+  /// Runs before this index are forgotten; removed from the array now and then.
+  private var start = 0
+  private let window: UInt64
+  /// The bytes of what the rejections in `runs` say, and how many there may be.
+  private var textBytes = 0
+  private let textLimit: Int
+  /// How many bytes each text may have.
+  private let longestText: Int
+  /// Rejections before this index have been shortened to what their codes mean.
+  private var shortened = 0
+
+  init(_ limits: Limits) {
+    window = UInt64(limits.window)
+    textLimit = limits.rejectionBytes
+    longestText = limits.textBytes
+  }
+
+  /// Outcomes that were kept, of actions up to the last; those that do not fit the window, do not
+  /// follow each other, or have numbers to which nobody counts, are forgotten.
+  init(_ limits: Limits, kept: [Acknowledgement]) {
+    self.init(limits)
+    for run in kept where run.first <= run.last && run.last < 1 << 62 {
+      if run.first != last + 1 {
+        runs = []
+        (textBytes, shortened) = (0, 0)
+      }
+      var run = run
+      run.outcome = run.outcome.bounded(to: longestText)
+      runs.append(run)
+      last = run.last
+      textBytes += run.outcome.textBytes
+    }
+    shorten()
+    forget()
+  }
+
+  /// All that is known, as runs in order.
+  var kept: [Acknowledgement] { Array(runs[start...]) }
+
+  /// Note that actions behind a number could not be made durable.
+  mutating func fail(after number: UInt64, _ reason: String) {
+    for index in start..<runs.count where runs[index].mark == .durable && runs[index].last > number
+    {
+      if runs[index].first <= number {
+        // The part that is safe stays so.
+        var safe = runs[index]
+        safe.last = number
+        runs[index].sequence = runs[index].sequence(after: number)
+        runs[index].first = number + 1
+        runs.insert(safe, at: index)
+        if index < shortened { shortened += 1 }
+        return fail(after: number, reason)
+      }
+      runs[index].mark = .applied
+      runs[index].notDurable = reason
+    }
+  }
+
+  /// The first number whose outcome is known.
+  var oldest: UInt64 { start < runs.count ? runs[start].first : last + 1 }
+
+  /// Note what became of the action after the last.
+  mutating func append(
+    _ outcome: Acknowledgement.Outcome, revision: UInt64, mark: Mark, sequence: UInt64?
+  ) {
+    last += 1
+    let end = runs.count - 1
+    if end >= start, runs[end].mark == mark, runs[end].notDurable == nil,
+      runs[end].sequence(after: last - 1) == sequence, Self.merges(runs[end].outcome, outcome)
+    {
+      runs[end].last = last
+      runs[end].revision = revision
+    } else {
+      let outcome = outcome.bounded(to: longestText)
+      runs.append(
+        Acknowledgement(
+          first: last, last: last, revision: revision, mark: mark, outcome, sequence: sequence))
+      if case .rejected = outcome {
+        textBytes += outcome.textBytes
+        shorten()
+      }
+    }
+    forget()
+  }
+
+  /// Leave only what their codes mean of the oldest rejections, once all say too much.
+  private mutating func shorten() {
+    while textBytes > textLimit, shortened < runs.count {
+      textBytes -= runs[shortened].outcome.textBytes
+      runs[shortened].outcome = runs[shortened].outcome.shortened
+      shortened += 1
+    }
+  }
+
+  private static func merges(
+    _ first: Acknowledgement.Outcome, _ second: Acknowledgement.Outcome
+  ) -> Bool {
+    switch (first, second) {
+    case (.reduced, .reduced), (.unchanged, .unchanged), (.swallowed, .swallowed),
+      (.accepted, .accepted):
+      true
+    default: false
+    }
+  }
+
+  private mutating func forget() {
+    while start < runs.count, last - runs[start].last >= window {
+      if start >= shortened {
+        textBytes -= runs[start].outcome.textBytes
+        shortened = start + 1
+      }
+      start += 1
+    }
+    if start > 64 && start > runs.count / 2 {
+      runs.removeSubrange(..<start)
+      shortened -= start
+      start = 0
+    }
+  }
+
+  /// Hand on what became of the actions from `first` to `last`, in order; `outcomeUnknown` for
+  /// those that are forgotten. O(log runs + those handed on).
+  func forEach(
+    from first: UInt64, through last: UInt64, _ body: (Acknowledgement) -> Void
+  ) {
+    guard first <= last else { return }
+    if first < oldest {
+      let end = min(last, oldest - 1)
+      body(Acknowledgement(first: first, last: end, revision: 0, .outcomeUnknown))
+    }
+    var index = firstRun(endingAtOrAfter: first)
+    while index < runs.count, runs[index].first <= last {
+      var run = runs[index]
+      if run.first < first {
+        run.sequence = run.sequence(after: first - 1)
+        run.first = first
+      }
+      run.last = min(run.last, last)
+      body(run)
+      index += 1
+    }
+  }
+
+  /// The last action that may be acknowledged, where those behind `committed` that should be
+  /// durable must wait, and those behind them too. O(log runs + runs behind `number`).
+  func lastToAcknowledge(after number: UInt64, _ committed: UInt64) -> UInt64 {
+    guard committed < last else { return last }
+    var index = firstRun(endingAtOrAfter: max(number, committed) + 1)
+    while index < runs.count {
+      if runs[index].mark == .durable { return max(runs[index].first - 1, committed) }
+      index += 1
+    }
+    return last
+  }
+
+  private func firstRun(endingAtOrAfter number: UInt64) -> Int {
+    var low = start
+    var high = runs.count
+    while low < high {
+      let middle = (low + high) / 2
+      if runs[middle].last < number { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+extension Acknowledgement {
+  /// The sequence number of the action behind one of the run, if the run is in the log and goes on
+  /// there without a gap.
+  fileprivate func sequence(after number: UInt64) -> UInt64? {
+    sequence.map { $0 &+ (number - first + 1) }
+  }
+}
+
+extension Acknowledgement.Outcome {
+  /// The bytes of what a rejection says.
+  fileprivate var textBytes: Int {
+    guard case .rejected(let rejection) = self else { return 0 }
+    return rejection.message.utf8.count + (rejection.path?.byteCount ?? 0)
+  }
+
+  /// The outcome, a rejection's texts being no longer than so many bytes.
+  fileprivate func bounded(to bytes: Int) -> Self {
+    guard case .rejected(let message) = self else { return self }
+    let rejection = Rejection(
+      .init(rawValue: message.code), message.message, at: message.path)
+    return .rejected(RejectionMessage(rejection.bounded(to: bytes)))
+  }
+
+  /// The outcome, a rejection saying only what its code means.
+  fileprivate var shortened: Self {
+    guard case .rejected(let message) = self else { return self }
+    let sentence = Rejection.Code(rawValue: message.code).sentence
+    return .rejected(RejectionMessage(code: message.code, message: sentence, path: nil))
+  }
+}

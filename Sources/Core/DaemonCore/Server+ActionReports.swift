@@ -1,0 +1,231 @@
+import Access
+import CBOR
+import Lockstep
+import Schemas
+import Values
+import Wire
+
+/// Reports on what the store does: its effects, and its latest actions with their causes.
+extension Server {
+  // MARK: Effects
+
+  mutating func cancelEffects(_ arguments: [String]) -> Answer {
+    guard let what = arguments.first else { return .error("cancel which effect?") }
+    // What that leads to is reduced in the next turn: this one's patches have been composed.
+    let count = core.cancelEffects(what)
+    return .value(["cancelled": Value(UInt64(count))], work: 20 + 4 * count)
+  }
+
+  func writeEffects(
+    from first: UInt64, into page: inout PageWriter, for rights: Rights?
+  ) -> (rest: RunningReport.Rest?, work: Int) {
+    var next = first
+    let effects = core.runningEffects(from: first, limit: 128)
+    for effect in effects {
+      next = effect.id.rawValue + 1
+      page.beginRow()
+      write(effect, into: &page, for: rights)
+      page.endRow()
+      if page.isFull { break }
+    }
+    let isEnd = effects.isEmpty || core.runningEffects(from: next, limit: 1).isEmpty
+    return (isEnd ? nil : .effects(from: next), 4 * page.rows + core.effectCount / 100 + 2)
+  }
+
+  /// What may quote the state is left out for clients that do not see the whole: keys, payloads, and
+  /// what a feature says of a rejection.
+  private func write(
+    _ effect: RunningEffect, into page: inout PageWriter, for rights: Rights?
+  ) {
+    page.add("id", effect.id.description)
+    page.add("name", effect.name)
+    page.add("action", effect.action)
+    page.add("sequence", effect.sequence)
+    page.add(
+      "startedMs",
+      UInt64(clamping: (core.time.nanoseconds - effect.started.nanoseconds) / 1_000_000))
+    page.add("sent", effect.sent)
+    page.add("place", effect.place)
+    page.add("owned", effect.isOwned)
+    if rights.seesAll, let key = effect.keys.first { page.add("key", key.description) }
+    if let client = effect.client { page.add("client", client.description) }
+  }
+
+  // MARK: The log
+
+  func log(_ arguments: [String]) -> Answer {
+    let count: Int
+    if let argument = arguments.first {
+      guard let number = Int(argument), number >= 0 else {
+        return .error("log: how many actions? \(quoted(argument)) is no number")
+      }
+      count = number
+    } else {
+      count = 100
+    }
+    return .pages(.log(after: core.log.sequence(before: count), through: core.sequence))
+  }
+
+  func why(_ arguments: [String]) -> Answer {
+    guard let sequence = arguments.first.flatMap({ UInt64($0) }) else {
+      return .error("why which action? Give its sequence number.")
+    }
+    guard core.log[sequence] != nil else { return .error(absence(of: sequence)) }
+    return .pages(.why(sequence))
+  }
+
+  /// Why the log has not got an action.
+  private func absence(of sequence: UInt64) -> String {
+    let reason =
+      if sequence == 0 || sequence > core.sequence {
+        "the newest is \(core.sequence)"
+      } else if sequence <= firstSequence {
+        "it begins anew with each process of the daemon, here behind action \(firstSequence)"
+      } else {
+        "it keeps the latest \(limits.logEntries), and none that was rejected unseen"
+      }
+    return "the log has no action \(sequence): \(reason)"
+  }
+
+  private func quoted(_ text: String) -> String { "\"\(text.prefix(bytes: 80))\"" }
+
+  func writeLog(
+    after last: UInt64, through end: UInt64, into page: inout PageWriter, for rights: Rights?
+  ) -> RunningReport.Rest? {
+    var position = core.log.position(after: last)
+    while position < core.log.count, !page.isFull {
+      let record = core.log[position: position]
+      if record.sequence > end { return nil }
+      write(record, into: &page, for: rights)
+      position += 1
+    }
+    guard position < core.log.count, core.log[position: position].sequence <= end else {
+      return nil
+    }
+    return .log(after: core.log[position: position].sequence - 1, through: end)
+  }
+
+  func writeCauses(
+    of sequence: UInt64, into page: inout PageWriter, for rights: Rights?
+  ) -> RunningReport.Rest? {
+    var sequence = sequence
+    while let record = core.log[sequence] {
+      write(record, into: &page, for: rights)
+      // Invariant: a parent comes before its children, so this ends.
+      guard let parent = record.cause.parent else { return nil }
+      if page.isFull { return .why(parent) }
+      sequence = parent
+    }
+    return nil
+  }
+
+  private func write(
+    _ record: ActionRecord<R.Action>, into page: inout PageWriter, for rights: Rights?
+  ) {
+    page.beginRow()
+    page.add("sequence", record.sequence)
+    page.add("origin", record.cause.origin.description)
+    page.add("action", record.name)
+    page.add("outcome", text(record.outcome, for: rights))
+    page.add("revision", record.revision)
+    page.add("time", record.time.description)
+    if let parent = record.cause.parent { page.add("parent", parent) }
+    if rights.seesAll, let payload = record.action.flatMap(payload) {
+      page.add("payload", payload)
+    }
+    page.endRow()
+  }
+
+  /// An action in the form that people read; nil if it nests deeper than a report may, being the
+  /// fifth level of one.
+  private func payload(_ action: R.Action) -> Value? {
+    guard let actionNames else { return nil }
+    var encoder = CBOREncoder()
+    action.encode(into: &encoder)
+    // What never travels, such as a reactor's mutation, has no such form.
+    return try? CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
+      var named = CBOREncoder()
+      try actionNames.value(from: &decoder, into: &named)
+      let depth = CBORDecoder.defaultDepth - 4
+      return try CBORDecoder.read(named.bytes, depth: depth) { (decoder) throws(CBORError) in
+        try Value(from: &decoder, seed: .unseeded)
+      }
+    }
+  }
+
+  private func text(_ reduction: Reduction, for rights: Rights?) -> String {
+    switch reduction {
+    case .changed: "changed"
+    case .unchanged: "unchanged"
+    case .swallowed: "swallowed"
+    case .accepted: "accepted"
+    case .rejected(let rejection):
+      "rejected: \(rights?.redacted(rejection, in: core.state) ?? rejection)"
+    }
+  }
+
+  // MARK: Following
+
+  /// Tell of all actions behind a sequence number, until that is ended.
+  mutating func follow(
+    _ arguments: [String], _ query: UInt64, _ connection: inout ServerSession
+  ) -> Answer {
+    var sequence = core.sequence
+    if let argument = arguments.first {
+      guard let number = UInt64(argument) else {
+        return .error("log.follow: behind which action? \(quoted(argument)) is no number")
+      }
+      sequence = number
+    }
+    if !followers.contains(connection.id) { followers.append(connection.id) }
+    connection.following = Following(
+      query: query, sequence: sequence, isBehind: sequence < core.sequence)
+    return sequence < core.sequence ? .later : .value(["records": []], work: 5)
+  }
+
+  mutating func unfollow(_ connection: inout ServerSession) -> Answer {
+    let wasFollowing = connection.following != nil
+    connection.following = nil
+    let id = connection.id
+    followers.removeAll { $0 == id }
+    return .value(["stopped": .bool(wasFollowing)], work: 5)
+  }
+
+  /// Have connections that follow the log asked in their turn, if there is something new.
+  mutating func lineUpFollowers() {
+    for id in followers {
+      guard let place = connections.place(of: id),
+        let following = connections[place: place].following, following.sequence < core.sequence
+      else { continue }
+      connections[place: place].following?.isBehind = true
+      lineUp(place)
+    }
+  }
+
+  /// Tell a connection that follows the log of the next actions. Returns the work that it was.
+  func follow(_ connection: inout ServerSession) -> Int {
+    guard let following = connection.following else { return 0 }
+    var page = PageWriter(limits)
+    let rest = writeLog(
+      after: following.sequence, through: core.sequence, into: &page, for: connection.rights)
+    if case .log(let last, _)? = rest {
+      connection.following?.sequence = last
+    } else {
+      connection.following?.sequence = core.sequence
+      connection.following?.isBehind = false
+    }
+    if page.rows > 0 {
+      send(page, query: following.query, isLog: true, hasMore: false, &connection)
+    }
+    return 4 * page.rows + 2
+  }
+}
+
+/// A query that is answered with every action from a sequence number on, until it ends.
+struct Following: Sendable {
+  let query: UInt64
+  /// The number of the last action that has been told.
+  var sequence: UInt64
+  /// Whether there are others behind it.
+  var isBehind: Bool
+}

@@ -1,0 +1,265 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+// What a connection may do is found out when it opens, and again when the policy is replaced. Where
+// `ServerSession.rights` is nil nothing has to be looked at, and where a scope's `filter` is nil no
+// byte: that is all that those are asked who may do everything.
+extension Server {
+  // MARK: Connecting
+
+  /// What a peer may do, nil for everything, and the goodbye if it may not even connect.
+  mutating func admission(of peer: Peer) -> (rights: Rights?, denial: Goodbye?) {
+    guard let rights = authority.rights(of: peer) else { return (nil, nil) }
+    guard !rights.mayConnect else { return (rights.isUnrestricted ? nil : rights, nil) }
+    // It may ask for the policy to be read again, and do nothing else.
+    if authority.isOwner(peer) { return (Rights.none, nil) }
+    return (rights, Goodbye(.denied, admissionDenial(of: peer)))
+  }
+
+  /// Why a peer may not connect, and who can change that.
+  private func admissionDenial(of peer: Peer) -> String {
+    let denial = "the daemon's policy does not let user \(peer.uid) connect"
+    return switch authority.policy?.source {
+    case .standard(let owner)?:
+      denial + ": it has no policy file (--policy), so only user \(owner) and root may"
+    case .file?:
+      denial + ": its administrator can let the user, or a group of theirs, in the policy file"
+    case .program?, nil: denial
+    }
+  }
+
+  // MARK: Seeing
+
+  /// What of a path may be seen.
+  enum Sight {
+    case nothing
+    /// What the filter lets through; all, if it is nil.
+    case shown(ViewFilter?)
+  }
+
+  func sight(of path: Path, with rights: Rights?) -> Sight {
+    guard let rights else { return .shown(nil) }
+    guard let filter = rights.view.filter(at: path, in: schema) else { return .nothing }
+    return .shown(filter.isEverything ? nil : filter)
+  }
+
+  /// The place of the scope of a path and a view of it, which is made if there is none.
+  mutating func scope(of path: Path, by filter: ViewFilter?) -> Int {
+    scopes.index(of: path, by: filter)
+      ?? scopes.add(
+        path, by: filter, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
+  }
+
+  /// Append the patch that leads what is seen of a scope from an old state to the newest:
+  /// `undefined` if that is nothing any more.
+  func encodeDifference(
+    from before: R.State, of scope: borrowing Scope, into encoder: inout CBOREncoder
+  ) -> ViewFilter.Outcome {
+    guard let filter = scope.filter, !faults.sendsWholeDifferences else {
+      return core.state.encodeDifference(from: before, at: scope.path, into: &encoder)
+        ? .patch : .untouched
+    }
+    var whole = CBOREncoder()
+    guard core.state.encodeDifference(from: before, at: scope.path, into: &whole) else {
+      return .untouched
+    }
+    let outcome = whole.bytes.withUnsafeBytes { filter.filter(patch: $0, into: &encoder) }
+    if outcome == .absent { encoder.encodeUndefined() }
+    return outcome
+  }
+
+  /// The digest of what is seen of a scope; nil if a mirror could not have it, or to find it out
+  /// would take long.
+  func digest(of scope: borrowing Scope) -> Digest? {
+    guard let filter = scope.filter else {
+      return Digest(core.state.digest(at: scope.path, seed: core.seed))
+    }
+    let kind = schema.kind(at: scope.path)
+    guard let size = scope.wholeBytes, size <= limits.inlineSnapshotBytes,
+      !filter.hidesFields(of: kind, in: schema)
+    else { return nil }
+    var encoder = CBOREncoder()
+    core.state.encode(at: scope.path, into: &encoder)
+    return filter.shown(encoder.bytes).withUnsafeBytes {
+      try? Digest(ofValueForm: $0, of: kind, in: schema, seed: core.seed)
+    }
+  }
+
+  // MARK: Acting
+
+  /// Why the client at a place may not send an action; nil if it may. A client that administers the
+  /// daemon is told which rule says so; others only which right they lack.
+  mutating func denial(
+    of action: R.Action, at place: Int, _ commands: inout [Command]
+  ) -> Rejection? {
+    guard let rights = connections[place: place].rights,
+      let right = rights.missingRight(for: action, in: core.state)
+    else { return nil }
+    var rejection = rights.refusal(of: action, without: right)
+    let connection = connections[place: place]
+    let explanation = logDenial(of: right, "action denied", connection, &commands)
+    if rights.mayAdminister {
+      let why = explanation ?? self.explanation(of: right, for: connection.peer)
+      rejection = Rejection(rejection.code, "\(rejection.message): \(why)", at: rejection.path)
+    }
+    return rejection
+  }
+
+  /// Log why something was denied, once a second for each user: a denial is cheap to provoke.
+  /// Returns the explanation, if it was made.
+  @discardableResult
+  mutating func logDenial(
+    of right: MissingRight, _ what: String, _ connection: ServerSession,
+    _ commands: inout [Command]
+  ) -> String? {
+    guard accounts[connection.peer.uid]?.denials.take(at: now) == true else { return nil }
+    let explanation = explanation(of: right, for: connection.peer)
+    let fields: [LogLine.Field] = [
+      .init("right", "\(right)".onOneLine), .init("because", explanation.onOneLine),
+    ]
+    commands.append(.log(LogLine(.notice, what, connection.logFields + fields)))
+    return explanation
+  }
+
+  /// Which rule takes a right from a peer. O(the patterns of the rules that are about it).
+  private func explanation(of right: MissingRight, for peer: Peer) -> String {
+    authority.policy?.explanation(of: right, uid: peer.uid, gid: peer.gid, groups: peer.groups)
+      ?? ""
+  }
+
+  /// A rejection in the words that the client at a place may hear.
+  func redacted(_ rejection: Rejection, at place: Int) -> Rejection {
+    connections[place: place].rights?.redacted(rejection, in: core.state) ?? rejection
+  }
+
+  // MARK: Asking
+
+  /// The answer to a query that a client may not make; nil if it may.
+  func refusal(ofReport name: String, to rights: Rights?) -> Value? {
+    guard let rights, !rights.mayAdminister, name != "status", name != "limits" else { return nil }
+    return Self.refusal(ofReport: name.prefix(bytes: limits.textBytes))
+  }
+
+  private static func refusal(ofReport name: String) -> Value {
+    [
+      "error": .text(
+        "the daemon's policy does not let you administer, and other reports than limits and status "
+          + "are for those who may: \"\(name)\"")
+    ]
+  }
+
+  /// End the query of a connection that follows the log, if it may not any more.
+  mutating func ceaseFollowing(_ place: Int) {
+    guard let query = connections[place: place].following?.query,
+      let rights = connections[place: place].rights, !rights.mayAdminister
+    else { return }
+    let id = connections[place: place].id
+    connections[place: place].following = nil
+    connections[place: place].ceased.append(query)
+    followers.removeAll { $0 == id }
+  }
+
+  /// Whether a query is one for the shell, and the connection may make it.
+  func mayAskShell(_ name: String, _ connection: ServerSession) -> Bool {
+    guard ShellQuery(rawValue: name) != nil else { return false }
+    return (connection.rights?.mayAdminister ?? true) || authority.isOwner(connection.peer)
+  }
+
+  /// Pass on what the shell answers, if the connection is still there.
+  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
+    // Another query may have had the same number.
+    guard connections[id]?.asked.remove(query) != nil else { return }
+    connections[id]?.answers.append((query, answer))
+    touch(id)
+  }
+
+  // MARK: Another policy
+
+  /// Have another policy hold from here on.
+  mutating func rule(by policy: Policy, _ commands: inout [Command]) {
+    guard policy != authority.policy else { return authority.restate(policy) }
+    authority.replace(by: policy, at: core.revision)
+    for id in connections.keys.sorted() { reconsider(id, &commands) }
+  }
+
+  private mutating func reconsider(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let place = connections.place(of: id) else { return }
+    switch connections[place: place].phase {
+    case .left: return
+    // What is due to it may not be any more.
+    case .leaving: return blind(id, place)
+    case .awaitingHello, .live, .parting: break
+    }
+    let former = connections[place: place].rights
+    let (rights, denial) = admission(of: connections[place: place].peer)
+    connections[place: place].rights = rights
+    if let denial {
+      logDenial(of: .connect, "client denied", connections[place: place], &commands)
+      blind(id, place)
+      return leave(id, denial)
+    }
+    guard rights != former else { return }
+    ceaseFollowing(place)
+    var index = 0
+    while index < connections[place: place].subscriptions.count {
+      if look(again: index, place) { index += 1 }
+    }
+    touch(id, at: place)
+  }
+
+  /// Take away all that a connection sees.
+  private mutating func blind(_ id: ConnectionID, _ place: Int) {
+    connections[place: place].isBlind = true
+    dropSubscriptions(of: id)
+  }
+
+  /// Move a subscription to the scope that its connection may see now. Returns false when there is
+  /// none, and no subscription any more.
+  private mutating func look(again index: Int, _ place: Int) -> Bool {
+    let subscription = connections[place: place].subscriptions[index]
+    guard let old = scopes.index(of: subscription.scope) else { return true }
+    let path = scopes[index: old].path
+    switch sight(of: path, with: connections[place: place].rights) {
+    case .nothing:
+      end(connections[place: place].subscriptions.remove(at: index), of: connections[place: place])
+      connections[place: place].hidden.append(subscription.number)
+      return false
+    case .shown(let filter):
+      guard filter != scopes[index: old].filter else { return true }
+      drop(subscription, of: connections[place: place])
+      let new = scope(of: path, by: filter)
+      scopes[index: new].subscribers.append(connections[place: place].id)
+      connections[place: place].subscriptions.replace(
+        at: index,
+        by: Subscription(
+          number: subscription.number, scope: scopes[index: new].id, progress: .lost(.view)))
+      return true
+    }
+  }
+
+  /// Tell a client which of its subscriptions and queries have ended, for it may not see them, and
+  /// what the shell answers.
+  func sayHidden(_ connection: inout ServerSession) {
+    for number in connection.hidden { refuse(number, .denied, &connection) }
+    for number in connection.ceased {
+      connection.output.append(
+        Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))
+    }
+    for (number, answer) in connection.answers {
+      connection.output.append(Self.frame(.report(number: number, answer)))
+    }
+    if !connection.answers.isEmpty { connection.answers = [] }
+    if !connection.hidden.isEmpty { connection.hidden = [] }
+    if !connection.ceased.isEmpty { connection.ceased = [] }
+  }
+}
+
+extension String {
+  /// The beginning of the text, for a log: keys may hold anything, and much of it.
+  fileprivate var onOneLine: String {
+    String(unicodeScalars.prefix(256).map { $0.value < 32 ? " " : Character($0) })
+  }
+}

@@ -1,0 +1,296 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+extension Server {
+  mutating func open(
+    _ id: ConnectionID, _ peer: Peer, _ token: SessionToken, _ commands: inout [Command]
+  ) {
+    counters.connections += 1
+    var connection = ServerSession(id: id, peer: peer, offered: token, limits: limits, at: now)
+    connection.ordinal = counters.connections
+    let (rights, denial) = admission(of: peer)
+    connection.rights = rights
+    let crowded = admit(&connection)
+    if denial != nil { logDenial(of: .connect, "client denied", connection, &commands) }
+    if let goodbye = denial ?? stopping ?? crowded {
+      connection.phase = .leaving(goodbye, nil)
+      connection.goodbye = goodbye
+    }
+    connections[id] = connection
+    if case .leaving = connection.phase { touch(id) }
+  }
+
+  mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let connection = connections.removeValue(forKey: id) else { return }
+    dismiss(connection)
+    remember(connection)
+    // It never had a session, or has it no more.
+    if watchesSessions, processes[id] == nil, !connection.hasExited {
+      commands.append(.unwatch(id))
+    }
+    for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
+    if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
+    followers.removeAll { $0 == id }
+    guard let token = connection.token else { return }
+    // A client that said goodbye never resumes, even if it is gone before ours.
+    if case .parting = connection.phase {
+      forget(token, from: id)
+    } else {
+      detach(token, from: id)
+    }
+    commands.append(
+      .log(
+        LogLine(
+          .info, "client gone",
+          connection.logFields + [.init("actions", connection.counters.actions)])))
+  }
+
+  /// Let everything go that a connection sees: it gets nothing more.
+  mutating func dropSubscriptions(of id: ConnectionID) {
+    guard let place = connections.place(of: id) else { return }
+    for subscription in connections[place: place].subscriptions.removeAll() {
+      end(subscription, of: connections[place: place])
+    }
+  }
+
+  /// Enter a subscription into its connection, its user's account and the scope at a place.
+  static func begin(
+    _ subscription: Subscription, of connection: inout ServerSession, _ account: inout Account,
+    _ scope: inout Scope
+  ) {
+    connection.subscriptions.append(subscription)
+    account.subscriptions += 1
+    scope.subscribers.append(connection.id)
+  }
+
+  /// Undo `begin` for a subscription that has been taken from its connection.
+  mutating func end(_ subscription: Subscription, of connection: ServerSession) {
+    accounts[place: connection.account].subscriptions -= 1
+    drop(subscription, of: connection)
+  }
+
+  /// Let go of what is held for a subscription, and of its scope.
+  mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
+    switch subscription.progress {
+    case .lagging(let revision), .joining(_, let revision, _):
+      if !faults.leaksHeldStates { held.release(revision, by: connection.peer.uid) }
+    case .live, .lost: break
+    }
+    scopes.remove(connection.id, from: subscription.scope)
+  }
+
+  /// Keep a session without a connection for its client to return.
+  mutating func detach(
+    _ token: SessionToken, from id: ConnectionID, for goodbye: GoodbyeCode? = nil
+  ) {
+    guard var record = sessions[token], record.connection == id else { return }
+    record.connection = nil
+    record.expires = now + limits.sessionGrace
+    detached.add(token, of: record.uid)
+    // Who is replaced is there still; who takes leave is forgotten soon, which says so.
+    if goodbye != .replaced && goodbye != .done {
+      if record.hasExited {
+        end(&record, .exited)
+      } else {
+        say(.lost(session: record.number))
+      }
+    }
+    sessions[token] = record
+    if detached.count > limits.detachedSessions, let surplus = detached.longestOfMost() {
+      forget(surplus, .graceOver)
+    }
+  }
+
+  /// Forget a session at its client's goodbye.
+  mutating func forget(_ token: SessionToken, from id: ConnectionID) {
+    detach(token, from: id, for: .done)
+    forget(token, .goodbye)
+  }
+
+  /// Forget a session without a connection.
+  mutating func forget(_ token: SessionToken, _ reason: SessionNews.EndReason) {
+    guard var record = sessions[token], record.connection == nil else { return }
+    end(&record, reason)
+    if let maker = record.maker { unwatch(maker) }
+    sessions[token] = nil
+    if record.isKept { keeper.forget(token) }
+    detached.remove(token, of: record.uid)
+  }
+
+  mutating func blocked(
+    _ id: ConnectionID, _ unsent: Int, _ commands: inout [Command]
+  ) {
+    guard let place = connections.place(of: id) else { return }
+    noteUnsent(unsent, at: place)
+    // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
+    guard !connections[place: place].isBlocked else { return }
+    precondition(core.revision == flushed, "the shell reports a blocked write at once")
+    changeReading(of: id, &commands) { [now] in $0.blockedSince = now }
+    var connection = connections[place: place]
+    for index in connection.subscriptions.indices
+    where connection.subscriptions[index].progress == .live {
+      connection.subscriptions[index].progress = .lagging(flushed)
+      let scope = scopes.index(of: connection.subscriptions[index].scope)
+      connection.subscriptions[index].base = scope.map { scopes[index: $0].lastChange } ?? flushed
+      if !faults.forgetsHeldStates {
+        held.hold(core.state, at: flushed, by: connection.peer.uid)
+      }
+    }
+    connections[id] = connection
+    limitUnsent(id)
+  }
+
+  /// Note that so many bytes of a connection's have not been written.
+  private mutating func noteUnsent(_ bytes: Int, at place: Int) {
+    let (account, before) = (
+      connections[place: place].account, connections[place: place].unsentBytes
+    )
+    accounts[place: account].unsentBytes += bytes - before
+    connections[place: place].unsentBytes = bytes
+  }
+
+  /// Let a connection go whose user leaves too much unread.
+  private mutating func limitUnsent(_ id: ConnectionID) {
+    guard let uid = connections[id]?.peer.uid, let observed = accounts[uid]?.unsentBytes,
+      observed > limits.unsentBytesPerUser
+    else { return }
+    leave(
+      id,
+      Goodbye(
+        .limit, "the user \(uid) leaves \(observed) bytes unread",
+        limit: LimitBreach(
+          "unsentBytesPerUser", limit: limits.unsentBytesPerUser, observed: observed),
+        retryAfter: 1000))
+  }
+
+  mutating func drained(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let place = connections.place(of: id), connections[place: place].isBlocked else { return }
+    changeReading(of: id, &commands) { $0.blockedSince = nil }
+    noteUnsent(0, at: place)
+    lineUp(place)
+    touch(id, at: place)
+  }
+
+  mutating func tick(_ commands: inout [Command]) {
+    measureState(isTime: true, &commands)
+    if keeper.shouldRetry(at: now) { commands.append(.reopenJournal) }
+    for id in connections.keys.sorted() {
+      guard let connection = connections[id] else { continue }
+      if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {
+        let limit = limits.helloDeadline.milliseconds
+        let breach = LimitBreach(
+          "helloDeadlineMs", limit: Int(clamping: limit),
+          observed: Int(clamping: now.milliseconds(since: deadline) + limit))
+        leave(
+          id,
+          Goodbye(
+            .limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
+      } else if let since = connection.blockedSince, now > since + limits.stallDeadline {
+        abandon(connection, since, &commands)
+      } else if connection.token != nil, !connection.isBlocked, connection.isCurrent,
+        !(now < connection.lastSent + limits.bookmarkInterval)
+      {
+        touch(id)
+      }
+    }
+    let expired = sessions.pairs.filter { $0.value.expires.map { now > $0 } ?? false }.map(\.key)
+    for token in expired.sorted(by: { ($0.high, $0.low) < ($1.high, $1.low) }) {
+      forget(token, .graceOver)
+    }
+    for index in 0..<scopes.count {
+      if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
+        scopes[index: index].snapshot = nil
+      }
+    }
+  }
+
+  mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {
+    if memory.mustMeasure(isTime: isTime) {
+      memory.begin()
+      commands.append(.measureMemory)
+    }
+    guard size.mustMeasure(isTime: isTime, isScarce: memory.isScarce) else { return }
+    size.begin()
+    commands.append(.measureState)
+  }
+
+  /// Give up on a client that does not read: it cannot be told.
+  private mutating func abandon(
+    _ connection: ServerSession, _ since: Instant, _ commands: inout [Command]
+  ) {
+    counters.goodbyes += 1
+    let goodbye = Goodbye(
+      .stalled, "nothing read for \(now.milliseconds(since: since)) ms",
+      limit: LimitBreach(
+        "stallDeadlineMs", limit: Int(clamping: limits.stallDeadline.milliseconds),
+        observed: Int(clamping: now.milliseconds(since: since))))
+    // Who has been told goodbye already is not told again.
+    if connection.phase != .left {
+      commands.append(.send(connection.id, [Self.frame(.goodbye(goodbye))]))
+      commands.append(.log(LogLine(.warning, goodbye.description, connection.logFields)))
+    }
+    connections[connection.id]?.phase = .left
+    connections[connection.id]?.goodbye = goodbye
+    // The next deadline runs from here, should the shell be slow to report the end.
+    connections[connection.id]?.blockedSince = now
+    dropSubscriptions(of: connection.id)
+    if let token = connection.token {
+      detach(token, from: connection.id)
+      if case .parting = connection.phase { forget(token, .goodbye) }
+    }
+    commands.append(.abort(connection.id))
+  }
+
+  mutating func stop(_ retryAfter: UInt64?) {
+    let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
+    stopping = goodbye
+    for id in connections.keys.sorted() { leave(id, goodbye) }
+  }
+
+  /// A client has said goodbye: it is answered by ours, behind all that is due.
+  mutating func part(_ place: Int) {
+    guard case .live(let token) = connections[place: place].phase else { return }
+    let id = connections[place: place].id
+    connections[place: place].goodbye = Goodbye(.done, "goodbye")
+    connections[place: place].phase = .parting(token)
+    connections[place: place].following = nil
+    followers.removeAll { $0 == id }
+    touch(id, at: place)
+  }
+
+  /// Say goodbye at the turn's end.
+  mutating func leave(_ id: ConnectionID, _ goodbye: Goodbye) {
+    guard let phase = connections[id]?.phase else { return }
+    switch phase {
+    case .leaving, .left: return
+    case .parting(let token) where goodbye.code != .replaced:
+      // It has taken leave already, and waits for nothing that would come now.
+      detach(token, from: id, for: .done)
+      connections[id]?.phase = .leaving(Goodbye(.done, "goodbye"), token)
+    case .live(let token), .parting(let token):
+      connections[id]?.goodbye = goodbye
+      detach(token, from: id, for: goodbye.code)
+      connections[id]?.phase = .leaving(goodbye, token)
+    case .awaitingHello:
+      connections[id]?.goodbye = goodbye
+      connections[id]?.phase = .leaving(goodbye, nil)
+    }
+    touch(id)
+  }
+
+  static func frame(_ message: ServerMessage) -> [UInt8] {
+    Frame.encode { message.encode(into: &$0) }
+  }
+}
+
+extension ServerSession {
+  var logFields: [LogLine.Field] {
+    [
+      .init("connection", id.rawValue), .init("pid", peer.pid), .init("uid", peer.uid),
+      .init("label", label),
+    ]
+  }
+}

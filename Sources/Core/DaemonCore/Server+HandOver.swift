@@ -1,0 +1,191 @@
+import Access
+import CBOR
+public import Lockstep
+import Records
+import Values
+public import Wire
+
+// One process ends, the next goes on with the same sockets (`HandOver`). Before, every connection
+// gets all that is due, even if it does not read: what its socket does not take travels as bytes.
+extension Server {
+  /// Compose everything that is due and say that the process ends. Nothing else is to be handled
+  /// afterwards; `handOver` tells the rest.
+  public mutating func prepareHandOver(
+    retryAfter: UInt64, at now: Instant, into commands: inout [Command]
+  ) {
+    handle(.turnEnded, at: now, into: &commands)
+    for id in connections.keys.sorted() {
+      guard let place = connections.place(of: id), connections[place: place].token != nil else {
+        continue
+      }
+      // As if everything had been written: the state that it has is about to go.
+      connections[place: place].blockedSince = nil
+      touch(id, at: place)
+    }
+    endReports()
+    isHandingOver = true
+    handle(.turnEnded, at: now, into: &commands)
+    isHandingOver = false
+    for id in connections.keys.sorted() where connections[id]?.token != nil {
+      commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
+    }
+  }
+
+  /// What the next process goes on with. O(sessions + connections + the history).
+  public var handOver: HandOver<R.State> {
+    var kept = Restoration(
+      state: core.state, epoch: epoch, seed: core.seed, run: run, runs: runs,
+      revision: core.revision, base: keeper.base, sequence: core.sequence,
+      sessions: keptSnapshot.head.sessions, sessionCount: sessionCount)
+    kept.history = history
+    let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
+    return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
+  }
+
+  private func hand(_ connection: ServerSession) -> HandedConnection? {
+    let offered: SessionToken
+    switch connection.phase {
+    case .leaving, .left: return nil
+    case .live(let token), .parting(let token): offered = token
+    case .awaitingHello(let token, _): offered = token
+    }
+    return HandedConnection(
+      id: connection.id.rawValue, peer: connection.peer, ordinal: connection.ordinal,
+      token: connection.token, offered: offered, label: connection.label,
+      acknowledged: connection.acknowledged, follows: connection.following?.query,
+      subscriptions: connection.subscriptions.all.compactMap(hand),
+      version: connection.version,
+      unparsed: unread(connection))
+  }
+
+  /// What the next process is to read, or to read again. Behind a goodbye nothing is said.
+  private func unread(_ connection: ServerSession) -> [UInt8] {
+    let requests = connection.requests.unanswered
+    guard case .parting = connection.phase else { return requests + connection.frames.unparsed }
+    return requests + Frame.encode { ClientMessage.goodbye(.done, "").encode(into: &$0) }
+  }
+
+  private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
+    guard let place = scopes.index(of: subscription.scope) else { return nil }
+    return HandedConnection.Subscribed(
+      number: subscription.number, scope: subscription.scope, path: scopes[index: place].path,
+      view: scopes[index: place].filter?.signature,
+      lastChange: scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
+  }
+
+  // MARK: The next process
+
+  /// Keep the numbers of scopes that connections of the former process have: before any of these is
+  /// taken over.
+  public mutating func reserveScopes(of handed: [HandedConnection]) {
+    for subscription in handed.lazy.flatMap(\.subscriptions) { scopes.reserve(subscription.scope) }
+  }
+
+  /// Go on with a connection of the former process, whose socket has come along. What it had not
+  /// written (`unsent`) must be written before what this commands.
+  public mutating func takeOver(
+    _ handed: HandedConnection, isTranslated: Bool, at now: Instant, into commands: inout [Command]
+  ) {
+    tell(now)
+    counters.connections = max(counters.connections, handed.ordinal)
+    var connection = ServerSession(
+      id: ConnectionID(handed.id), peer: handed.peer, offered: handed.offered, limits: limits,
+      at: now)
+    connection.ordinal = handed.ordinal
+    connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
+    _ = admit(&connection)
+    let (rights, denial) = admission(of: handed.peer)
+    connection.rights = rights
+    connections[connection.id] = connection
+    if connection.frames.isHeld { releasing.append(connection.id) }
+    if let denial { return leave(connection.id, denial) }
+    guard let token = handed.token else { return }
+    guard sessions[token]?.connection == nil, sessions[token] != nil else {
+      return leave(
+        connection.id, Goodbye(.restarting, "the session is not known any more", retryAfter: 0))
+    }
+    attach(token, to: connection.id)
+    guard let place = connections.place(of: connection.id),
+      let session = sessions.place(of: token)
+    else { return }
+    connections[place: place].phase = .live(token)
+    connections[place: place].session = session
+    connections[place: place].label = handed.label
+    connections[place: place].version = handed.version
+    connections[place: place].acknowledged = handed.acknowledged
+    connections[place: place].cause = cause(
+      of: connections[place: place], sessions[place: session])
+    var record = sessions[place: session]
+    watch(connections[place: place], for: &record, token)
+    sessions[place: session] = record
+    if let query = handed.follows {
+      connections[place: place].following = Following(
+        query: query, sequence: core.sequence, isBehind: false)
+      followers.append(connection.id)
+      ceaseFollowing(place)
+    }
+    if isTranslated { connections[place: place].output.append(Self.frame(.schema(schema))) }
+    connections[place: place].output.append(Self.frame(.restarted(position)))
+    for subscription in handed.subscriptions { takeOver(subscription, place, isTranslated) }
+    touch(connection.id, at: place)
+  }
+
+  /// End the reports that are being sent: what is to come of them would be of another process.
+  private mutating func endReports() {
+    for id in connections.keys.sorted() {
+      guard let place = connections.place(of: id) else { continue }
+      let queries =
+        (connections[place: place].requests.report.map { [$0.query] } ?? [])
+        + connections[place: place].asked.sorted()
+      if queries.isEmpty { continue }
+      connections[place: place].requests.report = nil
+      connections[place: place].asked = []
+      for query in queries {
+        connections[place: place].output.append(
+          Self.frame(
+            .report(
+              number: query,
+              ["error": "the daemon restarts in the middle of this report: ask again"])))
+      }
+      touch(id, at: place)
+    }
+  }
+
+  private mutating func takeOver(
+    _ handed: HandedConnection.Subscribed, _ place: Int, _ isTranslated: Bool
+  ) {
+    let path = handed.path
+    // An image of our own never has one twice.
+    guard connections[place: place].subscriptions.index(ofNumber: handed.number) == nil else {
+      return
+    }
+    guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
+      return connections[place: place].hidden.append(handed.number)
+    }
+    let isSame = filter?.signature == handed.view
+    let index =
+      scopes.index(of: path, by: filter)
+      ?? scopes.add(
+        path, by: filter, id: isSame ? handed.scope : nil, lastChange: handed.lastChange,
+        isPresent: core.state.isPresent(at: path))
+    guard connections[place: place].subscriptions.index(ofScope: scopes[index: index].id) == nil
+    else { return }
+    let isCurrent =
+      handed.isCurrent && !isTranslated && isSame && scopes[index: index].id == handed.scope
+    let subscription = Subscription(
+      number: handed.number, scope: scopes[index: index].id,
+      progress: isCurrent ? .live : .lost(isSame ? .history : .view))
+    let account = connections[place: place].account
+    Self.begin(
+      subscription, of: &connections[place: place], &accounts[place: account],
+      &scopes[index: index])
+  }
+
+  /// Give a session that waits to a connection.
+  mutating func attach(_ token: SessionToken, to id: ConnectionID) {
+    guard let record = sessions[token], record.connection == nil else { return }
+    detached.remove(token, of: record.uid)
+    sessions[token]?.connection = id
+    sessions[token]?.expires = nil
+  }
+}

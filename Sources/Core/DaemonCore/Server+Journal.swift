@@ -1,0 +1,232 @@
+import CBOR
+public import Lockstep
+public import Records
+import Values
+import Wire
+
+// What is to be kept, and what waits for it (`Keeper`).
+extension Server {
+  /// Go on from what was kept: sessions wait for their clients, and fields that are not kept begin
+  /// anew, which is a revision of its own.
+  mutating func takeUp(_ kept: Restoration<R.State>) {
+    for session in kept.sessions {
+      var outcomes = session.outcomes
+      if !keeper.promises {
+        for index in outcomes.indices { outcomes[index].mark = .applied }
+      }
+      var record = SessionRecord(
+        uid: session.uid, number: session.number,
+        outcomes: Outcomes(limits, kept: outcomes))
+      record.isKept = !kept.unheard.contains(session.token)
+      record.committed = record.outcomes.last
+      record.expires = now + limits.sessionGrace
+      sessions[session.token] = record
+      detached.add(session.token, of: session.uid)
+    }
+    // Those of a former process have connections that come behind them.
+    while !kept.isHandedOver, detached.count > limits.detachedSessions,
+      let token = detached.longestOfMost(), let uid = sessions[token]?.uid
+    {
+      sessions[token] = nil
+      keeper.forget(token)
+      detached.remove(token, of: uid)
+    }
+    guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }
+    // Whoever comes from a former run gets them whole: nobody knows what it has of them.
+    core.advance()
+    keeper.ephemeral.replacement(from: core.state).withUnsafeBytes {
+      history.append($0, revision: core.revision)
+    }
+    flushed = core.revision
+  }
+
+  mutating func nextSessionNumber() -> UInt64 {
+    sessionCount += 1
+    return sessionCount
+  }
+
+  /// The newest revision that survives a crash; nil when none is promised to.
+  var durableRevision: UInt64? { keeper.promises ? keeper.durable : nil }
+
+  /// Whether a mirror at a position has what this server's history had there: one of another run,
+  /// if all that follows goes on from what it has.
+  func holds(_ position: Position) -> Bool {
+    if position.run == run { return true }
+    guard position.run < run, runs.contains(where: { $0.run == position.run }) else {
+      return false
+    }
+    if faults.trustsFormerRuns { return true }
+    return runs.allSatisfy { $0.run <= position.run || position.revision <= $0.base }
+  }
+
+  // MARK: Recording
+
+  mutating func record(_ reduction: Reduction, _ answer: SessionAction?) {
+    let isChange = if case .changed = reduction { true } else { false }
+    guard isChange || answer != nil && !faults.forgetsAnswers, let record = core.log.newest else {
+      return
+    }
+    let row = JournalRow(
+      sequence: record.sequence, time: record.time, origin: record.cause.origin,
+      client: record.cause.client, name: record.name, action: nil, revision: record.revision,
+      change: nil,
+      answer: answer.map {
+        JournalRow.Answer(
+          session: $0.session, number: $0.number, outcome: Acknowledgement.Outcome(reduction))
+      })
+    let action = record.action
+    patch.bytes.withUnsafeBytes { bytes in
+      keeper.record(row, patch: isChange ? bytes : nil, action: action?.encode)
+    }
+  }
+
+  /// Let the journal know of a session whose action it is about to hear of.
+  mutating func keep(_ token: SessionToken, at place: Int) {
+    guard keeper.records, !sessions[place: place].isKept else { return }
+    sessions[place: place].isKept = true
+    keeper.record(
+      JournalSession(
+        token: token, uid: sessions[place: place].uid, number: sessions[place: place].number))
+  }
+
+  /// Why an action is not even reduced.
+  func refusal(of action: SessionAction, _ mark: Mark) -> Rejection? {
+    if !poisoned.isEmpty, poisoned.contains(action) {
+      return Rejection(
+        .poisoned, "this action ended the daemon's process twice and is not tried again")
+    }
+    if mark == .durable, keeper.promises, let reason = keeper.failure {
+      return Rejection(.notDurable, "nothing can be made durable at present: \(reason)")
+    }
+    if keeper.queuedBytes > limits.journalQueueBytes {
+      return Rejection(
+        .limit,
+        "\(keeper.queuedBytes) bytes wait for the disk, and journalQueueBytes is "
+          + "\(limits.journalQueueBytes)")
+    }
+    return nil
+  }
+
+  /// Record what became of an action that the store never saw.
+  mutating func recordRefusal(
+    _ action: SessionAction, _ cause: Cause, _ outcome: Acknowledgement.Outcome
+  ) {
+    guard keeper.records, !faults.forgetsAnswers else { return }
+    core.passOver()
+    keeper.record(
+      JournalRow(
+        sequence: core.sequence, time: core.time, origin: cause.origin, client: cause.client,
+        name: "", action: nil, revision: core.revision, change: nil,
+        answer: .init(session: action.session, number: action.number, outcome: outcome)),
+      patch: nil, action: nil)
+  }
+
+  // MARK: Turns
+
+  /// Hand on what the turn leaves to be kept.
+  mutating func keepTurn(_ commands: inout [Command]) {
+    closedBatch = false
+    guard keeper.records else { return }
+    let digest =
+      keeper.wantsDigest(every: limits.journalDigestChanges) ? keptDigest : nil
+    guard let batch = keeper.close(at: core.revision, digest: digest) else { return }
+    closedBatch = true
+    commands.append(.keep(batch))
+  }
+
+  /// The digest of the state without its ephemeral fields.
+  private var keptDigest: Digest {
+    var state = core.state
+    if !keeper.ephemeral.isEmpty { EphemeralFields.reset(&state) }
+    return Digest(state.digest(seed: core.seed))
+  }
+
+  /// Begin a snapshot when it is time.
+  mutating func keepSnapshot(_ commands: inout [Command]) {
+    guard keeper.wantsSnapshot(limits, at: now) else { return }
+    keeper.beginSnapshot(at: now)
+    commands.append(.keepSnapshot(heals: false))
+  }
+
+  /// The state as it is to be kept now, with what must be known with it. O(sessions).
+  public var keptSnapshot: KeptSnapshot<R.State> {
+    var state = core.state
+    if !keeper.ephemeral.isEmpty { EphemeralFields.reset(&state) }
+    let kept = sessions.pairs.map { pair in
+      JournalSession(
+        token: pair.key, uid: pair.value.uid, number: pair.value.number,
+        outcomes: pair.value.outcomes.kept)
+    }
+    return KeptSnapshot(
+      state: state, seed: core.seed, schema: schema,
+      head: JournalSnapshot(
+        revision: core.revision, base: keeper.base, sequence: core.sequence, time: core.time,
+        digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },
+        sessionCount: sessionCount),
+      partBytes: 1 << 20)
+  }
+
+  // MARK: News
+
+  mutating func hear(_ news: JournalNews, _ commands: inout [Command]) {
+    switch news {
+    case .committed(let number):
+      for batch in keeper.committed(through: number) { release(batch, &commands) }
+    case .failed(let reason):
+      let wasHealthy = keeper.failure == nil
+      giveUp(keeper.failed(reason, at: now), reason, &commands)
+      if wasHealthy {
+        commands.append(
+          .log(
+            LogLine(
+              .error, "nothing is durable until it can be written again",
+              [
+                .init("reason", reason), .init("durable", keeper.durable),
+                .init("revision", core.revision),
+              ])))
+      }
+    case .reopened:
+      guard !keeper.records else { return }
+      keeper.beginSnapshot(at: now, heals: core.revision)
+      for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
+        sessions[place: place].isKept = true
+      }
+      commands.append(.keepSnapshot(heals: true))
+    case .stillFailing(let reason): keeper.stillFailing(reason, at: now)
+    case .snapshotKept(let bytes):
+      guard keeper.snapshotKept(bytes: bytes) else { return }
+      commands.append(
+        .log(LogLine(.notice, "changes are durable again", [.init("revision", core.revision)]))
+      )
+    case .snapshotImpossible(let reason):
+      let (lost, isNews) = keeper.snapshotImpossible(reason, at: now)
+      if let lost { giveUp(lost, reason, &commands) }
+      guard isNews else { return }
+      commands.append(
+        .log(
+          LogLine(
+            .error, "the journal grows until a snapshot can be made", [.init("reason", reason)])))
+    }
+  }
+
+  /// Let go what waited for batches that will not be kept.
+  private mutating func giveUp(
+    _ lost: [Keeper.InFlight], _ reason: String, _ commands: inout [Command]
+  ) {
+    for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
+      sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
+    }
+    for batch in lost { release(batch, &commands) }
+    for id in connections.keys.sorted() { touch(id) }
+  }
+
+  /// Let go what waited for a batch: acknowledgements, and effects.
+  private mutating func release(_ batch: Keeper.InFlight, _ commands: inout [Command]) {
+    for (token, last) in batch.sessions {
+      guard let place = sessions.place(of: token) else { continue }
+      sessions[place: place].committed = max(sessions[place: place].committed, last)
+      if let id = sessions[place: place].connection { touch(id) }
+    }
+    commands += batch.orders.map { .effect($0) }
+  }
+}

@@ -1,0 +1,433 @@
+import CBOR
+import Lockstep
+import Records
+import Values
+public import Wire
+
+extension Server {
+  /// Take in bytes from a connection: as `Event.received`, without a copy of them.
+  public mutating func receive(
+    _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, at now: Instant,
+    into commands: inout [Command]
+  ) {
+    tell(now)
+    // The decoder is moved out while its frames are read, so that nothing is copied.
+    guard let place = connections.place(of: id) else { return }
+    switch connections[place: place].phase {
+    // What comes after a goodbye is not even cut into frames.
+    case .parting, .leaving, .left: return
+    case .awaitingHello, .live: break
+    }
+    charge(place, bytes.count, &commands)
+    readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in
+      try frames.receive(bytes, read)
+    }
+  }
+
+  /// Read on where reading stopped until what was asked had been answered.
+  mutating func releaseHeld(_ commands: inout [Command]) {
+    if releasing.isEmpty { return }
+    let ids = releasing
+    releasing = []
+    for id in ids {
+      guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
+        continue
+      }
+      readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in
+        try frames.release(read)
+      }
+    }
+  }
+
+  /// Have a connection's frames read, and pause it or go on reading it as that demands.
+  @inline(__always)
+  private mutating func readFrames(
+    from id: ConnectionID, at place: Int, _ commands: inout [Command],
+    _ body: (
+      inout FrameDecoder, (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    ) throws(WireError) -> Void
+  ) {
+    var frames = FrameDecoder(limit: limits.frameBytes)
+    swap(&frames, &connections[place: place].frames)
+    let (unfinished, wasHeld) = (frames.unfinished, frames.isHeld)
+    do throws(WireError) {
+      try body(&frames) { item throws(WireError) in
+        try self.read(item, from: id, at: place, &commands)
+      }
+    } catch {
+      commands.append(
+        .log(
+          LogLine(
+            .notice, error.description, connections[id]?.logFields ?? [])))
+      leave(id, Goodbye(error))
+    }
+    // Invariant: only `closed` removes a connection, so it still has its place.
+    let more = frames.unfinished - unfinished
+    if frames.isHeld == wasHeld {
+      swap(&frames, &connections[place: place].frames)
+    } else {
+      connections[place: place].frames = FrameDecoder(limit: limits.frameBytes, isHeld: wasHeld)
+      changeReading(of: id, &commands) { swap(&frames, &$0.frames) }
+    }
+    if more != 0 { notePartial(more, place) }
+    touch(id, at: place)
+  }
+
+  /// Read one item. Returns whether the next may be read before what was asked has been answered.
+  @inline(__always)
+  private mutating func read(
+    _ item: UnsafeRawBufferPointer, from id: ConnectionID, at place: Int,
+    _ commands: inout [Command]
+  ) throws(WireError) -> Bool {
+    var decoder = CBORDecoder(item)
+    switch connections[place: place].phase {
+    case .parting, .leaving, .left: return true
+    case .awaitingHello(let offered, _):
+      try readHello(item, from: id, offered, &commands)
+      return true
+    case .live:
+      let head = try MessageHead(from: &decoder)
+      if head.type == .action {
+        try readAction(head, &decoder, place, &commands)
+        return true
+      }
+      return try readRequest(item, place)
+    }
+  }
+
+  // MARK: Hello
+
+  private mutating func readHello(
+    _ item: UnsafeRawBufferPointer, from id: ConnectionID, _ offered: SessionToken,
+    _ commands: inout [Command]
+  ) throws(WireError) {
+    guard case .hello(let hello) = try ClientMessage(item) else {
+      throw WireError(.outOfOrder, "the first message must be hello")
+    }
+    guard let version = hello.versions.clamped(to: Self.versions).last,
+      hello.versions.contains(version), Self.versions.contains(version)
+    else {
+      let (ours, theirs) = (Self.versions, hello.versions)
+      throw WireError(
+        .version,
+        "the daemon speaks versions \(ours.lowerBound) to \(ours.upperBound), "
+          + "the client \(theirs.lowerBound) to \(theirs.upperBound)")
+    }
+    guard let peer = connections[id]?.peer else { return }
+    deliverNews()
+    let resumed = hello.token.flatMap { token in sessions[token].map { (token, $0) } }
+    if let (_, record) = resumed, record.uid != peer.uid {
+      throw WireError(.denied, "the session belongs to another user")
+    }
+    let token = resumed?.0 ?? offered
+    if let other = resumed?.1.connection, other != id {
+      // What a client said on a connection that it has given up may be read last of all.
+      guard (connections[other]?.ordinal ?? 0) < (connections[id]?.ordinal ?? 0) else {
+        throw WireError(.replaced, "a later connection has the session")
+      }
+      // First it is this one's: a session without a connection, for a moment, could be pushed out.
+      sessions[token]?.connection = id
+      leave(other, Goodbye(.replaced, "another connection took the session over"))
+    }
+    var record =
+      resumed?.1
+      ?? SessionRecord(uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(limits))
+    if resumed != nil, record.connection == nil {
+      record.hasEnded = false
+      say(.returned(session: record.number))
+    }
+    if let connection = connections[id] { watch(connection, for: &record, token) }
+    detached.remove(token, of: peer.uid)
+    record.connection = id
+    record.expires = nil
+    sessions[token] = record
+    begin(id, hello, token, record, isResumed: resumed != nil, version, &commands)
+  }
+
+  private mutating func begin(
+    _ id: ConnectionID, _ hello: ClientMessage.Hello, _ token: SessionToken,
+    _ record: SessionRecord, isResumed: Bool, _ version: UInt64, _ commands: inout [Command]
+  ) {
+    guard var connection = connections[id], let session = sessions.place(of: token) else { return }
+    connection.phase = .live(token)
+    connection.session = session
+    connection.version = version
+    // The label goes into logs and reports: keep it short and on one line.
+    connection.label = String(
+      hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
+    // What waits for the disk is acknowledged in its turn, and not because it was sent again.
+    connection.acknowledged =
+      keeper.promises
+      ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
+    connection.cause = cause(of: connection, record)
+    let welcome = ServerMessage.Welcome(
+      version: version,
+      position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
+      token: token, isResumed: isResumed, lastAction: record.outcomes.last,
+      window: UInt64(limits.window),
+      limits: limits.announced,
+      schema: hello.fingerprint == schemaFingerprint ? nil : schema,
+      peer: connection.peer, durable: durableRevision, session: record.number)
+    connection.output.append(Self.frame(.welcome(welcome)))
+    commands.append(
+      .log(
+        LogLine(
+          .info, isResumed ? "client returned" : "client connected", connection.logFields)))
+    connections[id] = connection
+  }
+
+  /// Why the actions of a connection are in the queue: as the kernel names it.
+  func cause(of connection: ServerSession, _ record: SessionRecord) -> Cause {
+    Cause(
+      .client(
+        ClientOrigin(
+          connection: connection.id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
+          gid: connection.peer.gid, label: connection.label, session: record.number)))
+  }
+
+  // MARK: Actions
+
+  @inline(__always)
+  private mutating func readAction(
+    _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
+    _ commands: inout [Command]
+  ) throws(WireError) {
+    let number: UInt64
+    let mark: Mark
+    let decoded: Result<R.Action, ActionFailure>
+    let byteCount: Int
+    let cost: Int?
+    do throws(CBORError) {
+      let action = try ActionHead(from: &decoder)
+      number = action.number
+      mark = action.mark
+      byteCount = decoder.remaining
+      cost = scarceMemoryCost(of: decoder)
+      decoded = try decodeAction(&decoder, head, cost)
+    } catch {
+      throw .malformed(error)
+    }
+    let session = connections[place: place].session
+    let expected = sessions[place: session].outcomes.last + 1
+    guard number == expected else {
+      return try repeatAction(number, expected, place, decoded)
+    }
+    let waiting = expected - 1 - connections[place: place].acknowledged
+    guard waiting < UInt64(limits.window) else {
+      throw WireError(
+        .limit, "more unacknowledged actions than the window allows",
+        limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
+    }
+    connections[place: place].counters.actions += 1
+    let outcome: Acknowledgement.Outcome
+    var sequence: UInt64?
+    if let rejection = judge(decoded, number, mark, byteCount, cost, at: place, &commands) {
+      outcome = reject(number, rejection, at: place)
+    } else {
+      sequence = core.sequence &+ 1
+      let before = changedBytes
+      outcome = perform(decoded, number, byteCount, at: place)
+      charge(changedBytes: changedBytes &- before, at: place)
+    }
+    sessions[place: session].outcomes.append(
+      outcome, revision: core.revision,
+      mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied,
+      sequence: sequence)
+  }
+
+  /// What it takes to decode an action and to do it, about; nil where there is memory enough for
+  /// anything of so many bytes.
+  @inline(__always)
+  private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
+    memory.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
+  }
+
+  private func memoryCost(of decoder: CBORDecoder) -> Int? {
+    var decoder = decoder
+    return (try? decoder.rawItem()).map { MemoryBudget.cost(of: $0) }
+  }
+
+  /// Why an action is not done where memory is scarce; nil if it is.
+  private func memoryRefusal(of action: R.Action, _ count: Int, cost: Int) -> Rejection? {
+    let footprint = (action as? any FootprintTelling)?.footprint
+    let paths = footprint == .same ? (action as? any PathNaming)?.writtenPaths : nil
+    let isReplacing = paths?.allSatisfy { core.state.isPresent(at: $0) } ?? false
+    return memory.refusal(ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
+  }
+
+  /// Why an action is rejected before the store sees it; nil if it is to be performed.
+  @inline(__always)
+  private mutating func judge(
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
+    _ byteCount: Int, _ cost: Int?, at place: Int, _ commands: inout [Command]
+  ) -> Rejection? {
+    if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) { return rejection }
+    switch copy decoded {
+    case .failure(let failure): return failure.rejection
+    case .success(let action):
+      if connections[place: place].rights != nil,
+        let rejection = denial(of: action, at: place, &commands)
+      {
+        return rejection
+      }
+      if let cost, let rejection = memoryRefusal(of: action, byteCount, cost: cost) {
+        return rejection
+      }
+    }
+    if keeper.durability == .none { return nil }
+    guard let token = connections[place: place].token else { return nil }
+    return refusal(of: SessionAction(session: token, number: number), mark)
+  }
+
+  /// Reject an action that the store does not see. The one place where that is counted and kept.
+  private mutating func reject(
+    _ number: UInt64, _ rejection: Rejection, at place: Int
+  ) -> Acknowledgement.Outcome {
+    counters.actions += 1
+    counters.rejected += 1
+    let outcome = Acknowledgement.Outcome.rejected(
+      RejectionMessage(rejection.bounded(to: limits.textBytes)))
+    if keeper.durability != .none, let token = connections[place: place].token {
+      keep(token, at: connections[place: place].session)
+      recordRefusal(
+        SessionAction(session: token, number: number), connections[place: place].cause, outcome)
+    }
+    return outcome
+  }
+
+  /// Perform an action that was not rejected, and keep what became of it where anything is kept.
+  @inline(__always)
+  private mutating func perform(
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
+    at place: Int
+  ) -> Acknowledgement.Outcome {
+    guard case .success(let action) = copy decoded else { return .outcomeUnknown }
+    var answer: SessionAction?
+    if keeper.durability != .none, let token = connections[place: place].token {
+      let own = SessionAction(session: token, number: number)
+      keep(token, at: connections[place: place].session)
+      stands?(own)
+      answer = own
+    }
+    return Acknowledgement.Outcome(
+      reduce(
+        action, from: connections[place: place].cause,
+        isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
+  }
+
+  /// Decode the rest of a message behind the head of an action. An item that is no action is
+  /// skipped, if it is CBOR at all: only the action is rejected.
+  @inline(__always)
+  private func decodeAction(
+    _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?
+  ) throws(CBORError) -> Result<R.Action, ActionFailure> {
+    if let cost, let refusal = memory.refusal(ofBytes: decoder.remaining, cost: cost) {
+      try decoder.skip()
+      try head.finish(&decoder)
+      guard decoder.isAtEnd else {
+        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+      }
+      return .failure(.noMemory(refusal))
+    }
+    if decoder.remaining > limits.actionMemoryBytes / MemoryEstimate.mostPerByte,
+      let failure = try excess(of: decoder)
+    {
+      return .failure(failure)
+    }
+    var attempt = decoder
+    let result: Result<R.Action, ActionFailure>
+    do throws(CBORError) {
+      result = .success(try R.Action(from: &attempt, seed: core.seed))
+      decoder = attempt
+    } catch {
+      try decoder.skip()
+      result = .failure(.undecodable(error))
+    }
+    try head.finish(&decoder)
+    guard decoder.isAtEnd else {
+      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+    }
+    return result
+  }
+
+  /// Why an action is not even decoded: its values would take too much memory. What is behind the
+  /// place where that is found out is not looked at.
+  private func excess(of decoder: CBORDecoder) throws(CBORError) -> ActionFailure? {
+    var decoder = decoder
+    var estimate = MemoryEstimate(limit: limits.actionMemoryBytes)
+    try estimate.addValue(&decoder)
+    return estimate.isExceeded ? .tooLarge(limit: limits.actionMemoryBytes) : nil
+  }
+
+  /// An action whose number is not the next: one that was decided before is acknowledged anew.
+  private mutating func repeatAction(
+    _ number: UInt64, _ expected: UInt64, _ place: Int,
+    _ decoded: Result<R.Action, ActionFailure>
+  ) throws(WireError) {
+    guard number < expected, number > 0 else {
+      throw WireError(
+        .outOfOrder, "action \(number) came where number \(expected) was expected")
+    }
+    if faults.appliesTwice, case .success(let action) = decoded {
+      _ = reduce(action, from: connections[place: place].cause, isLogged: false, at: place)
+    }
+    if faults.losesRepeatedAcknowledgements { return }
+    let repeated = connections[place: place].repeated
+    connections[place: place].repeated =
+      min(repeated?.lowerBound ?? number, number)...max(repeated?.upperBound ?? number, number)
+  }
+
+  // MARK: Requests
+
+  /// Returns whether the next item may be read before what was asked has been answered.
+  private mutating func readRequest(
+    _ item: UnsafeRawBufferPointer, _ place: Int
+  ) throws(WireError) -> Bool {
+    guard let request = try request(item) else {
+      // A goodbye: an action was read elsewhere.
+      part(place)
+      return true
+    }
+    connections[place: place].requests.append(request)
+    lineUp(place)
+    return !connections[place: place].requests.isFull(limits)
+  }
+}
+
+extension Acknowledgement.Outcome {
+  init(_ reduction: Reduction) {
+    switch reduction {
+    case .changed: self = .reduced
+    case .unchanged: self = .unchanged
+    case .swallowed: self = .swallowed
+    case .accepted: self = .accepted
+    case .rejected(let rejection): self = .rejected(RejectionMessage(rejection))
+    }
+  }
+}
+
+extension RejectionMessage {
+  init(_ rejection: Rejection) {
+    self.init(code: rejection.code.rawValue, message: rejection.message, path: rejection.path)
+  }
+}
+
+/// Why there is no action in a message of one.
+enum ActionFailure: Error {
+  case undecodable(CBORError)
+  /// Decoded, it would take more memory than this.
+  case tooLarge(limit: Int)
+  /// There is no memory to decode it now.
+  case noMemory(Rejection)
+
+  var rejection: Rejection {
+    switch self {
+    case .undecodable(let error): Rejection(error)
+    case .noMemory(let rejection): rejection
+    case .tooLarge(let limit):
+      Rejection(
+        .limit,
+        "the values of the action would take more memory than actionMemoryBytes, which is \(limit)")
+    }
+  }
+}

@@ -1,0 +1,339 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+/// A report of which pages are sent one after the other, each when the last has been written: what
+/// is still to come.
+struct RunningReport: Sendable {
+  let query: UInt64
+  var rest: Rest
+  /// The pages for a client of version 1, which gets them all in one.
+  var collected: PageWriter?
+
+  enum Rest: Sendable, Equatable {
+    /// Clients from a number on.
+    case clients(from: UInt64)
+    /// Closed connections from an ordinal on.
+    case closed(from: UInt64)
+    /// Effects from a number on.
+    case effects(from: UInt64)
+    /// Actions behind a sequence number, up to another.
+    case log(after: UInt64, through: UInt64)
+    /// An action, and what led to it.
+    case why(UInt64)
+  }
+}
+
+extension Server {
+  /// What a query is answered with.
+  enum Answer {
+    case value(Value, work: Int)
+    /// What is told of the log while it is followed.
+    case later
+    case pages(RunningReport.Rest)
+
+    static func error(_ text: String) -> Answer { .value(["error": .text(text)], work: 5) }
+  }
+
+  /// Answer a query, or begin to. Returns the work that it was, in units.
+  mutating func answerQuery(
+    _ number: UInt64, _ name: String, _ arguments: [String], _ connection: inout ServerSession,
+    _ commands: inout [Command]
+  ) -> Int {
+    if let query = ShellQuery(rawValue: name), mayAskShell(name, connection) {
+      guard connection.asked.insert(number).inserted else {
+        sendReport(number, ["error": "a query of this number is being answered"], &connection)
+        return 5
+      }
+      commands.append(.answer(connection.id, query: number, query))
+      return 200
+    }
+    if let refusal = refusal(ofReport: name, to: connection.rights) {
+      sendReport(number, refusal, &connection)
+      return 5
+    }
+    switch report(name, arguments, number, &connection) {
+    case .value(let value, let work):
+      sendReport(number, value, &connection)
+      return work
+    case .later: return 2
+    case .pages(let rest):
+      connection.requests.report = RunningReport(query: number, rest: rest)
+      return 2
+    }
+  }
+
+  func sendReport(_ query: UInt64, _ value: Value, _ connection: inout ServerSession) {
+    var frame = Self.frame(.report(number: query, value))
+    if frame.count - Frame.headLength > limits.frameBytes {
+      frame = Self.frame(
+        .report(number: query, ["error": "the report is larger than a frame may be"]))
+    }
+    connection.output.append(frame)
+  }
+
+  private mutating func report(
+    _ name: String, _ arguments: [String], _ query: UInt64, _ connection: inout ServerSession
+  ) -> Answer {
+    switch name {
+    case "status": return .value(status(for: connection.rights), work: 100)
+    case "limits": return .value(limitsReport, work: 20)
+    case "clients": return .pages(.clients(from: 0))
+    case "clients.closed": return .pages(.closed(from: 0))
+    case "effects": return .pages(.effects(from: 0))
+    case "effects.cancel": return cancelEffects(arguments)
+    case "log": return log(arguments)
+    case "log.follow": return follow(arguments, query, &connection)
+    case "log.unfollow": return unfollow(&connection)
+    case "why": return why(arguments)
+    case "metrics": return .value(.text(metrics), work: 200)
+    default: return otherReport(name)
+    }
+  }
+
+  /// A report that the shell makes, or the names that there are.
+  private func otherReport(_ name: String) -> Answer {
+    if let value = shellReports[name]?() { return .value(value, work: 200) }
+    let names =
+      [
+        "clients", "clients.closed", "effects", "effects.cancel", "limits", "log", "log.follow",
+        "log.unfollow", "metrics", "status", "why",
+      ] + shellReports.keys + ShellQuery.allCases.map(\.rawValue)
+    let found = name.prefix(bytes: limits.textBytes)
+    let list = Set(names).sorted().joined(separator: ", ")
+    return .error("there is no report \"\(found)\"; there are: \(list)")
+  }
+
+  func object(_ members: [(String, Value)]) -> Value {
+    var entries = TrieMap<String, Value>()
+    for (key, value) in members { entries.updateValue(value, forKey: key) }
+    return .object(entries)
+  }
+
+  // MARK: Pages
+
+  /// Send the next page of the report that a connection has asked for. Returns the work that it
+  /// was.
+  func sendPage(_ connection: inout ServerSession) -> Int {
+    guard let report = connection.requests.report else { return 0 }
+    var page = report.collected ?? PageWriter(limits)
+    page.beginPage()
+    let (rest, work) = write(report.rest, into: &page, for: connection)
+    if let rest, connection.version < 2, page.byteCount < Self.mostCollectedBytes {
+      connection.requests.report = RunningReport(
+        query: report.query, rest: rest, collected: page)
+      return work
+    }
+    connection.requests.report = nil
+    if let rest, connection.version >= 2 {
+      connection.requests.report = RunningReport(query: report.query, rest: rest)
+    } else if rest != nil {
+      let text =
+        "the report has more than \(Self.mostCollectedBytes) bytes, and version 1 of the protocol "
+        + "has no pages: ask for less"
+      sendReport(report.query, ["error": .text(text)], &connection)
+      return work
+    }
+    send(page, of: report, hasMore: rest != nil, &connection)
+    return work
+  }
+
+  /// So many bytes of pages are kept for a client of version 1.
+  private static var mostCollectedBytes: Int { 1 << 20 }
+
+  private func send(
+    _ page: borrowing PageWriter, of report: RunningReport, hasMore: Bool,
+    _ connection: inout ServerSession
+  ) {
+    let isLog: Bool
+    switch report.rest {
+    case .log, .why: isLog = true
+    case .clients, .closed, .effects: isLog = false
+    }
+    send(page, query: report.query, isLog: isLog, hasMore: hasMore, &connection)
+  }
+
+  /// Send rows as an array, those of the log as an object's only member.
+  func send(
+    _ page: borrowing PageWriter, query: UInt64, isLog: Bool, hasMore: Bool,
+    _ connection: inout ServerSession
+  ) {
+    let rows = page.array
+    let frame = Frame.encode { encoder in
+      encoder.array(hasMore ? 4 : 3)
+      encoder.encode(MessageType.report.rawValue)
+      encoder.encode(query)
+      if isLog {
+        encoder.map(1)
+        encoder.encode("records")
+      }
+      encoder.raw(rows)
+      if hasMore { encoder.encode(true) }
+    }
+    guard frame.count - Frame.headLength <= limits.frameBytes else {
+      connection.requests.report = nil
+      return sendReport(
+        query, ["error": "a page of the report is larger than a frame may be"], &connection)
+    }
+    connection.output.append(frame)
+  }
+
+  /// Write the next rows of a report. Returns what is still to come, nil at its end, and the work.
+  private func write(
+    _ rest: RunningReport.Rest, into page: inout PageWriter, for asking: borrowing ServerSession
+  ) -> (rest: RunningReport.Rest?, work: Int) {
+    let rights = asking.rights
+    switch rest {
+    case .clients(let first): return writeClients(from: first, into: &page, for: asking)
+    case .closed(let first):
+      let rest = writeClosed(from: first, into: &page)
+      return (rest, 4 * page.rows + 2)
+    case .effects(let first): return writeEffects(from: first, into: &page, for: rights)
+    case .log(let last, let end):
+      let rest = writeLog(after: last, through: end, into: &page, for: rights)
+      return (rest, 4 * page.rows + 2)
+    case .why(let sequence):
+      let rest = writeCauses(of: sequence, into: &page, for: rights)
+      return (rest, 4 * page.rows + 2)
+    }
+  }
+
+  // MARK: Status
+
+  /// What everyone may know. What else there is tells how much was written, and with that of what
+  /// length it was: it is for clients that see the whole.
+  private func status(for rights: Rights?) -> Value {
+    let common: [(String, Value)] = [
+      ("epoch", .text(String(epoch, radix: 16))),
+      ("run", Value(run)),
+      ("revision", Value(core.revision)),
+      ("uptimeMs", Value(now.milliseconds(since: started))),
+      ("durability", .text(keeper.durability.rawValue)),
+      ("durableRevision", durableRevision.map { Value($0) } ?? .null),
+      ("journal", .text(keeper.failure ?? (keeper.durability == .none ? "none" : "healthy"))),
+    ]
+    guard rights.seesAll else { return object(about + common) }
+    return object(
+      about + common + [
+        ("digest", .text(digest().description)),
+        ("clients", .integer(Int64(connections.count))),
+        ("sessions", .integer(Int64(sessions.count))),
+        ("scopes", .integer(Int64(scopes.count))),
+        ("heldStates", .integer(Int64(held.count))),
+        ("historyBytes", .integer(Int64(history.byteCount))),
+        ("actions", Value(counters.actions)),
+        ("rejected", Value(counters.rejected)),
+        ("connections", Value(counters.connections)),
+        ("snapshots", Value(counters.snapshots)),
+        ("coalesced", Value(counters.coalesced)),
+        ("goodbyes", Value(counters.goodbyes)),
+        ("effects", .integer(Int64(core.effectCount))),
+        ("journalQueueBytes", .integer(Int64(keeper.queuedBytes))),
+      ])
+  }
+
+  // MARK: Clients
+
+  private func writeClients(
+    from first: UInt64, into page: inout PageWriter, for asking: borrowing ServerSession
+  ) -> (rest: RunningReport.Rest?, work: Int) {
+    var work = 2 + connections.count / 100
+    var next = first
+    for id in connections.keys.smallest(Self.pageRows, from: ConnectionID(first)) {
+      next = id.rawValue + 1
+      // The one that asks has been taken from its place to be composed.
+      if id == asking.id {
+        work += write(asking, into: &page, for: asking.rights)
+      } else if let place = connections.place(of: id), connections[place: place].token != nil {
+        work += write(connections[place: place], into: &page, for: asking.rights)
+      }
+      if page.isFull { break }
+    }
+    let isEnd = !connections.keys.contains { $0.rawValue >= next }
+    return (isEnd ? nil : .clients(from: next), work)
+  }
+
+  /// So many rows are looked for at a time.
+  private static var pageRows: Int { 128 }
+
+  /// Write the row of a client. Returns the work that it was.
+  private func write(
+    _ connection: borrowing ServerSession, into page: inout PageWriter, for rights: Rights?
+  ) -> Int {
+    let paths = shownPaths(of: connection, to: rights)
+    page.beginRow()
+    let (position, joining) = standing(of: connection.subscriptions)
+    page.add("connection", connection.id.rawValue)
+    page.add("pid", connection.peer.pid)
+    page.add("uid", connection.peer.uid)
+    page.add("label", connection.label)
+    page.add("position", Position(epoch: epoch, run: run, revision: position).description)
+    page.add("lagRevisions", core.revision - min(position, core.revision))
+    page.add("lagMs", connection.blockedSince.map { now.milliseconds(since: $0) } ?? 0)
+    page.add("joining", joining)
+    page.add("subscriptions", connection.subscriptions.count)
+    page.add("scopes", paths)
+    page.add("coalesced", connection.counters.coalesced)
+    page.add("snapshots", connection.counters.snapshots)
+    page.add("patches", connection.counters.patches)
+    page.add("actions", connection.counters.actions)
+    // The bytes that another client was sent tell the length of what that one alone may see.
+    if rights.seesAll {
+      page.add("lagBytes", connection.unsentBytes)
+      page.add("bytesSent", connection.counters.bytesSent)
+    }
+    page.endRow()
+    return 4 + paths.count + connection.subscriptions.count / 50
+  }
+
+  /// The revision to which all of a connection's mirrors have come, and how many of them wait for a
+  /// snapshot.
+  private func standing(of subscriptions: borrowing Subscriptions) -> (position: UInt64, Int) {
+    if subscriptions.areLive { return (flushed, 0) }
+    var (position, joining) = (flushed, 0)
+    for index in subscriptions.indices {
+      switch subscriptions[index].progress {
+      case .live: break
+      case .lagging(let revision): position = min(position, revision)
+      case .joining(_, let revision, _):
+        position = min(position, revision)
+        joining += 1
+      case .lost: joining += 1
+      }
+    }
+    return (position, joining)
+  }
+
+  /// The first of the paths that a client mirrors, as JSON Pointers. A path has keys, which tell of
+  /// what stands there.
+  private func shownPaths(of connection: borrowing ServerSession, to rights: Rights?) -> [String] {
+    var paths: [String] = []
+    var bytes = 0
+    for index in connection.subscriptions.indices.prefix(32) where bytes < limits.textBytes {
+      guard let place = scopes.index(of: connection.subscriptions[index].scope) else { continue }
+      let path = scopes[index: place].path
+      if case .nothing = sight(of: path, with: rights) { continue }
+      paths.append(path.pointer.prefix(bytes: limits.textBytes))
+      bytes += paths[paths.count - 1].utf8.count
+    }
+    return paths
+  }
+}
+
+extension Sequence where Element: Comparable {
+  /// The smallest elements from one on, rising, so many at the most. O(n) where they are few.
+  func smallest(_ limit: Int, from first: Element) -> [Element] {
+    var found: [Element] = []
+    for element in self where !(element < first) {
+      if found.count == limit {
+        guard element < found[limit - 1] else { continue }
+        found.removeLast()
+      }
+      let place = found.firstIndex { element < $0 } ?? found.count
+      found.insert(element, at: place)
+    }
+    return found
+  }
+}

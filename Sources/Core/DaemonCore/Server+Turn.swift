@@ -1,0 +1,316 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+extension Server {
+  /// Compose and send what this turn brought.
+  mutating func endTurn(_ commands: inout [Command]) {
+    releaseHeld(&commands)
+    deliverNews()
+    if core.hasWaiting { runWaiting() }
+    if faults.startsEffectsEarly { takeOrders(&commands) }
+    keepTurn(&commands)
+    lineUpFollowers()
+    shareFrames()
+    grantWork()
+    if faults.followsDictionaryOrder { touched = Array(Set(touched)) }
+    // Connections may be touched while others are composed: the list can grow.
+    var index = 0
+    while index < touched.count {
+      compose(touched[index], &commands)
+      index += 1
+    }
+    touched.removeAll(keepingCapacity: true)
+    scopes.endTurn()
+    if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
+    if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
+    flushed = core.revision
+    waitingBudget = limits.waitingPerTurn
+    // Behind the patches: what an effect does comes after the change that it was returned with.
+    // If it is to be kept, behind that too.
+    takeOrders(&commands)
+    keepSnapshot(&commands)
+    measureState(&commands)
+    mustShare = false
+    share(&commands)
+    commands += unwatched.map { .unwatch($0) }
+    unwatched = []
+    if core.hasWaiting || !news.isEmpty || !askers.isEmpty || !releasing.isEmpty || mustShare {
+      commands.append(.wake)
+    }
+  }
+
+  /// Give every live subscriber the frames of its scopes. The bytes are shared.
+  private mutating func shareFrames() {
+    for index in scopes.changedPlaces {
+      scopes[index: index].cut()
+      let scope = scopes[index: index]
+      for id in scope.subscribers {
+        guard let place = connections.place(of: id) else { continue }
+        share(scope, with: place)
+        touch(id, at: place)
+      }
+    }
+  }
+
+  private mutating func share(_ scope: borrowing Scope, with place: Int) {
+    let id = scope.id
+    guard
+      let index = connections[place: place].subscriptions.index(ofScope: id),
+      connections[place: place].subscriptions[index].progress == .live
+    else { return }
+    if let loss = scope.loss {
+      connections[place: place].subscriptions[index].progress = .lost(loss)
+      return
+    }
+    if connections[place: place].output.isEmpty {
+      // Most see one scope: they share the list of its frames as well.
+      connections[place: place].output = scope.frames
+    } else {
+      connections[place: place].output.append(contentsOf: scope.frames)
+    }
+    if faults.repeatsFrames {
+      connections[place: place].output.append(contentsOf: scope.frames)
+    }
+    connections[place: place].counters.patches += scope.turnPatches
+  }
+
+  /// Make one connection's `send`, unless it has unsent bytes.
+  private mutating func compose(_ id: ConnectionID, _ commands: inout [Command]) {
+    guard let place = connections.place(of: id) else { return }
+    connections[place: place].isTouched = false
+    var leaving: Goodbye?
+    let token: SessionToken
+    switch connections[place: place].phase {
+    case .left, .awaitingHello: return
+    case .live(let live), .parting(let live): token = live
+    case .leaving(let goodbye, let session):
+      leaving = goodbye
+      token = session ?? SessionToken(high: 0, low: 0)
+    }
+    // Moved out, so that its arrays have one owner while the server changes beside it.
+    var connection = ServerSession.nobody
+    swap(&connection, &connections[place: place])
+    if !connection.isBlocked || faults.ignoresBackPressure {
+      if faults.acknowledgesEarly {
+        var patches: [[UInt8]] = []
+        swap(&patches, &connection.output)
+        acknowledge(&connection, token)
+        connection.output += patches
+      }
+      sayHidden(&connection)
+      catchUp(&connection, &commands)
+      // Before the answers, which say of all subscriptions that are not announced anew that they
+      // stand at the newest revision.
+      if isHandingOver {
+        // Nothing is begun that could not be ended: requests go to the next process.
+        answerRefused(&connection, &commands)
+      } else {
+        if leaving == nil { join(&connection, &commands) }
+        answer(&connection, &commands)
+      }
+      if connection.isCurrent, !connection.isBlind { acknowledge(&connection, token) }
+      bookmark(&connection)
+      if case .parting = connection.phase, hasAll(connection) {
+        leaving = Goodbye(.done, "goodbye")
+      }
+    }
+    if let leaving {
+      counters.goodbyes += 1
+      connection.phase = .left
+      connection.output.append(Self.frame(.goodbye(leaving)))
+    }
+    if !connection.output.isEmpty {
+      var frames: [[UInt8]] = []
+      swap(&frames, &connection.output)
+      connection.counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
+      connection.lastSent = now
+      commands.append(.send(id, frames))
+    }
+    swap(&connection, &connections[place: place])
+    guard let leaving else { return goOn(with: id, at: place) }
+    commands.append(.close(id))
+    dropSubscriptions(of: id)
+    // A client that said goodbye never resumes, so its outcomes can be dropped.
+    if leaving.code == .done { forget(token, from: id) }
+  }
+
+  /// Whether a connection has been sent all that is due to it.
+  private func hasAll(_ connection: borrowing ServerSession) -> Bool {
+    connection.requests.isEmpty && connection.asked.isEmpty && connection.isCurrent
+      && connection.acknowledged == sessions[place: connection.session].outcomes.last
+  }
+
+  /// Have a connection answered in a later turn, if it still waits for something, and read again
+  /// once it does not wait for much.
+  private mutating func goOn(with id: ConnectionID, at place: Int) {
+    lineUp(place)
+    if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
+      connections[place: place].requests.hasRoom(limits)
+    {
+      releasing.append(id)
+    }
+  }
+
+  // MARK: Catching up
+
+  /// Bring the subscriptions that are behind up to now, as far as that can be done at once.
+  private mutating func catchUp(
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    if connection.isCurrent { return }
+    for index in connection.subscriptions.indices {
+      let subscription = connection.subscriptions[index]
+      switch subscription.progress {
+      case .live: continue
+      case .lagging(let revision):
+        connection.subscriptions[index].progress = advance(
+          subscription, from: revision, &connection)
+      case .joining(let job, let revision, let reason):
+        switch encoding(job, subscription.scope, revision) {
+        case .running: continue
+        case .finished(let snapshot):
+          announceSnapshot(subscription, reason, &connection)
+          connection.output.append(contentsOf: snapshot.frames)
+          connection.counters.snapshots += 1
+          connection.subscriptions[index].progress = follow(snapshot, subscription, &connection)
+        case .gone:
+          held.release(revision, by: connection.peer.uid)
+          connection.subscriptions[index].progress = .lost(reason)
+        }
+      case .lost: continue
+      }
+    }
+  }
+
+  /// Begin the snapshots that subscriptions need.
+  private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
+    if connection.isCurrent { return }
+    refuseImpossible(&connection)
+    for index in connection.subscriptions.indices {
+      guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
+      connection.subscriptions[index].progress = snapshot(
+        connection.subscriptions[index], reason, &connection, &commands)
+    }
+  }
+
+  /// Give a subscription that has just begun its snapshot, if it needs one.
+  mutating func join(
+    _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    guard let index = connection.subscriptions.index(ofNumber: number),
+      case .lost(let reason) = connection.subscriptions[index].progress, connection.token != nil
+    else { return }
+    connection.subscriptions[index].progress = snapshot(
+      connection.subscriptions[index], reason, &connection, &commands)
+  }
+
+  /// Send what happened since a snapshot that has just been sent: the patches themselves if they
+  /// are at hand, for the difference of two large states takes longer than to copy those.
+  private mutating func follow(
+    _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
+  ) -> Subscription.Progress {
+    let revision = snapshot.revision
+    if !faults.skipsCatchUp, let place = scopes.index(of: subscription.scope),
+      let replay = replay(scopes[index: place], behind: snapshot)
+    {
+      held.release(revision, by: connection.peer.uid)
+      append(replay, of: subscription, &connection)
+      return .live
+    }
+    var joined = subscription
+    joined.base = revision
+    return advance(joined, from: revision, &connection)
+  }
+
+  /// Send one patch from a held state to the newest, and let the held state go. Whatever happens,
+  /// the client then knows that the subscription stands at the newest revision.
+  private mutating func advance(
+    _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
+  ) -> Subscription.Progress {
+    defer { held.release(revision, by: connection.peer.uid) }
+    guard revision < core.revision, !faults.skipsCatchUp else { return .live }
+    guard let place = scopes.index(of: subscription.scope) else { return .live }
+    let scope = scopes[index: place]
+    guard scope.lastChange > revision else {
+      sayCurrent(subscription, &connection)
+      return .live
+    }
+    let base = subscription.base
+    let key = DifferenceKey(scope: scope.id, revision: revision, base: base)
+    if let frame = differences[key] {
+      count(&connection, revision, frame)
+      return .live
+    }
+    guard let before = held[revision] else { return .lost(.lagged) }
+    var pair = CBOREncoder()
+    pair.encode(core.revision - base)
+    switch encodeDifference(from: before, of: scope, into: &pair) {
+    case .patch, .absent: break
+    case .untouched:
+      // Changed and changed back. The next patch is based on a revision that the mirror would not
+      // have without this.
+      sayCurrent(subscription, &connection)
+      return .live
+    case .resync: return .lost(.view)
+    }
+    guard pair.bytes.count + 64 <= limits.frameBytes else { return .lost(.tooLarge) }
+    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope.id, from: base)
+    differences[key] = frame
+    count(&connection, revision, frame)
+    return .live
+  }
+
+  private mutating func count(
+    _ connection: inout ServerSession, _ revision: UInt64, _ frame: [UInt8]
+  ) {
+    connection.output.append(frame)
+    connection.counters.patches += 1
+    connection.counters.coalesced += core.revision - revision - 1
+    counters.coalesced += core.revision - revision - 1
+  }
+
+  // MARK: Acknowledgements
+
+  /// Say what became of the actions that are not acknowledged yet.
+  private mutating func acknowledge(_ connection: inout ServerSession, _ token: SessionToken) {
+    let place = connection.token == nil ? sessions.place(of: token) : connection.session
+    guard let place else { return }
+    let first = connection.acknowledged + 1
+    let outcomes = sessions[place: place].outcomes
+    let last =
+      keeper.promises && !faults.acknowledgesUncommitted
+      ? outcomes.lastToAcknowledge(after: connection.acknowledged, sessions[place: place].committed)
+      : outcomes.last
+    guard first <= last || connection.repeated != nil else { return }
+    var encoder = CBOREncoder()
+    let version = connection.version
+    func say(_ acknowledgement: Acknowledgement) {
+      var acknowledgement = acknowledgement
+      if version < 2 { acknowledgement.sequence = nil }
+      Frame.append(to: &encoder) {
+        ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
+      }
+    }
+    if let repeated = connection.repeated {
+      // Those that are not acknowledged yet will be in their turn.
+      outcomes.forEach(
+        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), say)
+      connection.repeated = nil
+    }
+    outcomes.forEach(from: first, through: last, say)
+    connection.acknowledged = max(connection.acknowledged, last)
+    if !encoder.bytes.isEmpty { connection.output.append(encoder.bytes) }
+  }
+
+  /// Tell an idle client the newest revision.
+  private mutating func bookmark(_ connection: inout ServerSession) {
+    guard connection.output.isEmpty, connection.isCurrent, connection.token != nil,
+      !(now < connection.lastSent + limits.bookmarkInterval)
+    else { return }
+    connection.output.append(
+      Self.frame(.bookmark(revision: core.revision, durable: durableRevision)))
+  }
+}

@@ -1,0 +1,307 @@
+public import Access
+import CBOR
+public import Lockstep
+public import Records
+import Schemas
+public import Values
+public import Wire
+
+// Theory of operation
+//
+// The server is a value. The shell tells it what happened (`Event`) and does what it decides
+// (`Command`). Events between two `turnEnded` make a *turn*: actions are reduced as they come in,
+// requests are noted, and nothing is sent. At the turn's end each connection that has something to
+// get is given one `send`:
+//
+//     the shared patch frames of its scopes        when it is live
+//     or one patch from where it stands to now     when it lagged
+//     or a snapshot, and what came since           when it is new, or too far behind
+//     then answers to its requests
+//     then acknowledgements, if every subscription is current
+//
+// so that whoever sees an acknowledgement has seen the change. A connection with unsent bytes is
+// *blocked*: nothing is composed for it and nothing is read from it. The state that it last got is
+// held (a copy, O(1)); when its bytes have left, it gets the difference.
+//
+// Invariant: between turns every live subscription stands at `flushed`, the revision at which the
+// last turn ended, and `core.revision == flushed`.
+
+/// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
+public struct Server<R: Reducer>: Sendable {
+  public let limits: Limits
+  /// The epoch and run that the positions of this server have.
+  public let epoch: UInt64
+  public let run: UInt64
+  /// The protocol versions that the server speaks.
+  public static var versions: ClosedRange<UInt64> { ProtocolVersion.range }
+
+  var authority: Authority
+  var core: StoreCore<R>
+  var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
+  var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
+  var scopes = ScopeTable()
+  var history: History
+  var keeper: Keeper
+  /// The runs of the epoch, this one included, rising.
+  let runs: [JournalRun]
+  /// How many sessions there have been in the epoch.
+  var sessionCount: UInt64
+  /// Actions that must not be reduced again.
+  let poisoned: Set<SessionAction>
+  /// Told of a client's action before it is reduced, where that outlives the process.
+  let stands: (@Sendable (SessionAction) -> Void)?
+  var held: HeldStates<R.State>
+  var size: StateSize
+  var memory = MemoryBudget()
+  /// The bytes of all patches that were made.
+  var changedBytes = 0
+  /// What answers may still be larger than their grants in this turn, in units (`RequestQueue`).
+  var overrunLeft = 0
+  var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
+  var nextJob: UInt64 = 0
+  /// Connections that may have something to get at the turn's end, in the order of their events.
+  var touched: [ConnectionID] = []
+  /// The users of whom connections have asked something, in the order of their turns to be
+  /// answered.
+  var askers: [UInt64] = []
+  /// Connections whose held bytes are to be read in the next turn.
+  var releasing: [ConnectionID] = []
+  /// Differences composed in this turn, by scope and base: several clients may need the same.
+  var differences: [DifferenceKey: [UInt8]] = [:]
+  /// The patches behind snapshots that this turn has framed.
+  var replays: [DifferenceKey: Replay] = [:]
+  /// The patch of the action that is being reduced.
+  var patch = CBOREncoder()
+  /// The revision at which the last turn ended.
+  var flushed: UInt64
+  var stopping: Goodbye?
+  /// Connections are composed for even if they do not read, once.
+  var isHandingOver = false
+  /// Whether this turn left something to be kept.
+  var closedBatch = false
+  /// What the users take, by their numbers: of those that are connected.
+  var accounts: Slots<UInt64, Account>
+  /// Whether somebody has used a part of the share, or waits.
+  var isSharing = false
+  /// Whether a user waits only for turns to pass.
+  var mustShare = false
+  /// The connections that ended last, oldest first, and how many have ended in all.
+  var closedConnections: [ClosedConnection] = []
+  var closedCount: UInt64 = 0
+  /// The sessions that have no connection.
+  var detached = DetachedSessions()
+  /// Whether the feature wants to hear what becomes of sessions.
+  public let watchesSessions: Bool
+  /// What it has not been told yet.
+  var news: [SessionNews] = []
+  /// The sessions by the connection whose process is watched for them.
+  var processes: [ConnectionID: SessionToken] = [:]
+  /// Connections whose processes need not be watched any more.
+  var unwatched: [ConnectionID] = []
+  var now = Instant(nanoseconds: 0)
+  let started: Instant
+  /// The time of day when the monotonic clock showed zero, in nanoseconds.
+  var wallOffset: Int64 = 0
+  /// How many more actions of effects and middleware this turn may run.
+  var waitingBudget: Int
+  /// Connections that are told of every action.
+  var followers: [ConnectionID] = []
+  let schema: Schema
+  let schemaFingerprint: UInt64
+  /// The last action of former processes: the log begins behind it.
+  let firstSequence: UInt64
+  /// The report "limits", which never changes.
+  let limitsReport: Value
+  /// Turns logged actions into the form that people read; nil when the schema does not allow it.
+  let actionNames: Translation?
+  /// Reports that the shell makes, by name.
+  let shellReports: [String: @Sendable () -> Value]
+  /// What the shell knows of the process, for the report "status".
+  let about: [(String, Value)]
+  var counters = Counters()
+  var faults = Faults()
+
+  struct Counters: Sendable {
+    var actions: UInt64 = 0
+    var rejected: UInt64 = 0
+    var connections: UInt64 = 0
+    var snapshots: UInt64 = 0
+    var coalesced: UInt64 = 0
+    var goodbyes: UInt64 = 0
+  }
+
+  struct DifferenceKey: Hashable {
+    let scope: UInt64
+    let revision: UInt64
+    let base: UInt64
+  }
+
+  /// A server whose history begins with `state`. The epoch must be new and random. Without a
+  /// policy, everyone who connects may do everything.
+  public init(
+    _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
+    revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
+    middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues(),
+    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
+    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    owner: UInt64? = nil, at now: Instant
+  ) {
+    self.init(
+      restoring: Restoration(
+        state: state, epoch: epoch, seed: seed, run: run,
+        runs: [JournalRun(run: run, base: revision)],
+        revision: revision, base: revision, sequence: 0),
+      reducer: reducer, limits: limits, about: about, middleware: middleware,
+      dependencies: dependencies, shellReports: shellReports, durability: durability,
+      stands: stands, policy: policy, owner: owner, at: now)
+  }
+
+  /// A server that goes on from what was kept. Unless a former run may have had another policy,
+  /// mirrors of then are gone on from too. The `owner`, the daemon's own user, may always ask that
+  /// the policy is read again.
+  public init(
+    restoring kept: Restoration<R.State>, reducer: R, limits: Limits = Limits(),
+    about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues(),
+    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
+    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    isPolicyNew: Bool = false, owner: UInt64? = nil, at now: Instant
+  ) {
+    authority = Authority(policy, isNew: isPolicyNew, owner: owner)
+    core = StoreCore(
+      kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
+      revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
+      textBytes: limits.textBytes, dependencies: dependencies)
+    epoch = kept.epoch
+    run = kept.run
+    runs = kept.runs
+    firstSequence = kept.sequence
+    sessionCount = kept.sessionCount
+    poisoned = kept.poisoned
+    self.stands = stands
+    self.limits = limits
+    self.about = about
+    history = kept.history
+    history.bound(to: limits.historyBytes)
+    keeper = Keeper(
+      durability, base: kept.base, revision: kept.revision,
+      ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
+      journaled: kept.journaledBytes, at: now)
+    held = HeldStates(limits)
+    size = StateSize(limit: limits.stateBytes)
+    accounts = Slots(vacant: Account(limits, at: now))
+    watchesSessions = reducer.lifecycle.watchesSessions
+    flushed = kept.revision
+    started = now
+    self.now = now
+    waitingBudget = limits.waitingPerTurn
+    self.shellReports = shellReports
+    schema = R.schema
+    schemaFingerprint = schema.fingerprint
+    actionNames = try? Translation(from: schema, to: .names, root: .action)
+    var entries = TrieMap<String, Value>()
+    for (name, value) in limits.table { entries.updateValue(Value(value), forKey: name) }
+    limitsReport = .object(entries)
+    takeUp(kept)
+  }
+
+  /// The newest state: a copy is a consistent snapshot, O(1).
+  public var state: R.State { core.state }
+  public var revision: UInt64 { core.revision }
+  /// What every collection of the state hashes with.
+  public var seed: HashSeed { core.seed }
+  public var position: Position { Position(epoch: epoch, run: run, revision: core.revision) }
+  public var connectionCount: Int { connections.count }
+
+  /// Make deliberate mistakes from now on: for tests of the tests.
+  package mutating func plant(_ faults: Faults) { self.faults = faults }
+
+  /// The digest of what stands at a path.
+  public func digest(at path: Path = .root) -> Digest {
+    Digest(core.state.digest(at: path, seed: core.seed))
+  }
+
+  /// Take in what happened, and append what must be done.
+  public mutating func handle(
+    _ event: Event, at now: Instant, into commands: inout [Command]
+  ) {
+    tell(now)
+    switch event {
+    case .opened(let id, let peer, let token): open(id, peer, token, &commands)
+    case .received(let id, let bytes):
+      bytes.withUnsafeBytes { receive(id, $0, at: now, into: &commands) }
+    case .closed(let id): closed(id, &commands)
+    case .blocked(let id, let unsent): blocked(id, unsent, &commands)
+    case .drained(let id): drained(id, &commands)
+    case .snapshotEncoded(let job, let frames, let wholeBytes):
+      snapshotEncoded(job, frames, wholeBytes)
+    case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
+    case .stateMeasured(let measure):
+      size.take(measure)
+      memory.take(snapshotBytes: snapshotMemory)
+    case .memoryMeasured(let reading): memory.take(reading, snapshotBytes: snapshotMemory)
+    case .turnEnded: endTurn(&commands)
+    case .journal(let news): hear(news, &commands)
+    case .started(let start): begin(start)
+    case .exited(let id): exited(id)
+    case .policy(let policy): rule(by: policy, &commands)
+    case .answered(let id, let query, let answer): answered(id, query, answer)
+    case .tick: tick(&commands)
+    case .stop(let retryAfter): stop(retryAfter)
+    }
+  }
+
+  /// Run an action of the daemon's own: loading a file, for example. It is reduced and sent as a
+  /// client's would be, and acknowledged to nobody.
+  public mutating func send(_ action: R.Action) -> Reduction {
+    reduce(action, from: .owner)
+  }
+
+  /// Run an action, then those that it led to at once. Returns what the client at `place`, if one
+  /// sent it, is told of it.
+  @inline(__always)
+  mutating func reduce(
+    _ action: R.Action, from cause: Cause, isLogged: Bool = true,
+    for answer: SessionAction? = nil, at place: Int? = nil
+  ) -> Reduction {
+    patch.bytes.removeAll(keepingCapacity: true)
+    var reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+    if case .rejected(let rejection) = reduction, let place {
+      reduction = .rejected(redacted(rejection, at: place))
+    }
+    note(reduction, answer)
+    if core.hasWaiting { runWaiting() }
+    return reduction
+  }
+
+  @inline(__always)
+  mutating func note(_ reduction: Reduction, _ answer: SessionAction? = nil) {
+    counters.actions += 1
+    if keeper.records { record(reduction, answer) }
+    switch reduction {
+    case .changed(let revision):
+      changedBytes &+= patch.bytes.count
+      patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
+      size.note(patch.bytes)
+      memory.note(patch.bytes)
+      if !faults.dropsPatch(of: revision) {
+        scopes.note(patch.bytes, revision: revision, limits: limits)
+      }
+    case .unchanged, .swallowed, .accepted: break
+    case .rejected: counters.rejected += 1
+    }
+  }
+
+  /// Note that a connection may have something to get at the turn's end.
+  mutating func touch(_ id: ConnectionID) {
+    guard let place = connections.place(of: id) else { return }
+    touch(id, at: place)
+  }
+
+  mutating func touch(_ id: ConnectionID, at place: Int) {
+    guard !connections[place: place].isTouched else { return }
+    connections[place: place].isTouched = true
+    touched.append(id)
+  }
+}

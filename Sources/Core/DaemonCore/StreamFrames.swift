@@ -1,0 +1,72 @@
+import Access
+import CBOR
+public import Values
+import Wire
+
+/// The frames that carry a state: encoded once, sent to everyone who needs them.
+public enum StreamFrames {
+  /// The frames of a snapshot: the value form in parts, the last of them marked.
+  public static func snapshot(
+    of value: [UInt8], scope: UInt64, revision: UInt64, partBytes: Int
+  ) -> [[UInt8]] {
+    var frames: [[UInt8]] = []
+    frames.reserveCapacity(value.count / partBytes + 1)
+    var start = 0
+    repeat {
+      let end = min(start + partBytes, value.count)
+      frames.append(
+        Frame.encode { encoder in
+          encoder.bytes.reserveCapacity(end - start + 40)
+          encoder.array(6)
+          encoder.encode(MessageType.snapshot.rawValue)
+          encoder.encode(scope)
+          encoder.encode(revision)
+          encoder.encode(UInt64(frames.count))
+          encoder.encode(end == value.count)
+          encoder.head(.bytes, UInt64(end - start))
+          encoder.raw(value[start..<end])
+        })
+      start = end
+    } while start < value.count
+    return frames
+  }
+
+  /// The frame of consecutive patches: `pairs` holds `count` spans, each with its patch behind it.
+  static func patches(
+    _ pairs: [UInt8], count: Int, scope: UInt64, from: UInt64
+  ) -> [UInt8] {
+    Frame.encode { encoder in
+      encoder.bytes.reserveCapacity(pairs.count + 32)
+      encoder.array(3 + 2 * count)
+      encoder.encode(MessageType.patch.rawValue)
+      encoder.encode(scope)
+      encoder.encode(from)
+      encoder.raw(pairs)
+    }
+  }
+}
+
+/// A snapshot to be encoded, on any thread.
+public struct SnapshotJob<State: Synchronizable>: Sendable {
+  public let id: SnapshotJobID
+  let state: State
+  let path: Path
+  /// Lets through what may be seen; nil for all of it.
+  let filter: ViewFilter?
+  let scope: UInt64
+  let revision: UInt64
+  let partBytes: Int
+
+  /// The frames. O(the size of what stands at the path).
+  public func encode() -> [[UInt8]] { measured().frames }
+
+  /// The frames, and how many bytes all that stands at the path takes, seen or not.
+  public func measured() -> (frames: [[UInt8]], wholeBytes: Int) {
+    var encoder = CBOREncoder()
+    state.encode(at: path, into: &encoder)
+    let whole = encoder.bytes
+    let frames = StreamFrames.snapshot(
+      of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
+    return (frames, whole.count)
+  }
+}

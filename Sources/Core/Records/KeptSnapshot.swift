@@ -1,0 +1,40 @@
+import CBOR
+public import Values
+
+/// A snapshot that is to be kept: a copy of the state, and what must be known with it.
+public struct KeptSnapshot<State: Synchronizable>: Sendable {
+  public let state: State
+  public let seed: HashSeed
+  let schema: Schema
+  /// What must be known with the state; its digest is made with the encoding.
+  public let head: JournalSnapshot
+  let partBytes: Int
+
+  /// A state at a revision, with its schema and what its head says; the digest is made with the
+  /// encoding.
+  public init(
+    state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, partBytes: Int
+  ) {
+    self.state = state
+    self.seed = seed
+    self.schema = schema
+    self.head = head
+    self.partBytes = partBytes
+  }
+
+  /// Encode the state in parts, beside the loop: `[schema, value]`, so that the bytes say what they
+  /// are. O(the state).
+  public func encode() -> (head: JournalSnapshot, parts: [[UInt8]]) {
+    var encoder = CBOREncoder()
+    encoder.array(2)
+    schema.encode(into: &encoder)
+    state.encode(into: &encoder)
+    var head = head
+    head.digest = Digest(state.digest(seed: seed))
+    let bytes = encoder.bytes
+    let parts = stride(from: 0, to: bytes.count, by: partBytes).map {
+      Array(bytes[$0..<min($0 + partBytes, bytes.count)])
+    }
+    return (head, parts)
+  }
+}

@@ -1,0 +1,204 @@
+public import CBOR
+public import Values
+
+// Theory of operation
+//
+// Two schemas are walked side by side from their roots, once. For every pair of kinds that meet
+// there is a node that says how values of the one become values of the other: copied as they are,
+// or taken apart. Nodes refer to each other by index, so that types may contain themselves; a pair
+// of types has one node. Values and patches then run through the nodes, bytes to bytes.
+//
+// A node whose bytes stay as they are, with those of everything inside it, is an identity: its
+// items are copied without a look inside.
+
+/// Turns values and patches that are written under one schema into another form of them, matched by
+/// the names of fields and cases: those of another build, or those that people read.
+///
+/// What the other side does not know is left out; a case that it does not know becomes its
+/// fallback.
+public struct Translation: Sendable {
+  /// What to turn values into.
+  public enum Target: Sendable {
+    /// Documents: structs are objects of their fields, cases `"name"` or `{"name": fields}` as in
+    /// the JSON of actions, keys of maps text, paths JSON Pointers; what is absent is left out, or
+    /// null where it has a place. Bytes stay bytes.
+    case names
+    /// The numbers of another build.
+    case schema(Schema)
+  }
+
+  /// What the values are.
+  public enum Root: Sendable {
+    /// The daemon's state, on its way to a client.
+    case state
+    /// Actions, on their way to the daemon. Whether it has defaults for what they lack is not known
+    /// here, so what is missing is left to it to reject.
+    case action
+  }
+
+  let isNamed: Bool
+  let nodes: [Node]
+  let start: Int
+  /// The cases that become nothing, with the names by which people know them.
+  let unknownCases: [(number: UInt64, name: String)]
+  /// The names of what the source has and the target leaves out: fields, what cases carry, and cases
+  /// that become their fallback.
+  public let dropped: [String]
+
+  /// The translation between two schemas. O(the types that meet).
+  public init(
+    from source: Schema, to target: Target, root: Root
+  ) throws(SchemaMismatch) {
+    var planner = TranslationPlanner(from: source, to: target, root: root)
+    let start = planner.plan()
+    if !planner.differences.isEmpty { throw SchemaMismatch(planner.differences) }
+    self.start = start
+    isNamed = planner.isNamed
+    nodes = planner.nodes
+    unknownCases = planner.unknownCases
+    dropped = planner.dropped.sorted()
+  }
+
+  /// Whether there is nothing to do: both sides know the same, by the same numbers.
+  public var isIdentity: Bool { nodes[start].isIdentity }
+
+  /// Whether no part of a value is lost.
+  public var isLossless: Bool { nodes[start].isLossless }
+
+  /// What an error says of a case that the target does not have; nil when it is another error.
+  public func unknownCase(_ error: CBORError) -> String? {
+    guard case .unknownCase(let number) = error.kind else { return nil }
+    let names = names(ofCase: number)
+    return names.isEmpty
+      ? "a case, number \(number), that is not known here"
+      : "the case \(names.joined(separator: " or ")), which is not known here"
+  }
+
+  /// The names of the cases that an `unknownCase` error may be about.
+  public func names(ofCase number: UInt64) -> [String] {
+    unknownCases.filter { $0.number == number }.map(\.name)
+  }
+}
+
+extension Translation {
+  /// How values of one kind become those of another.
+  struct Node: Sendable {
+    var form: Form
+    /// Whether bytes stay as they are.
+    var isIdentity = true
+    var isLossless = true
+  }
+
+  enum Form: Sendable {
+    case copy
+    /// A path that becomes a JSON Pointer.
+    case pointer
+    case optional(Int)
+    case array(Int)
+    /// With keys that become text, if they are numbers and people are to read them.
+    case map(keys: MapKeys, Int)
+    case structure([FieldPlan])
+    case enumeration([CasePlan])
+  }
+
+  enum MapKeys: Sendable {
+    case copied
+    case decimal
+  }
+
+  /// What becomes of a field of a struct.
+  struct FieldPlan: Sendable {
+    let id: Int
+    /// Its name or number on the other side; nil when that does not know it.
+    let target: PathKey?
+    let node: Int
+    /// Whether the other side has a default in place of what is absent, which no patch can name.
+    let becomesDefault: Bool
+  }
+
+  /// What becomes of a case.
+  struct CasePlan: Sendable {
+    let id: UInt64
+    let form: CaseForm
+    /// For each value that it carries, in order, how it is translated; nil when it is dropped.
+    let fields: [Int?]
+  }
+
+  enum CaseForm: Sendable {
+    /// These bytes, whatever the case carries: a fallback, or one without fields.
+    case constant([UInt8])
+    /// The other side has neither the case nor a fallback.
+    case unknown
+    /// `[id, …]`: which value of the source stands in each place; nil where it has none.
+    case numbered(id: Int, slots: [Int?])
+    /// `{name: content}`.
+    case single(String)
+    /// `{name: [contents]}`.
+    case list(String)
+    /// `{name: {field: content, …}}`.
+    case object(String, fields: [String])
+  }
+}
+
+// MARK: Places
+
+extension Translation {
+  /// What a path leads to.
+  public struct Place: Sendable {
+    /// The path in the terms of the source. Where the path names nothing that the source knows, one
+    /// that leads nowhere either.
+    public let sourcePath: Path
+    /// Whether the path names something that the source knows.
+    public let isKnown: Bool
+    let node: Int
+  }
+
+  /// What a path in the target's terms leads to. `number` makes paths that lead nowhere differ.
+  public func place(at path: Path, number: UInt64 = 0) -> Place {
+    var keys: [PathKey] = []
+    var node = start
+    for (index, key) in path.keys.enumerated() {
+      guard let (sourceKey, next) = step(from: node, by: key) else {
+        // No struct has such a field, and nothing else has parts.
+        keys += [.integer(-1), .integer(Int64(truncatingIfNeeded: number))]
+        return Place(sourcePath: Path(keys), isKnown: false, node: TranslationPlanner.copy)
+      }
+      keys.append(sourceKey)
+      if case .copy = nodes[next].form, next == node {
+        keys += path.keys[(index + 1)...]
+        return Place(sourcePath: Path(keys), isKnown: true, node: node)
+      }
+      node = next
+    }
+    return Place(sourcePath: Path(keys), isKnown: true, node: node)
+  }
+
+  /// The path in the source's terms of what a path in the target's terms leads to; nil when it
+  /// names nothing that the source knows.
+  public func sourcePath(for path: Path) -> Path? {
+    let place = place(at: path)
+    return place.isKnown ? place.sourcePath : nil
+  }
+
+  private func step(from node: Int, by key: PathKey) -> (PathKey, Int)? {
+    switch nodes[node].form {
+    case .optional(let wrapped): return step(from: wrapped, by: key)
+    case .structure(let fields):
+      guard let field = fields.first(where: { $0.target == key }) else { return nil }
+      return (.integer(Int64(field.id)), field.node)
+    case .map(.copied, let value): return (key, value)
+    case .map(.decimal, let value):
+      switch key {
+      case .integer: return (key, value)
+      case .text(let text):
+        // Only the digits that the number itself is written with.
+        guard let number = Int64(text), text == String(number) else { return nil }
+        return (.integer(number), value)
+      }
+    case .copy:
+      // A document has parts of any name; a scalar has none, and the daemon knows that, too.
+      return (key, node)
+    case .array, .enumeration, .pointer: return nil
+    }
+  }
+}
