@@ -291,7 +291,7 @@ private struct KeepingHandler: LogHandler {
     let loop = try Loop.startThread(name: "test-daemon")
     defer { loop.stop() }
     let socket = self.folder + "/socket"
-    let keeping = Keeping(
+    let persistence = PersistenceOptions(
       directory: folder ?? self.folder + "/state", durability: .sync, recoverTo: recoverTo)
     let logger = Logger(label: "test") { [lines] _ in KeepingHandler(lines: lines) }
     let box = Guarded<Unchecked<Daemon<R>>?>(nil)
@@ -300,7 +300,7 @@ private struct KeepingHandler: LogHandler {
         done.resume(
           with: Result {
             let daemon = try Daemon(
-              state, reducer: reducer, keeping: keeping, logger: logger, on: loop)
+              state, reducer: reducer, persistence: persistence, logger: logger, on: loop)
             try daemon.serve(at: socket, mode: 0o600)
             box.value = Unchecked(daemon)
           })

@@ -22,7 +22,7 @@ private struct Told: Reducer {
 
   func action(for start: Start) -> Action? { .hear("\(start)") }
 
-  func action(for news: SessionNews) -> Action? {
+  func action(for news: SessionEvent) -> Action? {
     if case .ended(let session, _) = news { .hear("\(session) ended") } else { nil }
   }
 }
@@ -42,7 +42,7 @@ private struct Node: Reducer {
     case row(Int, Action)
     case work, stop
     case started(Start)
-    case heard(SessionNews)
+    case heard(SessionEvent)
 
     struct AllCasePaths: Sendable {
       var row: CasePath<Action, (Int, Action)> {
@@ -74,12 +74,12 @@ private struct Node: Reducer {
   }
 
   func action(for start: Start) -> Action? { isTold ? .started(start) : nil }
-  func action(for news: SessionNews) -> Action? { isTold ? .heard(news) : nil }
+  func action(for news: SessionEvent) -> Action? { isTold ? .heard(news) : nil }
 }
 
 @Suite("Life cycle")
 struct LifecycleTests {
-  private let ended = SessionNews.ended(session: 3, reason: .exited)
+  private let ended = SessionEvent.ended(session: 3, reason: .exited)
 
   // MARK: Features that contain themselves
 

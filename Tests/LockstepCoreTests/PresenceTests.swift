@@ -135,8 +135,8 @@ private struct Room: Reducer {
 
   // MARK: - News
 
-  @Test(arguments: [.exited, .graceOver, .goodbye] as [SessionNews.EndReason])
-  func `an entry goes when its session does, and not before`(reason: SessionNews.EndReason) async {
+  @Test(arguments: [.exited, .graceOver, .goodbye] as [SessionEvent.EndReason])
+  func `an entry goes when its session does, and not before`(reason: SessionEvent.EndReason) async {
     let store = TestStore(initialState: Room.State()) { Room() }
     await store.send(.presence(.enter(1)), from: .client(session: 1)) { $0.present[1] = 1 }
     await store.send(.presence(.enter(2)), from: .client(session: 2)) { $0.present[2] = 2 }
@@ -156,7 +156,7 @@ private struct Room: Reducer {
     #expect(presence.lifecycle.watchesSessions && Room().lifecycle.watchesSessions)
     #expect(presence.actions(for: .lost(session: 1), in: state) == [])
     #expect(presence.actions(for: .returned(session: 1), in: state) == [])
-    let end = SessionNews.ended(session: 1, reason: .graceOver)
+    let end = SessionEvent.ended(session: 1, reason: .graceOver)
     #expect(presence.actions(for: end, in: state) == [.session(end)])
     #expect(presence.actions(for: end, in: Present()) == [])
   }

@@ -8,11 +8,11 @@ import Values
 private struct Listener: Reducer {
   struct State: Described, Identifiable {
     var id = 0
-    var heard: [SessionNews] = []
+    var heard: [SessionEvent] = []
   }
 
   enum Action: DescribedAction {
-    case hear(SessionNews)
+    case hear(SessionEvent)
   }
 
   func reduce(into state: inout State, action: Action) -> Effect<Action> {
@@ -20,7 +20,7 @@ private struct Listener: Reducer {
     return .none
   }
 
-  func action(for news: SessionNews) -> Action? { .hear(news) }
+  func action(for news: SessionEvent) -> Action? { .hear(news) }
 
   var watchesSessions: Bool { true }
 }
@@ -77,7 +77,7 @@ private struct Parent: Reducer {
     .onChange(of: \.own) { _, _ in EmptyReducer() }
   }
 
-  func action(for news: SessionNews) -> Action? { .own }
+  func action(for news: SessionEvent) -> Action? { .own }
 }
 
 /// A state that is an enumeration, one case of which listens.
@@ -111,7 +111,7 @@ private struct Panel: Reducer {
 }
 
 @Suite struct SessionNewsTests {
-  private let lost = SessionNews.lost(session: 3)
+  private let lost = SessionEvent.lost(session: 3)
 
   @Test func `news goes to every child that is there, children first, then to the feature`() {
     let heard = Listener.Action.hear(lost)
@@ -178,8 +178,8 @@ private struct Panel: Reducer {
     arguments: [
       (.ended(session: 1, reason: .exited), [0x83, 0, 1, 0x66] + Array("exited".utf8)),
       (.lost(session: 24), [0x82, 1, 0x18, 24]), (.returned(session: 2), [0x82, 2, 2]),
-    ] as [(SessionNews, [UInt8])])
-  func `news travels as an enumeration`(news: SessionNews, bytes: [UInt8]) throws {
+    ] as [(SessionEvent, [UInt8])])
+  func `news travels as an enumeration`(news: SessionEvent, bytes: [UInt8]) throws {
     var encoder = CBOREncoder()
     news.encode(into: &encoder)
     #expect(encoder.bytes == bytes)
@@ -187,10 +187,10 @@ private struct Panel: Reducer {
     #expect(throws: CBORError.self) { try decode([0x82, 3, 1]) }
   }
 
-  private func decode(_ bytes: [UInt8]) throws -> SessionNews {
+  private func decode(_ bytes: [UInt8]) throws -> SessionEvent {
     try bytes.withUnsafeBytes {
       var decoder = CBORDecoder($0)
-      return try SessionNews(from: &decoder, seed: .unseeded)
+      return try SessionEvent(from: &decoder, seed: .unseeded)
     }
   }
 }

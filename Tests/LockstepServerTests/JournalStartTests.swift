@@ -28,13 +28,13 @@ import Values
     logger.logLevel = .critical
     return try JournalStart.open(
       .init(
-        keeping: Keeping(directory: directory ?? folder), image: image,
+        persistence: PersistenceOptions(directory: directory ?? folder), image: image,
         schema: DocumentFeature.schema, limits: Limits(), logger: logger, progress: {}))
   }
 
   /// What a run has at a revision, at which `n` is the same number.
-  private func restoration(runs: [UInt64], revision: UInt64) -> Restoration<Document> {
-    Restoration(
+  private func restoredState(runs: [UInt64], revision: UInt64) -> RestoredState<Document> {
+    RestoredState(
       state: Document(["n": .integer(Int64(revision))]), epoch: 9, seed: HashSeed(7),
       run: runs.last ?? 1, runs: runs.map { JournalRun(run: $0, base: 0) }, revision: revision,
       base: revision, sequence: revision)
@@ -42,19 +42,19 @@ import Values
 
   private func image(runs: [UInt64], revision: UInt64) -> HandOver<Document> {
     HandOver(
-      kept: restoration(runs: runs, revision: revision), connections: [], connectionCount: 0)
+      kept: restoredState(runs: runs, revision: revision), connections: [], connectionCount: 0)
   }
 
   /// Make a journal that has come to a revision in a run.
   private func makeJournal(run: UInt64, revision: UInt64, ended: UInt64?) throws {
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     defer { file.close() }
-    let kept = restoration(runs: [run], revision: revision)
+    let kept = restoredState(runs: [run], revision: revision)
     try file.create(epoch: kept.epoch, seed: kept.seed)
     try file.begin(
       run: JournalRun(run: run, base: 0),
       schema: JournalStart<Document>.encoded(DocumentFeature.schema), revision: 0, time: .now)
-    let snapshot = KeptSnapshot(handing: kept, schema: DocumentFeature.schema, time: .now)
+    let snapshot = PendingSnapshot(handing: kept, schema: DocumentFeature.schema, time: .now)
     try JournalStart.keepSnapshot(snapshot, file)
     if let ended { try file.endRun(revision: ended) }
   }

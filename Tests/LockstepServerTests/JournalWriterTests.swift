@@ -12,14 +12,14 @@ import Values
 /// What the thread of the journal says of trouble.
 @Suite(.timeLimit(.minutes(1))) struct JournalWriterTests {
   private let folder: String
-  private let news = Locked<[JournalNews]>([])
+  private let news = Locked<[JournalEvent]>([])
 
   init() throws {
     var template = Array("/tmp/lockstep-writer-XXXXXX".utf8CString)
     folder = try #require(mkdtemp(&template).map { String(cString: $0) })
   }
 
-  private func eventually(_ condition: ([JournalNews]) -> Bool) async throws {
+  private func eventually(_ condition: ([JournalEvent]) -> Bool) async throws {
     while !condition(news.withLock { $0 }) { try await LoopClock().sleep(for: .milliseconds(2)) }
   }
 

@@ -126,7 +126,7 @@ private struct Tally: Reducer {
     let bytes = bench.server.handOver.encoded(schema: DocumentFeature.schema)
     let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
     var kept = image.next
-    kept.unheard = [Bench.token(2)]
+    kept.unjournaledSessions = [Bench.token(2)]
     bench.server = Server(
       restoring: kept, reducer: DocumentFeature(), durability: .sync, at: bench.now)
     bench.server.reserveScopes(of: image.connections)

@@ -191,11 +191,11 @@ private struct Working: Reducer {
 
   /// What the rows of a server lead to, as the next run has it.
   private func restart(
-    _ bench: Bench, _ snapshot: KeptSnapshot<Document>, _ batches: [JournalBatch],
+    _ bench: Bench, _ snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch],
     poisoned: Set<SessionAction> = []
   ) throws -> Bench {
     let (head, parts) = snapshot.encode()
-    var recovery = try Recovery<Document>(
+    var recovery = try JournalReplay<Document>(
       from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: HashSeed(7),
       sessions: batches.flatMap(\.sessions))
     for batch in batches {
@@ -207,7 +207,7 @@ private struct Working: Reducer {
       }
       if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
     }
-    var kept = recovery.restoration(
+    var kept = recovery.restoredState(
       epoch: 9, runs: [JournalRun(run: 1, base: 0)], revision: nil)
     kept.poisoned = poisoned
     var next = bench
@@ -220,7 +220,7 @@ private struct Working: Reducer {
     var limits = Limits()
     limits.journalDigestChanges = 1
     var first = bench(limits)
-    let start = first.server.keptSnapshot
+    let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1), action(2, .durable, 2))
     let kept = try batch(first.turn())
     #expect(kept.digest != nil)
@@ -252,7 +252,7 @@ private struct Working: Reducer {
     reason: ServerMessage.Reason
   ) throws {
     var first = bench()
-    let start = first.server.keptSnapshot
+    let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1), action(2, .applied, 2))
     var second = try restart(first, start, [try batch(first.turn())])
     second.join(2)
@@ -268,7 +268,7 @@ private struct Working: Reducer {
 
   @Test func `an action that ends the process twice is not tried again`() throws {
     var first = bench()
-    let start = first.server.keptSnapshot
+    let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1))
     var second = try restart(
       first, start, [try batch(first.turn())],
@@ -288,14 +288,14 @@ private struct Working: Reducer {
     var limits = Limits()
     limits.journalDigestChanges = 1
     var first = bench(limits)
-    let start = first.server.keptSnapshot
+    let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1))
     let one = try batch(first.turn())
     first.say(1, action(2, .applied, 2))
     var two = try batch(first.turn())
-    #expect(throws: RecoveryError.self) { try restart(first, start, [two]) }
+    #expect(throws: JournalReplayError.self) { try restart(first, start, [two]) }
     two.digest = Digest(1)
-    let error = #expect(throws: RecoveryError.self) { try restart(first, start, [one, two]) }
+    let error = #expect(throws: JournalReplayError.self) { try restart(first, start, [one, two]) }
     #expect(error?.lastGood == 1)
     #expect(error?.description.contains("revision 2") == true)
   }

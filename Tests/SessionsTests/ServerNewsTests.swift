@@ -20,7 +20,7 @@ private struct Diary: Reducer {
 
   enum Action: SynchronizableAction, SynchronizableScalar, Equatable {
     case write
-    case hear(SessionNews)
+    case hear(SessionEvent)
 
     var name: String { "\(self)" }
     func encode(into encoder: inout CBOREncoder) { encoder.encode(0) }
@@ -43,7 +43,7 @@ private struct Diary: Reducer {
     return .none
   }
 
-  func action(for news: SessionNews) -> Action? { .hear(news) }
+  func action(for news: SessionEvent) -> Action? { .hear(news) }
 
   var watchesSessions: Bool { true }
 }

@@ -111,15 +111,15 @@ import Wire
     let kept = (1...50).map { number in
       Acknowledgement(first: number, last: number, revision: 0, .rejected(long))
     }
-    var restoration = Restoration(
+    var restoredState = RestoredState(
       state: Document([:]), epoch: 9, seed: HashSeed(7), run: 2,
       runs: [JournalRun(run: 1, base: 0), JournalRun(run: 2, base: 0)], revision: 0, base: 0,
       sequence: 50)
-    restoration.sessions = [
+    restoredState.sessions = [
       JournalSession(token: Bench.token(1), uid: 1000, number: 1, outcomes: kept)
     ]
     let server = Server(
-      restoring: restoration, reducer: DocumentFeature(), at: Instant(nanoseconds: 0))
+      restoring: restoredState, reducer: DocumentFeature(), at: Instant(nanoseconds: 0))
     let outcomes = try #require(server.handOver.kept.sessions.first).outcomes
     #expect(outcomes.count == 50)
     let bytes = outcomes.reduce(0) { sum, outcome in

@@ -49,7 +49,7 @@ struct TranscriptPair {
   /// Snapshots that are being encoded.
   private var jobs: [SnapshotJobID] = []
   /// What the next daemon begins with, when this one closes the connection.
-  var successor: Restoration<Document>?
+  var successor: RestoredState<Document>?
   /// Whether the client waits for nothing but the daemon's goodbye.
   private var isLeaving = false
 

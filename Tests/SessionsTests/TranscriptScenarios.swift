@@ -458,14 +458,14 @@ extension TranscriptScenario {
 
 extension Bench {
   /// What a journal would keep of this moment.
-  func kept() -> Restoration<Document> {
+  func kept() -> RestoredState<Document> {
     var kept = server.handOver.next
     kept.isHandedOver = false
     return kept
   }
 
   /// Go on from what was kept.
-  mutating func crash(keeping kept: Restoration<Document>) {
+  mutating func crash(keeping kept: RestoredState<Document>) {
     server = Server(restoring: kept, reducer: DocumentFeature(), at: now)
   }
 }

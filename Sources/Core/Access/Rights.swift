@@ -13,7 +13,7 @@ public struct Rights: Hashable, Sendable {
   /// What may be changed because a rule says so.
   private let writes: View
   /// What may be changed because it may be seen.
-  private let writesOfRead: View
+  private let impliedWrites: View
 
   /// What these rules come to together.
   init(of rules: [Rule]) {
@@ -27,7 +27,7 @@ public struct Rights: Hashable, Sendable {
     writes = View(granting: rules.flatMap { $0.write ?? [] }, denying: denyWrite)
     // What all may be written anyway need not be written for another reason as well.
     let isImplied = writes != .everything && rules.contains { $0.write == nil && !$0.act.isEmpty }
-    writesOfRead = isImplied ? View(granting: read, denying: denyRead + denyWrite) : .nothing
+    impliedWrites = isImplied ? View(granting: read, denying: denyRead + denyWrite) : .nothing
   }
 
   /// No right at all.
@@ -43,7 +43,7 @@ public struct Rights: Hashable, Sendable {
   /// Whether the peer may see everything and send every action, to everywhere.
   private var mayDoAll: Bool { view == .everything && mayWriteAll && actions.isAll }
 
-  private var mayWriteAll: Bool { writes == .everything || writesOfRead == .everything }
+  private var mayWriteAll: Bool { writes == .everything || impliedWrites == .everything }
 
   /// Whether the peer may send actions of this name.
   public func mayAct(_ name: String) -> Bool { actions.covers(name) }
@@ -54,7 +54,7 @@ public struct Rights: Hashable, Sendable {
   /// Whether the peer may change all that stands at the path, by an action that names it. It also
   /// has to be allowed to read that.
   public func mayWrite(_ path: Path) -> Bool {
-    writes.permits(path) || writesOfRead.permits(path)
+    writes.permits(path) || impliedWrites.permits(path)
   }
 }
 

@@ -40,7 +40,7 @@ struct DetachedSessions: Sendable {
   }
 
   /// The session that has waited longest, of the user who has the most. Amortised O(users).
-  mutating func longestOfMost() -> SessionToken? {
+  mutating func evictionCandidate() -> SessionToken? {
     // The lesser number where two have as many, so that it does not follow from hashing.
     let most = lines.max { ($0.value.count, $1.key) < ($1.value.count, $0.key) }?.key
     guard let most, var line = lines.removeValue(forKey: most) else { return nil }

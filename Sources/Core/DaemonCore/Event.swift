@@ -43,7 +43,7 @@ public enum Event: Equatable, Sendable {
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
   /// What became of batches and snapshots that were to be kept.
-  case journal(JournalNews)
+  case journal(JournalEvent)
   /// Clients may come. Handled before any action of theirs.
   case started(Start)
   /// The process that made a connection has ended. The connection may live on, or be gone long
@@ -78,7 +78,7 @@ public enum Command: Equatable, Sendable {
   case wake
   /// Keep this, behind what was to be kept before; `Event.journal` follows.
   case keep(JournalBatch)
-  /// Keep a snapshot of the state (`Server.keptSnapshot`), behind the batches before; those that
+  /// Keep a snapshot of the state (`Server.pendingSnapshot`), behind the batches before; those that
   /// follow may be kept earlier, unless it `heals`: then they must come behind it.
   case keepSnapshot(heals: Bool)
   /// Keeping failed some time ago: see whether the file can be written again.

@@ -158,7 +158,7 @@ extension Server {
     else { return }
     let id = connections[place: place].id
     connections[place: place].following = nil
-    connections[place: place].ceased.append(query)
+    connections[place: place].revokedQueries.append(query)
     followers.removeAll { $0 == id }
   }
 
@@ -244,7 +244,7 @@ extension Server {
   /// what the shell answers.
   func sayHidden(_ connection: inout ServerSession) {
     for number in connection.hidden { refuse(number, .denied, &connection) }
-    for number in connection.ceased {
+    for number in connection.revokedQueries {
       connection.output.append(
         Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))
     }
@@ -253,7 +253,7 @@ extension Server {
     }
     if !connection.answers.isEmpty { connection.answers = [] }
     if !connection.hidden.isEmpty { connection.hidden = [] }
-    if !connection.ceased.isEmpty { connection.ceased = [] }
+    if !connection.revokedQueries.isEmpty { connection.revokedQueries = [] }
   }
 }
 

@@ -99,7 +99,7 @@ extension Server {
       }
     }
     sessions[token] = record
-    if detached.count > limits.detachedSessions, let surplus = detached.longestOfMost() {
+    if detached.count > limits.detachedSessions, let surplus = detached.evictionCandidate() {
       forget(surplus, .graceOver)
     }
   }
@@ -111,12 +111,12 @@ extension Server {
   }
 
   /// Forget a session without a connection.
-  mutating func forget(_ token: SessionToken, _ reason: SessionNews.EndReason) {
+  mutating func forget(_ token: SessionToken, _ reason: SessionEvent.EndReason) {
     guard var record = sessions[token], record.connection == nil else { return }
     end(&record, reason)
     if let maker = record.maker { unwatch(maker) }
     sessions[token] = nil
-    if record.isKept { keeper.forget(token) }
+    if record.isKept { journaling.forget(token) }
     detached.remove(token, of: record.uid)
   }
 
@@ -176,7 +176,7 @@ extension Server {
 
   mutating func tick(_ commands: inout [Command]) {
     measureState(isTime: true, &commands)
-    if keeper.shouldRetry(at: now) { commands.append(.reopenJournal) }
+    if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.keys.sorted() {
       guard let connection = connections[id] else { continue }
       if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {

@@ -8,11 +8,11 @@ extension Server {
   /// then, for clocks are set.
   public mutating func setWallClock(_ time: Timestamp, at now: Instant) {
     wallOffset = time.nanoseconds &- Int64(clamping: now.nanoseconds)
-    tell(now)
+    advanceClock(to: now)
   }
 
   @inline(__always)
-  mutating func tell(_ now: Instant) {
+  mutating func advanceClock(to now: Instant) {
     self.now = now
     core.time = Timestamp(nanoseconds: wallOffset &+ Int64(clamping: now.nanoseconds))
   }
@@ -37,7 +37,7 @@ extension Server {
 
   /// Run an action that an effect sent: `turnEnded` follows.
   public mutating func effectSent(_ action: R.Action, _ id: EffectID, at now: Instant) {
-    tell(now)
+    advanceClock(to: now)
     patch.bytes.removeAll(keepingCapacity: true)
     guard let reduction = core.send(action, from: id, patch: &patch) else { return }
     note(reduction)
@@ -46,7 +46,7 @@ extension Server {
 
   /// An effect cancels what runs under a name: `turnEnded` follows.
   public mutating func effectCancels(_ name: ScopedEffectKey, at now: Instant) {
-    tell(now)
+    advanceClock(to: now)
     core.cancelEffects(under: name)
     if core.hasWaiting { runWaiting() }
   }
@@ -54,7 +54,7 @@ extension Server {
   /// The task of an effect has ended, with an error that it did not catch if there was one:
   /// `turnEnded` follows.
   public mutating func effectEnded(_ id: EffectID, unhandled error: String?, at now: Instant) {
-    tell(now)
+    advanceClock(to: now)
     core.finished(id, unhandled: error)
     if core.hasWaiting { runWaiting() }
   }
@@ -75,8 +75,8 @@ extension Server {
         core.cancelEffects(ownedBy: owner)
       }
       let orders = core.takeOrders()
-      if keeper.promises, closedBatch, !faults.startsEffectsUncommitted {
-        keeper.hold(orders)
+      if journaling.confirmsDurability, closedBatch, !faults.startsEffectsUncommitted {
+        journaling.hold(orders)
       } else {
         commands += orders.map { .effect($0) }
       }

@@ -33,10 +33,10 @@ extension Server {
 
   /// What the next process goes on with. O(sessions + connections + the history).
   public var handOver: HandOver<R.State> {
-    var kept = Restoration(
+    var kept = RestoredState(
       state: core.state, epoch: epoch, seed: core.seed, run: run, runs: runs,
-      revision: core.revision, base: keeper.base, sequence: core.sequence,
-      sessions: keptSnapshot.head.sessions, sessionCount: sessionCount)
+      revision: core.revision, base: journaling.base, sequence: core.sequence,
+      sessions: pendingSnapshot.head.sessions, sessionCount: sessionCount)
     kept.history = history
     let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
@@ -86,7 +86,7 @@ extension Server {
   public mutating func takeOver(
     _ handed: HandedConnection, isTranslated: Bool, at now: Instant, into commands: inout [Command]
   ) {
-    tell(now)
+    advanceClock(to: now)
     counters.connections = max(counters.connections, handed.ordinal)
     var connection = ServerSession(
       id: ConnectionID(handed.id), peer: handed.peer, offered: handed.offered, limits: limits,

@@ -4,20 +4,20 @@ public import Records
 import Values
 import Wire
 
-// What is to be kept, and what waits for it (`Keeper`).
+// What is to be kept, and what waits for it (`Journaling`).
 extension Server {
   /// Go on from what was kept: sessions wait for their clients, and fields that are not kept begin
   /// anew, which is a revision of its own.
-  mutating func takeUp(_ kept: Restoration<R.State>) {
+  mutating func takeUp(_ kept: RestoredState<R.State>) {
     for session in kept.sessions {
       var outcomes = session.outcomes
-      if !keeper.promises {
+      if !journaling.confirmsDurability {
         for index in outcomes.indices { outcomes[index].mark = .applied }
       }
       var record = SessionRecord(
         uid: session.uid, number: session.number,
         outcomes: Outcomes(limits, kept: outcomes))
-      record.isKept = !kept.unheard.contains(session.token)
+      record.isKept = !kept.unjournaledSessions.contains(session.token)
       record.committed = record.outcomes.last
       record.expires = now + limits.sessionGrace
       sessions[session.token] = record
@@ -25,16 +25,16 @@ extension Server {
     }
     // Those of a former process have connections that come behind them.
     while !kept.isHandedOver, detached.count > limits.detachedSessions,
-      let token = detached.longestOfMost(), let uid = sessions[token]?.uid
+      let token = detached.evictionCandidate(), let uid = sessions[token]?.uid
     {
       sessions[token] = nil
-      keeper.forget(token)
+      journaling.forget(token)
       detached.remove(token, of: uid)
     }
-    guard runs.count > 1, !kept.isHandedOver, !keeper.ephemeral.isEmpty else { return }
+    guard runs.count > 1, !kept.isHandedOver, !journaling.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()
-    keeper.ephemeral.replacement(from: core.state).withUnsafeBytes {
+    journaling.ephemeral.replacement(from: core.state).withUnsafeBytes {
       history.append($0, revision: core.revision)
     }
     flushed = core.revision
@@ -46,7 +46,7 @@ extension Server {
   }
 
   /// The newest revision that survives a crash; nil when none is promised to.
-  var durableRevision: UInt64? { keeper.promises ? keeper.durable : nil }
+  var durableRevision: UInt64? { journaling.confirmsDurability ? journaling.durable : nil }
 
   /// Whether a mirror at a position has what this server's history had there: one of another run,
   /// if all that follows goes on from what it has.
@@ -76,15 +76,15 @@ extension Server {
       })
     let action = record.action
     patch.bytes.withUnsafeBytes { bytes in
-      keeper.record(row, patch: isChange ? bytes : nil, action: action?.encode)
+      journaling.record(row, patch: isChange ? bytes : nil, action: action?.encode)
     }
   }
 
   /// Let the journal know of a session whose action it is about to hear of.
   mutating func keep(_ token: SessionToken, at place: Int) {
-    guard keeper.records, !sessions[place: place].isKept else { return }
+    guard journaling.records, !sessions[place: place].isKept else { return }
     sessions[place: place].isKept = true
-    keeper.record(
+    journaling.record(
       JournalSession(
         token: token, uid: sessions[place: place].uid, number: sessions[place: place].number))
   }
@@ -95,13 +95,13 @@ extension Server {
       return Rejection(
         .poisoned, "this action ended the daemon's process twice and is not tried again")
     }
-    if mark == .durable, keeper.promises, let reason = keeper.failure {
+    if mark == .durable, journaling.confirmsDurability, let reason = journaling.failure {
       return Rejection(.notDurable, "nothing can be made durable at present: \(reason)")
     }
-    if keeper.queuedBytes > limits.journalQueueBytes {
+    if journaling.queuedBytes > limits.journalQueueBytes {
       return Rejection(
         .limit,
-        "\(keeper.queuedBytes) bytes wait for the disk, and journalQueueBytes is "
+        "\(journaling.queuedBytes) bytes wait for the disk, and journalQueueBytes is "
           + "\(limits.journalQueueBytes)")
     }
     return nil
@@ -111,9 +111,9 @@ extension Server {
   mutating func recordRefusal(
     _ action: SessionAction, _ cause: Cause, _ outcome: Acknowledgement.Outcome
   ) {
-    guard keeper.records, !faults.forgetsAnswers else { return }
-    core.passOver()
-    keeper.record(
+    guard journaling.records, !faults.forgetsAnswers else { return }
+    core.skipSequence()
+    journaling.record(
       JournalRow(
         sequence: core.sequence, time: core.time, origin: cause.origin, client: cause.client,
         name: "", action: nil, revision: core.revision, change: nil,
@@ -126,10 +126,10 @@ extension Server {
   /// Hand on what the turn leaves to be kept.
   mutating func keepTurn(_ commands: inout [Command]) {
     closedBatch = false
-    guard keeper.records else { return }
+    guard journaling.records else { return }
     let digest =
-      keeper.wantsDigest(every: limits.journalDigestChanges) ? keptDigest : nil
-    guard let batch = keeper.close(at: core.revision, digest: digest) else { return }
+      journaling.wantsDigest(every: limits.journalDigestChanges) ? keptDigest : nil
+    guard let batch = journaling.close(at: core.revision, digest: digest) else { return }
     closedBatch = true
     commands.append(.keep(batch))
   }
@@ -137,30 +137,30 @@ extension Server {
   /// The digest of the state without its ephemeral fields.
   private var keptDigest: Digest {
     var state = core.state
-    if !keeper.ephemeral.isEmpty { EphemeralFields.reset(&state) }
+    if !journaling.ephemeral.isEmpty { EphemeralFields.reset(&state) }
     return Digest(state.digest(seed: core.seed))
   }
 
   /// Begin a snapshot when it is time.
   mutating func keepSnapshot(_ commands: inout [Command]) {
-    guard keeper.wantsSnapshot(limits, at: now) else { return }
-    keeper.beginSnapshot(at: now)
+    guard journaling.wantsSnapshot(limits, at: now) else { return }
+    journaling.beginSnapshot(at: now)
     commands.append(.keepSnapshot(heals: false))
   }
 
   /// The state as it is to be kept now, with what must be known with it. O(sessions).
-  public var keptSnapshot: KeptSnapshot<R.State> {
+  public var pendingSnapshot: PendingSnapshot<R.State> {
     var state = core.state
-    if !keeper.ephemeral.isEmpty { EphemeralFields.reset(&state) }
+    if !journaling.ephemeral.isEmpty { EphemeralFields.reset(&state) }
     let kept = sessions.pairs.map { pair in
       JournalSession(
         token: pair.key, uid: pair.value.uid, number: pair.value.number,
         outcomes: pair.value.outcomes.kept)
     }
-    return KeptSnapshot(
+    return PendingSnapshot(
       state: state, seed: core.seed, schema: schema,
       head: JournalSnapshot(
-        revision: core.revision, base: keeper.base, sequence: core.sequence, time: core.time,
+        revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },
         sessionCount: sessionCount),
       partBytes: 1 << 20)
@@ -168,38 +168,38 @@ extension Server {
 
   // MARK: News
 
-  mutating func hear(_ news: JournalNews, _ commands: inout [Command]) {
+  mutating func hear(_ news: JournalEvent, _ commands: inout [Command]) {
     switch news {
     case .committed(let number):
-      for batch in keeper.committed(through: number) { release(batch, &commands) }
+      for batch in journaling.committed(through: number) { release(batch, &commands) }
     case .failed(let reason):
-      let wasHealthy = keeper.failure == nil
-      giveUp(keeper.failed(reason, at: now), reason, &commands)
+      let wasHealthy = journaling.failure == nil
+      giveUp(journaling.failed(reason, at: now), reason, &commands)
       if wasHealthy {
         commands.append(
           .log(
             LogLine(
               .error, "nothing is durable until it can be written again",
               [
-                .init("reason", reason), .init("durable", keeper.durable),
+                .init("reason", reason), .init("durable", journaling.durable),
                 .init("revision", core.revision),
               ])))
       }
     case .reopened:
-      guard !keeper.records else { return }
-      keeper.beginSnapshot(at: now, heals: core.revision)
+      guard !journaling.records else { return }
+      journaling.beginSnapshot(at: now, heals: core.revision)
       for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
         sessions[place: place].isKept = true
       }
       commands.append(.keepSnapshot(heals: true))
-    case .stillFailing(let reason): keeper.stillFailing(reason, at: now)
+    case .stillFailing(let reason): journaling.stillFailing(reason, at: now)
     case .snapshotKept(let bytes):
-      guard keeper.snapshotKept(bytes: bytes) else { return }
+      guard journaling.snapshotKept(bytes: bytes) else { return }
       commands.append(
         .log(LogLine(.notice, "changes are durable again", [.init("revision", core.revision)]))
       )
     case .snapshotImpossible(let reason):
-      let (lost, isNews) = keeper.snapshotImpossible(reason, at: now)
+      let (lost, isNews) = journaling.snapshotImpossible(reason, at: now)
       if let lost { giveUp(lost, reason, &commands) }
       guard isNews else { return }
       commands.append(
@@ -211,7 +211,7 @@ extension Server {
 
   /// Let go what waited for batches that will not be kept.
   private mutating func giveUp(
-    _ lost: [Keeper.InFlight], _ reason: String, _ commands: inout [Command]
+    _ lost: [Journaling.InFlight], _ reason: String, _ commands: inout [Command]
   ) {
     for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
       sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
@@ -221,7 +221,7 @@ extension Server {
   }
 
   /// Let go what waited for a batch: acknowledgements, and effects.
-  private mutating func release(_ batch: Keeper.InFlight, _ commands: inout [Command]) {
+  private mutating func release(_ batch: Journaling.InFlight, _ commands: inout [Command]) {
     for (token, last) in batch.sessions {
       guard let place = sessions.place(of: token) else { continue }
       sessions[place: place].committed = max(sessions[place: place].committed, last)

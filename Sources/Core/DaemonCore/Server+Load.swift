@@ -18,11 +18,11 @@ extension Server {
 
   /// Whether something that was to be kept is not, or not yet.
   package var isKeeping: Bool {
-    !keeper.inFlight.isEmpty || keeper.failure != nil || keeper.snapshotIsRunning
+    !journaling.inFlight.isEmpty || journaling.failure != nil || journaling.snapshotIsRunning
   }
 
   /// Whether a turn is on its way to the disk.
-  public var isKeepingTurns: Bool { !keeper.inFlight.isEmpty }
+  public var isKeepingTurns: Bool { !journaling.inFlight.isEmpty }
 
   package var load: Load {
     Load(

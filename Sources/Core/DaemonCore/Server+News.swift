@@ -9,7 +9,7 @@ import Wire
 
 extension Server {
   /// Note what became of a session.
-  mutating func say(_ item: SessionNews) {
+  mutating func say(_ item: SessionEvent) {
     if watchesSessions { news.append(item) }
   }
 
@@ -37,7 +37,7 @@ extension Server {
   }
 
   /// Say that a session is over, unless that was said.
-  mutating func end(_ record: inout SessionRecord, _ reason: SessionNews.EndReason) {
+  mutating func end(_ record: inout SessionRecord, _ reason: SessionEvent.EndReason) {
     guard !record.hasEnded else { return }
     record.hasEnded = true
     say(.ended(session: record.number, reason: reason))

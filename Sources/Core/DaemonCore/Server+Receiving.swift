@@ -10,7 +10,7 @@ extension Server {
     _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, at now: Instant,
     into commands: inout [Command]
   ) {
-    tell(now)
+    advanceClock(to: now)
     // The decoder is moved out while its frames are read, so that nothing is copied.
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
@@ -157,7 +157,7 @@ extension Server {
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
     // What waits for the disk is acknowledged in its turn, and not because it was sent again.
     connection.acknowledged =
-      keeper.promises
+      journaling.confirmsDurability
       ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
     connection.cause = cause(of: connection, record)
     let welcome = ServerMessage.Welcome(
@@ -231,7 +231,8 @@ extension Server {
     }
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
-      mark: mark == .durable && keeper.promises && keeper.failure == nil ? .durable : .applied,
+      mark: mark == .durable && journaling.confirmsDurability && journaling.failure == nil
+        ? .durable : .applied,
       sequence: sequence)
   }
 
@@ -274,7 +275,7 @@ extension Server {
         return rejection
       }
     }
-    if keeper.durability == .none { return nil }
+    if journaling.durability == .none { return nil }
     guard let token = connections[place: place].token else { return nil }
     return refusal(of: SessionAction(session: token, number: number), mark)
   }
@@ -287,7 +288,7 @@ extension Server {
     counters.rejected += 1
     let outcome = Acknowledgement.Outcome.rejected(
       RejectionMessage(rejection.bounded(to: limits.textBytes)))
-    if keeper.durability != .none, let token = connections[place: place].token {
+    if journaling.durability != .none, let token = connections[place: place].token {
       keep(token, at: connections[place: place].session)
       recordRefusal(
         SessionAction(session: token, number: number), connections[place: place].cause, outcome)
@@ -303,10 +304,10 @@ extension Server {
   ) -> Acknowledgement.Outcome {
     guard case .success(let action) = copy decoded else { return .outcomeUnknown }
     var answer: SessionAction?
-    if keeper.durability != .none, let token = connections[place: place].token {
+    if journaling.durability != .none, let token = connections[place: place].token {
       let own = SessionAction(session: token, number: number)
       keep(token, at: connections[place: place].session)
-      stands?(own)
+      markInFlight?(own)
       answer = own
     }
     return Acknowledgement.Outcome(

@@ -210,9 +210,12 @@ extension Server {
       ("run", Value(run)),
       ("revision", Value(core.revision)),
       ("uptimeMs", Value(now.milliseconds(since: started))),
-      ("durability", .text(keeper.durability.rawValue)),
+      ("durability", .text(journaling.durability.rawValue)),
       ("durableRevision", durableRevision.map { Value($0) } ?? .null),
-      ("journal", .text(keeper.failure ?? (keeper.durability == .none ? "none" : "healthy"))),
+      (
+        "journal",
+        .text(journaling.failure ?? (journaling.durability == .none ? "none" : "healthy"))
+      ),
     ]
     guard rights.seesAll else { return object(about + common) }
     return object(
@@ -230,7 +233,7 @@ extension Server {
         ("coalesced", Value(counters.coalesced)),
         ("goodbyes", Value(counters.goodbyes)),
         ("effects", .integer(Int64(core.effectCount))),
-        ("journalQueueBytes", .integer(Int64(keeper.queuedBytes))),
+        ("journalQueueBytes", .integer(Int64(journaling.queuedBytes))),
       ])
   }
 

@@ -130,7 +130,7 @@ extension Server {
       commands.append(.send(id, frames))
     }
     swap(&connection, &connections[place: place])
-    guard let leaving else { return goOn(with: id, at: place) }
+    guard let leaving else { return finishComposing(id, at: place) }
     commands.append(.close(id))
     dropSubscriptions(of: id)
     // A client that said goodbye never resumes, so its outcomes can be dropped.
@@ -145,7 +145,7 @@ extension Server {
 
   /// Have a connection answered in a later turn, if it still waits for something, and read again
   /// once it does not wait for much.
-  private mutating func goOn(with id: ConnectionID, at place: Int) {
+  private mutating func finishComposing(_ id: ConnectionID, at place: Int) {
     lineUp(place)
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
       connections[place: place].requests.hasRoom(limits)
@@ -281,7 +281,7 @@ extension Server {
     let first = connection.acknowledged + 1
     let outcomes = sessions[place: place].outcomes
     let last =
-      keeper.promises && !faults.acknowledgesUncommitted
+      journaling.confirmsDurability && !faults.acknowledgesUncommitted
       ? outcomes.lastToAcknowledge(after: connection.acknowledged, sessions[place: place].committed)
       : outcomes.last
     guard first <= last || connection.repeated != nil else { return }

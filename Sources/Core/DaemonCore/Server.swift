@@ -41,7 +41,7 @@ public struct Server<R: Reducer>: Sendable {
   var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
   var scopes = ScopeTable()
   var history: History
-  var keeper: Keeper
+  var journaling: Journaling
   /// The runs of the epoch, this one included, rising.
   let runs: [JournalRun]
   /// How many sessions there have been in the epoch.
@@ -49,7 +49,7 @@ public struct Server<R: Reducer>: Sendable {
   /// Actions that must not be reduced again.
   let poisoned: Set<SessionAction>
   /// Told of a client's action before it is reduced, where that outlives the process.
-  let stands: (@Sendable (SessionAction) -> Void)?
+  let markInFlight: (@Sendable (SessionAction) -> Void)?
   var held: HeldStates<R.State>
   var size: StateSize
   var memory = MemoryBudget()
@@ -93,7 +93,7 @@ public struct Server<R: Reducer>: Sendable {
   /// Whether the feature wants to hear what becomes of sessions.
   public let watchesSessions: Bool
   /// What it has not been told yet.
-  var news: [SessionNews] = []
+  var news: [SessionEvent] = []
   /// The sessions by the connection whose process is watched for them.
   var processes: [ConnectionID: SessionToken] = [:]
   /// Connections whose processes need not be watched any more.
@@ -144,28 +144,28 @@ public struct Server<R: Reducer>: Sendable {
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    markInFlight: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
     owner: UInt64? = nil, at now: Instant
   ) {
     self.init(
-      restoring: Restoration(
+      restoring: RestoredState(
         state: state, epoch: epoch, seed: seed, run: run,
         runs: [JournalRun(run: run, base: revision)],
         revision: revision, base: revision, sequence: 0),
       reducer: reducer, limits: limits, about: about, middleware: middleware,
       dependencies: dependencies, shellReports: shellReports, durability: durability,
-      stands: stands, policy: policy, owner: owner, at: now)
+      markInFlight: markInFlight, policy: policy, owner: owner, at: now)
   }
 
   /// A server that goes on from what was kept. Unless a former run may have had another policy,
   /// mirrors of then are gone on from too. The `owner`, the daemon's own user, may always ask that
   /// the policy is read again.
   public init(
-    restoring kept: Restoration<R.State>, reducer: R, limits: Limits = Limits(),
+    restoring kept: RestoredState<R.State>, reducer: R, limits: Limits = Limits(),
     about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
     shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    stands: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    markInFlight: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
     isPolicyNew: Bool = false, owner: UInt64? = nil, at now: Instant
   ) {
     authority = Authority(policy, isNew: isPolicyNew, owner: owner)
@@ -179,12 +179,12 @@ public struct Server<R: Reducer>: Sendable {
     firstSequence = kept.sequence
     sessionCount = kept.sessionCount
     poisoned = kept.poisoned
-    self.stands = stands
+    self.markInFlight = markInFlight
     self.limits = limits
     self.about = about
     history = kept.history
     history.bound(to: limits.historyBytes)
-    keeper = Keeper(
+    journaling = Journaling(
       durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
       journaled: kept.journaledBytes, at: now)
@@ -226,7 +226,7 @@ public struct Server<R: Reducer>: Sendable {
   public mutating func handle(
     _ event: Event, at now: Instant, into commands: inout [Command]
   ) {
-    tell(now)
+    advanceClock(to: now)
     switch event {
     case .opened(let id, let peer, let token): open(id, peer, token, &commands)
     case .received(let id, let bytes):
@@ -278,7 +278,7 @@ public struct Server<R: Reducer>: Sendable {
   @inline(__always)
   mutating func note(_ reduction: Reduction, _ answer: SessionAction? = nil) {
     counters.actions += 1
-    if keeper.records { record(reduction, answer) }
+    if journaling.records { record(reduction, answer) }
     switch reduction {
     case .changed(let revision):
       changedBytes &+= patch.bytes.count

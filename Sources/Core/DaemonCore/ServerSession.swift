@@ -47,7 +47,7 @@ struct ServerSession: Sendable {
   /// its mirrors stand where they do not.
   var isBlind = false
   /// Queries that go on no more, for the same reason.
-  var ceased: [UInt64] = []
+  var revokedQueries: [UInt64] = []
   /// Queries that the shell has not answered yet.
   var asked: Set<UInt64> = []
   /// Answers of the shell to queries, that are said at the turn's end.

@@ -26,7 +26,7 @@ public enum LifecycleEvent: Hashable, Sendable {
   /// The store, or its daemon, has started: the first that its features are told.
   case started(Start)
   /// Something became of a client's session.
-  case session(SessionNews)
+  case session(SessionEvent)
 }
 
 /// What a feature can want to be told of.

@@ -33,11 +33,11 @@ public protocol Reducer<State, Action>: Feature {
   func action(for start: Start) -> Action?
 
   /// The action that tells the feature what became of a client's session.
-  func action(for news: SessionNews) -> Action?
+  func action(for news: SessionEvent) -> Action?
 
   /// The actions that tell the feature what became of a client's session, where that depends on the
   /// state. If it is not written, `action(for:)` is asked.
-  func actions(for news: SessionNews, in state: State) -> [Action]
+  func actions(for news: SessionEvent, in state: State) -> [Action]
 
   /// Whether the feature wants to be told what became of sessions. To be written by those that
   /// write `actions(for:in:)`; for others, `action(for:)` is tried.
@@ -55,14 +55,14 @@ public protocol Reducer<State, Action>: Feature {
 extension Reducer {
   public func action(for start: Start) -> Action? { nil }
 
-  public func action(for news: SessionNews) -> Action? { nil }
+  public func action(for news: SessionEvent) -> Action? { nil }
 
-  public func actions(for news: SessionNews, in state: State) -> [Action] {
+  public func actions(for news: SessionEvent, in state: State) -> [Action] {
     action(for: news).map { [$0] } ?? []
   }
 
   public var watchesSessions: Bool {
-    let news: [SessionNews] = [
+    let news: [SessionEvent] = [
       .lost(session: 0), .returned(session: 0), .ended(session: 0, reason: .exited),
     ]
     return news.contains { action(for: $0) != nil }

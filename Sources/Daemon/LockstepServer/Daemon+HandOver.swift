@@ -15,7 +15,7 @@ extension Daemon {
     guard let service, service.isPresent, stopDeadline == nil else {
       return stop(retryAfter: retryAfter)
     }
-    guard Memory.isThere(server.snapshotMemory) else {
+    guard Memory.canAllocate(server.snapshotMemory) else {
       logger.error(
         "nothing is handed over", metadata: ["reason": "there is no memory for the state"])
       return stop(retryAfter: retryAfter)
@@ -26,7 +26,7 @@ extension Daemon {
     closeListeners()
     effects.cancelAll()
     endTurn()
-    afterKeeping { [unowned self] in leave(to: service, retryAfter) }
+    whenFlushed { [unowned self] in leave(to: service, retryAfter) }
   }
 
   private func leave(to service: ServiceManager, _ retryAfter: UInt64) {

@@ -19,7 +19,7 @@ extension Daemon {
         number = healings
         journal.add(.holdForSnapshot(healings))
       }
-      let snapshot = server.keptSnapshot
+      let snapshot = server.pendingSnapshot
       besideLoop(bytes) { [number] in
         let (head, parts) = snapshot.encode()
         journal.add(.snapshot(head, parts: parts, heals: number))

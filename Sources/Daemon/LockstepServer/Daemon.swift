@@ -39,14 +39,14 @@ public final class Daemon<R: Reducer> {
   /// How many snapshots were begun to heal the journal.
   var healings: UInt64 = 0
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
-  private var whenKept: (() -> Void)?
+  private var flushHandler: (() -> Void)?
   var service: ServiceManager?
   /// What work beside the loop may take.
   let memoryDesk = MemoryDesk()
   /// When the allocator last gave back what it had free.
   var lastTrim = Instant(nanoseconds: 0)
   /// Connections of a former process, until they are served.
-  var inheritance: Inheritance<R.State>?
+  var inheritance: InheritedConnections<R.State>?
   /// Reads the policy file again when somebody asks; nil where there is none.
   var policyReloader: PolicyReloader?
   /// Whether what sockets do not take travels to the next process.
@@ -82,26 +82,26 @@ public final class Daemon<R: Reducer> {
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
-    policy: Policy? = nil, keeping: Keeping?, service: ServiceManager? = nil,
+    policy: Policy? = nil, persistence: PersistenceOptions?, service: ServiceManager? = nil,
     progress: @escaping () -> Void = {}, logger: Logger, on loop: Loop
   ) throws {
-    let beginning = try Beginnings<R.State>(
-      { try state() }, keeping: keeping, service: service, schema: R.schema, limits: limits,
+    let beginning = try Startup<R.State>(
+      { try state() }, persistence: persistence, service: service, schema: R.schema, limits: limits,
       logger: logger,
       progress: progress)
     let marker = beginning.journal?.marker
-    var stands: (@Sendable (SessionAction) -> Void)?
-    if let marker { stands = { marker.noteInFlight($0) } }
+    var markInFlight: (@Sendable (SessionAction) -> Void)?
+    if let marker { markInFlight = { marker.noteInFlight($0) } }
     let isPolicyNew = policy != nil || (marker?.hasHadPolicy ?? (beginning.inheritance != nil))
     if policy != nil { marker?.notePolicy() }
     let server = Server<R>(
       restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
       middleware: middleware, dependencies: dependencies, shellReports: reports,
-      durability: keeping?.durability ?? .none, stands: stands,
+      durability: persistence?.durability ?? .none, markInFlight: markInFlight,
       policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, owner: UInt64(geteuid()),
       at: Self.now())
-    let news = NewsOfJournal(loop)
-    let access = try beginning.openJournal(server.keptSnapshot)
+    let news = JournalEventRelay(loop)
+    let access = try beginning.openJournal(server.pendingSnapshot)
     let writer = try access.map { try JournalWriter($0) { news.tell($0) } }
     self.init(
       server, beginning.start, journal: writer, marker: marker, logger: logger, on: loop)
@@ -197,7 +197,7 @@ public final class Daemon<R: Reducer> {
     service?.stopping("stopping")
     closeListeners()
     endTurn()
-    afterKeeping { [unowned self] in
+    whenFlushed { [unowned self] in
       tell(.stop(retryAfter: retryAfter))
       endTurn()
       endIfDone()
@@ -219,26 +219,26 @@ public final class Daemon<R: Reducer> {
   public var isStopping: Bool { stopDeadline != nil }
 
   /// Do something once nothing is on its way to the disk, or at the deadline.
-  func afterKeeping(_ body: @escaping () -> Void) {
+  func whenFlushed(_ body: @escaping () -> Void) {
     guard server.isKeepingTurns else { return body() }
-    whenKept = body
+    flushHandler = body
   }
 
-  private func hear(_ news: JournalNews) {
+  private func hear(_ news: JournalEvent) {
     tell(.journal(news))
     endTurn()
-    if !server.isKeepingTurns { goOn() }
+    if !server.isKeepingTurns { callFlushHandler() }
   }
 
-  private func goOn() {
-    guard let body = whenKept else { return }
-    whenKept = nil
+  private func callFlushHandler() {
+    guard let body = flushHandler else { return }
+    flushHandler = nil
     body()
   }
 
   func endIfDone() {
-    guard let deadline = stopDeadline, whenKept == nil || Self.now() > deadline else { return }
-    goOn()
+    guard let deadline = stopDeadline, flushHandler == nil || Self.now() > deadline else { return }
+    callFlushHandler()
     guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, loop.onTurnEnd != nil else {
       return
     }
@@ -425,11 +425,11 @@ public final class Daemon<R: Reducer> {
 ///
 /// Unchecked: the receiver is set once, on the loop's thread, before that runs anything else, and
 /// called there.
-private final class NewsOfJournal: @unchecked Sendable {
+private final class JournalEventRelay: @unchecked Sendable {
   private let loop: Loop
-  var receiver: ((JournalNews) -> Void)?
+  var receiver: ((JournalEvent) -> Void)?
 
   init(_ loop: Loop) { self.loop = loop }
 
-  func tell(_ news: JournalNews) { loop.execute { self.receiver?(news) } }
+  func tell(_ news: JournalEvent) { loop.execute { self.receiver?(news) } }
 }

@@ -154,7 +154,7 @@ public struct DaemonOptions: ParsableArguments {
   }
 
   /// Where and how the state is kept; nil when it is not, as that of `--stub`.
-  public var keeping: Keeping? {
+  public var persistence: PersistenceOptions? {
     get throws {
       if durability == Durability.none || stub != nil { return nil }
       guard let directory = stateDir ?? StateDirectory.standard() else {
@@ -162,7 +162,7 @@ public struct DaemonOptions: ParsableArguments {
         throw DaemonError(
           "there is no directory to keep the state in: give one with --state-dir")
       }
-      return Keeping(
+      return PersistenceOptions(
         directory: directory, durability: durability ?? .sync, recoverTo: recoverTo)
     }
   }

@@ -225,8 +225,8 @@ extension LockstepDaemon {
     if options.handOver, !service.isPresent {
       logger.notice("--hand-over has no effect: no service manager started this process")
     }
-    let keeping = try options.keeping
-    let directory = keeping?.directory ?? (service.isPresent ? StateDirectory.standard() : nil)
+    let persistence = try options.persistence
+    let directory = persistence?.directory ?? (service.isPresent ? StateDirectory.standard() : nil)
     let policy = try options.policy.map {
       try firstPolicy($0, for: R.self, keptIn: directory, service, logger)
     }
@@ -248,8 +248,8 @@ extension LockstepDaemon {
     let shell = try Daemon(
       try state(), reducer: reducer, middleware: middleware, dependencies: dependencies,
       limits: limits,
-      about: about + (keeping.map { [("stateDirectory", .text($0.directory))] } ?? []),
-      reports: reports, policy: policy?.loaded.policy, keeping: keeping, service: service,
+      about: about + (persistence.map { [("stateDirectory", .text($0.directory))] } ?? []),
+      reports: reports, policy: policy?.loaded.policy, persistence: persistence, service: service,
       progress: { service.extend(by: 30) }, logger: logger, on: loop)
     if let file = initialStateFile, shell.isGoingOn || options.stub != nil {
       logger.notice(

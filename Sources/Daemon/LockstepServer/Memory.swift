@@ -32,7 +32,7 @@ enum Memory {
   ///
   /// It sees what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has), and
   /// what the limits of control groups (`MemoryMax=`) leave: behind those the kernel kills. O(1).
-  static func isThere(_ bytes: Int) -> Bool {
+  static func canAllocate(_ bytes: Int) -> Bool {
     // Little is always tried: there is no telling what the allocator has in hand.
     guard bytes > 1 << 20 else { return true }
     let groups = ControlGroup.all.flatMap(\.limits)

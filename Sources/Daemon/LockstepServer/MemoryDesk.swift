@@ -13,10 +13,10 @@ final class MemoryDesk {
   private var given = 0
   private var waiting: [Applicant] = []
   private var isServing = false
-  private let isThere: (Int) -> Bool
+  private let canAllocate: (Int) -> Bool
 
-  /// `isThere` says whether there are so many bytes more.
-  init(isThere: @escaping (Int) -> Bool = Memory.isThere) { self.isThere = isThere }
+  /// `canAllocate` says whether there are so many bytes more.
+  init(canAllocate: @escaping (Int) -> Bool = Memory.canAllocate) { self.canAllocate = canAllocate }
 
   /// Have work begin that takes so many bytes: at once, or behind what goes on; or have it refused,
   /// if it would not have them alone. `finished` must follow its end.
@@ -39,7 +39,7 @@ final class MemoryDesk {
     isServing = true
     defer { isServing = false }
     while let first = waiting.first {
-      if isThere(first.bytes + given) {
+      if canAllocate(first.bytes + given) {
         given += first.bytes
         waiting.removeFirst()
         first.begin()

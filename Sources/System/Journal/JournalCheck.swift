@@ -131,7 +131,7 @@ extension JournalReader {
     guard let origin = try origin() else { throw noIdentity }
     report.attempt { report throws(JournalError) in try checkRuns(origin, &report) }
     report.attempt { report throws(JournalError) in try checkSessions(origin, &report) }
-    var kept: KeptSnapshot?
+    var kept: PendingSnapshot?
     let isLost = report.attempt { report throws(JournalError) in
       kept = try snapshot(origin)
       try forEachPart { _ in }

@@ -247,7 +247,7 @@ extension JournalFile {
 private struct RecoverySource {
   let reader: JournalReader
   let origin: JournalReader.Origin
-  let snapshot: JournalReader.KeptSnapshot?
+  let snapshot: JournalReader.PendingSnapshot?
   /// Nothing behind this is kept.
   let revision: UInt64
   /// The last action to keep, and the revision that it came to.

@@ -139,7 +139,7 @@ extension JournalFile {
     _ draft: SnapshotDraft, _ identity: JournalIdentity
   ) throws(JournalError) {
     let head = draft.head
-    let kept = KeptSnapshot(
+    let kept = PendingSnapshot(
       id: draft.id, head: head, partCount: draft.partCount, byteCount: draft.byteCount)
     let words = [
       head.revision, head.base, head.sequence, UInt64(bitPattern: head.time.nanoseconds),

@@ -160,7 +160,7 @@ public final class JournalFile: JournalReader {
   }
 
   /// Whether a state directory has a journal.
-  public static func isThere(_ directory: String) throws(JournalError) -> Bool {
+  public static func exists(_ directory: String) throws(JournalError) -> Bool {
     try JournalDirectory.exists(directory + "/journal.sqlite")
   }
 

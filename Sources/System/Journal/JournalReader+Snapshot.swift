@@ -5,7 +5,7 @@ import Values
 import Wire
 
 extension JournalReader {
-  struct KeptSnapshot {
+  struct PendingSnapshot {
     var id: Int64
     var head: JournalSnapshot
     var partCount: Int64
@@ -28,7 +28,7 @@ extension JournalReader {
   /// A lenient reader passes over damaged sessions.
   func snapshot(
     _ origin: Origin, isLenient: Bool = false
-  ) throws(JournalError) -> KeptSnapshot? {
+  ) throws(JournalError) -> PendingSnapshot? {
     let statement = try connection.statement(
       """
       SELECT id, revision, base, sequence, time, digest, session_count, parts, bytes, sessions, seal
@@ -36,7 +36,7 @@ extension JournalReader {
       """)
     defer { statement.reset() }
     guard try statement.step() else { return nil }
-    var snapshot = KeptSnapshot(
+    var snapshot = PendingSnapshot(
       id: statement.integer(0),
       head: JournalSnapshot(
         revision: statement.unsigned(1), base: statement.unsigned(2),
@@ -58,7 +58,7 @@ extension JournalReader {
   }
 
   private func sessions(
-    of snapshot: KeptSnapshot, _ origin: Origin, isLenient: Bool
+    of snapshot: PendingSnapshot, _ origin: Origin, isLenient: Bool
   ) throws(JournalError) -> [JournalSession] {
     var sessions: [JournalSession] = []
     var seal = Seal(epoch: origin.identity.epoch)
@@ -134,7 +134,7 @@ extension JournalReader {
   }
 
   func forEachPart(
-    of snapshot: KeptSnapshot, _ origin: Origin,
+    of snapshot: PendingSnapshot, _ origin: Origin,
     _ body: (ArraySlice<UInt8>) throws(JournalError) -> Void
   ) throws(JournalError) {
     let statement = try connection.prepare(

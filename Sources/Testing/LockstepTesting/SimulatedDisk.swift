@@ -39,7 +39,7 @@ struct SimulatedDisk: Sendable {
   /// What follows a failure waits for the snapshot that heals it.
   private var isHealing = false
   /// The entries of the ledger that some news has called committed.
-  var news: [JournalNews] = []
+  var news: [JournalEvent] = []
 
   /// A new file, with the state that the epoch begins with.
   mutating func create(

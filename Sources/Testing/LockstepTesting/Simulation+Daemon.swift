@@ -42,7 +42,7 @@ extension Simulation {
     server.plant(plan.faults)
     ledger.begin(key, server.state, seed: seed, at: durable)
     if plan.durability != .none {
-      let (head, parts) = server.keptSnapshot.encode()
+      let (head, parts) = server.pendingSnapshot.encode()
       disk.create(
         head, parts.flatMap { $0 }, epoch: key.epoch, seed: seed,
         run: JournalRun(run: key.run, base: 0), order: ledger.order)
@@ -213,7 +213,7 @@ extension Simulation {
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
     case .keepSnapshot(let heals):
       count("kept snapshots")
-      guard let (head, parts) = daemon?.keptSnapshot.encode() else { return }
+      guard let (head, parts) = daemon?.pendingSnapshot.encode() else { return }
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true

@@ -10,8 +10,8 @@ extension Simulation {
   mutating func restart() throws(SimulationFailure) {
     guard let contents = disk.contents else { throw failure("nothing was ever kept") }
     count("restarts from the disk")
-    let kept: Restoration<R.State>
-    do throws(RecoveryError) {
+    let kept: RestoredState<R.State>
+    do throws(JournalReplayError) {
       kept = try recover(contents)
     } catch {
       throw failure("what was kept is no state: \(error)")
@@ -39,16 +39,16 @@ extension Simulation {
 
   private func recover(
     _ contents: SimulatedDisk.Contents
-  ) throws(RecoveryError) -> Restoration<R.State> {
+  ) throws(JournalReplayError) -> RestoredState<R.State> {
     let schema = Witness<R>.schema
-    var recovery = try Recovery<R.State>(
+    var recovery = try JournalReplay<R.State>(
       from: contents.snapshot, contents.bytes, schema: schema, seed: contents.seed,
       sessions: Array(contents.sessions.values), limits: plan.limits)
     for batch in contents.batches {
       for row in batch.rows where row.sequence > contents.snapshot.sequence {
         if let range = row.change?.patch {
           let bytes = Array(batch.bytes[range])
-          try bytes.withSpanOfBytes { (patch) throws(RecoveryError) in
+          try bytes.withSpanOfBytes { (patch) throws(JournalReplayError) in
             try recovery.apply(row, patch: patch)
           }
         } else {
@@ -57,7 +57,7 @@ extension Simulation {
       }
       if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
     }
-    return recovery.restoration(
+    return recovery.restoredState(
       epoch: contents.epoch, runs: contents.runs, revision: contents.ended)
   }
 

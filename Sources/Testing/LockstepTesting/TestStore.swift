@@ -150,7 +150,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   /// Tell the feature what became of a client's session, as a daemon does, and assert how the
   /// actions that it makes of it change the state. None does if it does not watch sessions.
   public nonisolated(nonsending) func tell(
-    _ news: SessionNews, assert update: ((inout R.State) throws -> Void)? = nil,
+    _ news: SessionEvent, assert update: ((inout R.State) throws -> Void)? = nil,
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async {

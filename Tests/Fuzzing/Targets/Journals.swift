@@ -25,7 +25,7 @@ func fuzzJournal(_ given: Input) {
     value.encode(into: &$0)
   }
   guard
-    var recovery = try? Recovery<Document>(
+    var recovery = try? JournalReplay<Document>(
       from: snapshot, bytes, schema: DocumentFeature.schema, seed: testSeed, sessions: [])
   else { return }
   var expected: Value? = value
@@ -77,17 +77,17 @@ private func step(_ choice: UInt8) -> UInt64 {
   choice < 0xe0 ? 1 : number(choice) &- 0xe0
 }
 
-private func goOn(from recovery: Recovery<Document>) {
+private func goOn(from recovery: JournalReplay<Document>) {
   let now = Instant(nanoseconds: 1)
-  let kept = recovery.restoration(epoch: 1, runs: [JournalRun(run: 1, base: 0)], revision: nil)
+  let kept = recovery.restoredState(epoch: 1, runs: [JournalRun(run: 1, base: 0)], revision: nil)
   var server = Server(
     restoring: kept, reducer: DocumentFeature(), durability: .sync, at: now)
   var commands: [Command] = []
   server.handle(.started(.crashed), at: now, into: &commands)
   server.handle(.turnEnded, at: now, into: &commands)
-  let (head, parts) = server.keptSnapshot.encode()
-  do throws(RecoveryError) {
-    let again = try Recovery<Document>(
+  let (head, parts) = server.pendingSnapshot.encode()
+  do throws(JournalReplayError) {
+    let again = try JournalReplay<Document>(
       from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: testSeed,
       sessions: [])
     require(again.state.isSame(as: recovery.state), "what is kept makes the state again")

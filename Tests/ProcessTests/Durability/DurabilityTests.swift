@@ -209,7 +209,7 @@ struct Torture {
       + "\(snapshots.count) snapshots, "
       + "\(sum { Int($0.sent) }) actions, \(sum(\.durable.count)) durable, "
       + "\(sum(\.unknown.count)) unknown, \(sum(\.rejected.count)) poisoned; raw: \(sum(\.reconnections)) connections, "
-      + "\(sum(\.keptUnheard)) kept unheard, \(sum(\.doneAnew)) done anew; "
+      + "\(sum(\.keptUnjournaled)) kept unheard, \(sum(\.doneAnew)) done anew; "
       + "longest start \(longest.milliseconds) ms, \((ContinuousClock.now - began).seconds) s"
   }
 }

@@ -148,7 +148,7 @@ struct KeptDocument {
       (decoder) throws(CBORError) in try Schema(from: &decoder)
     }
     let head = try #require(contents.snapshot)
-    var recovery = try Recovery<Document>(
+    var recovery = try JournalReplay<Document>(
       from: head, reader.snapshotBytes(), schema: schema, seed: contents.identity.seed,
       sessions: [])
     var last = head.sequence

@@ -26,7 +26,7 @@ final class Book: Sendable {
     /// What must never happen.
     var wrong: [String] = []
     /// Those that the daemon had kept when it died, and had not acknowledged.
-    var keptUnheard = 0
+    var keptUnjournaled = 0
     /// Those that it took with it, so that they were done anew.
     var doneAnew = 0
     var reconnections = 0
@@ -241,7 +241,7 @@ final class RawWriter: Sendable {
       let kept = life.waiting.count { $0.action <= welcome.lastAction }
       let anew = life.waiting.count - kept
       book.note {
-        $0.keptUnheard += kept
+        $0.keptUnjournaled += kept
         $0.doneAnew += anew
       }
       // What the daemon knows is answered again, what it lost is done now: in the same order.

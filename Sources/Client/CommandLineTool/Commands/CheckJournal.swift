@@ -102,18 +102,18 @@ struct CheckedState {
     }
     let seed = contents.identity.seed
     let bytes = try reader.snapshotBytes()
-    var recovery: Recovery<Document>?
-    var failure: RecoveryError?
-    func attempt(_ body: () throws(RecoveryError) -> Void) {
+    var recovery: JournalReplay<Document>?
+    var failure: JournalReplayError?
+    func attempt(_ body: () throws(JournalReplayError) -> Void) {
       if failure != nil { return }
-      do throws(RecoveryError) { try body() } catch { failure = error }
+      do throws(JournalReplayError) { try body() } catch { failure = error }
     }
-    attempt { () throws(RecoveryError) in
-      recovery = try Recovery<Document>(
+    attempt { () throws(JournalReplayError) in
+      recovery = try JournalReplay<Document>(
         from: snapshot, bytes, schema: schema, seed: seed, sessions: [])
     }
     try reader.forEachRow(after: snapshot.sequence) { entry in
-      attempt { () throws(RecoveryError) in try recovery?.apply(entry) }
+      attempt { () throws(JournalReplayError) in try recovery?.apply(entry) }
     }
     if let failure {
       // Behind the last digest that fitted, anything may be wrong.

@@ -24,7 +24,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   /// The form of an action on the wire: embedded in the actions of those around.
   let encode: @Sendable (F.Action) -> [UInt8]
   public let observers = StateObservers<F.State>()
-  private let news: MirrorNews<F>
+  private let news: MirrorNotifier<F>
 
   /// Connect to a daemon, and return when its state is here.
   ///
@@ -53,7 +53,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     }
     self.replica = replica
     self.encode = encode
-    news = MirrorNews(told: state, isolation, replica.link.loop)
+    news = MirrorNotifier(told: state, isolation, replica.link.loop)
     news.watch(self)
   }
 
@@ -162,7 +162,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     let owner = WeakReference(owner)
     let (connections, continuation) = AsyncStream<Void>.makeStream(
       bufferingPolicy: .bufferingNewest(1))
-    news.add(MirrorNews<F>.Binding(owner: owner, connections: continuation))
+    news.add(MirrorNotifier<F>.Binding(owner: owner, connections: continuation))
     Task { [weak self] in
       var bindings: Bindings<F>?
       for await _ in connections {

@@ -139,7 +139,7 @@ extension HandOver {
 
   private static func run(
     of state: State, _ decoder: inout CBORDecoder
-  ) throws(CBORError) -> Restoration<State> {
+  ) throws(CBORError) -> RestoredState<State> {
     try decoder.expectArray(9, "a run")
     let (epoch, seed, run) = (
       try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.count()
@@ -147,7 +147,7 @@ extension HandOver {
     let runs = try decoder.pairs { decoder throws(CBORError) in
       JournalRun(run: try decoder.count(), base: try decoder.count())
     }
-    var kept = Restoration(
+    var kept = RestoredState(
       state: state, epoch: epoch, seed: seed, run: run, runs: runs,
       revision: try decoder.count(), base: try decoder.count(), sequence: try decoder.count(),
       sessionCount: try decoder.count())

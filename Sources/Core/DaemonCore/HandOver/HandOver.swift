@@ -12,7 +12,7 @@ public import Wire
 
 /// Everything that the next process of a daemon goes on with.
 public struct HandOver<State: Synchronizable>: Sendable {
-  public var kept: Restoration<State>
+  public var kept: RestoredState<State>
   /// Whether the state had another schema in the former process.
   public var isTranslated = false
   /// The names of what the former process had and this one leaves out.
@@ -22,7 +22,7 @@ public struct HandOver<State: Synchronizable>: Sendable {
   public var connectionCount: UInt64
 
   /// What the next run goes on from.
-  public var next: Restoration<State> {
+  public var next: RestoredState<State> {
     var next = kept
     next.run += 1
     next.runs.append(JournalRun(run: next.run, base: next.revision))
@@ -31,7 +31,7 @@ public struct HandOver<State: Synchronizable>: Sendable {
   }
 
   public init(
-    kept: Restoration<State>, connections: [HandedConnection], connectionCount: UInt64
+    kept: RestoredState<State>, connections: [HandedConnection], connectionCount: UInt64
   ) {
     self.kept = kept
     self.connections = connections

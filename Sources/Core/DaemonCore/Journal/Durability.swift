@@ -10,7 +10,7 @@ public enum Durability: String, CaseIterable, Sendable {
 }
 
 /// What became of what the server asked to be kept.
-public enum JournalNews: Equatable, Sendable {
+public enum JournalEvent: Equatable, Sendable {
   /// Every batch up to this number is safe.
   case committed(through: UInt64)
   /// Keeping failed. Every batch that is not committed is lost to the file, and so is what follows

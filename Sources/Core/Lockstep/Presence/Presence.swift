@@ -94,7 +94,7 @@ public struct Presence<Entry: Synchronizable>: Reducer {
   }
 
   /// Only the end of a session that is here is worth an action.
-  public func actions(for news: SessionNews, in state: Present<Entry>) -> [Action] {
+  public func actions(for news: SessionEvent, in state: Present<Entry>) -> [Action] {
     switch news {
     case .ended(let session, _): state.contains(session) ? [.session(news)] : []
     case .lost, .returned: []

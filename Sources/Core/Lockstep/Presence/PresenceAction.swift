@@ -11,7 +11,7 @@ extension Presence {
     /// The sender's entry under the key is gone.
     case leave(key: String)
     /// A session is over. Only the daemon sends it.
-    case session(SessionNews)
+    case session(SessionEvent)
 
     /// The sender's one entry is gone.
     public static var leave: Action { .leave(key: "") }
@@ -102,7 +102,7 @@ extension Presence.Action: SynchronizableAction, SynchronizableScalar {
     schema.kind(of: Self.self, named: "Presence.Action") { schema in
       let entry = Schema.Field(1, "_0", Entry.schemaKind(in: &schema))
       let key = Schema.Kind.text
-      let news = Schema.Field(1, "_0", SessionNews.schemaKind(in: &schema))
+      let news = Schema.Field(1, "_0", SessionEvent.schemaKind(in: &schema))
       return .enumeration([
         .init(0, "enter", [entry, .init(2, "key", key, hasDefault: true)]),
         .init(1, "update", [entry, .init(2, "key", key, hasDefault: true)]),
@@ -138,7 +138,7 @@ extension Presence.Action: CasePathable {
     }
 
     /// What the daemon says of a session.
-    public var session: CasePath<Presence.Action, SessionNews> {
+    public var session: CasePath<Presence.Action, SessionEvent> {
       CasePath(
         embed: { .session($0) },
         extract: { if case .session(let news) = $0 { news } else { nil } })

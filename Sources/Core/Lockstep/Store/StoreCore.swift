@@ -156,7 +156,7 @@ public struct StoreCore<R: Reducer>: Sendable {
   }
 
   /// Give the next number to an action that is not taken: what arrived was none.
-  public mutating func passOver() { sequence += 1 }
+  public mutating func skipSequence() { sequence += 1 }
 
   /// Begin a revision of which the patch is known, whether or not the state changes by it.
   public mutating func advance() { revision += 1 }

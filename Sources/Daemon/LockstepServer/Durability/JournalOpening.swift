@@ -7,7 +7,7 @@ import Values
 ///
 /// Unchecked: it is made before the journal's thread begins, and used there alone.
 final class JournalOpening: @unchecked Sendable {
-  private let keeping: Keeping
+  private let persistence: PersistenceOptions
   private let identity: JournalIdentity
   private let run: JournalRun
   private let revision: UInt64
@@ -17,9 +17,10 @@ final class JournalOpening: @unchecked Sendable {
 
   /// `lock` is the directory's, if it could be taken.
   init<State>(
-    _ keeping: Keeping, _ kept: Restoration<State>, schema: Schema, lock: JournalLock?
+    _ persistence: PersistenceOptions, _ kept: RestoredState<State>, schema: Schema,
+    lock: JournalLock?
   ) {
-    self.keeping = keeping
+    self.persistence = persistence
     identity = JournalIdentity(epoch: kept.epoch, seed: kept.seed)
     run = JournalRun(run: kept.run, base: kept.revision)
     revision = kept.revision
@@ -36,13 +37,14 @@ final class JournalOpening: @unchecked Sendable {
       return try begun()
     } catch {
       // Until the next attempt.
-      lock = try? JournalLock(directory: keeping.directory)
+      lock = try? JournalLock(directory: persistence.directory)
       throw error
     }
   }
 
   private func begun() throws(JournalError) -> JournalFile {
-    let file = try JournalFile(directory: keeping.directory, mode: keeping.mode, create: true)
+    let file = try JournalFile(
+      directory: persistence.directory, mode: persistence.mode, create: true)
     if let known = try file.identity() {
       guard known == identity else {
         throw JournalError(

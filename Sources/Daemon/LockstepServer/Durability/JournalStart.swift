@@ -17,14 +17,14 @@ struct JournalStart<State: Synchronizable> {
   let lock: JournalLock?
   let marker: MarkerFile?
   /// What to go on from; nil when nothing has been kept yet.
-  let kept: Restoration<State>?
+  let kept: RestoredState<State>?
   /// Whether that is what the former process handed over.
   let isHandedOver: Bool
   let start: Start
 
   /// What opening depends on.
   struct Context {
-    let keeping: Keeping
+    let persistence: PersistenceOptions
     /// What the former process has handed over.
     let image: HandOver<State>?
     let schema: Schema
@@ -41,18 +41,20 @@ struct JournalStart<State: Synchronizable> {
   /// later: a daemon that runs survives that, and so must the one that follows it. One that goes on
   /// with what was handed over needs the journal for nothing else either.
   static func open(_ context: Context) throws -> JournalStart {
-    let (keeping, logger) = (context.keeping, context.logger)
-    if let revision = keeping.recoverTo {
-      let recovery = try JournalFile.recover(directory: keeping.directory, to: revision)
+    let (persistence, logger) = (context.persistence, context.logger)
+    if let revision = persistence.recoverTo {
+      let recovery = try JournalFile.recover(directory: persistence.directory, to: revision)
       logger.warning(
         "gave up what was kept after a revision",
         metadata: ["revision": .number(revision), "before": "\(recovery.backup)"])
     }
     do {
-      if MarkerFile.exists(in: keeping.directory), !(try JournalFile.isThere(keeping.directory)) {
+      if MarkerFile.exists(in: persistence.directory),
+        !(try JournalFile.exists(persistence.directory))
+      {
         logger.warning(
           "the journal that was kept here is gone, and a new one begins: put it back if it should not",
-          metadata: ["directory": "\(keeping.directory)"])
+          metadata: ["directory": "\(persistence.directory)"])
       }
       return try openToWrite(context)
     } catch let error as JournalError where context.goesOn(without: error) {
@@ -61,8 +63,9 @@ struct JournalStart<State: Synchronizable> {
   }
 
   private static func openToWrite(_ context: Context) throws -> JournalStart {
-    let (keeping, schema) = (context.keeping, context.schema)
-    let file = try JournalFile(directory: keeping.directory, mode: keeping.mode, create: true)
+    let (persistence, schema) = (context.persistence, context.schema)
+    let file = try JournalFile(
+      directory: persistence.directory, mode: persistence.mode, create: true)
     if let repair = file.repair { context.logger.warning("\(repair)") }
     let began = Instant(nanoseconds: clock())
     let handed = try continuation(context.image, file)
@@ -85,12 +88,12 @@ struct JournalStart<State: Synchronizable> {
     }
     if let handed, handed.image.isTranslated || handed.durable != nil {
       // What follows is based on what the file lacks, or has in another form.
-      try keepSnapshot(KeptSnapshot(handing: kept, schema: schema, time: .now), file)
+      try keepSnapshot(PendingSnapshot(handing: kept, schema: schema, time: .now), file)
     }
     let run = JournalRun(run: kept.run, base: kept.revision)
     try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
     // The image knows everyone who is connected, the journal those who have acted.
-    kept.unheard = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
+    kept.unjournaledSessions = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
     let wasClean = handed != nil || contents.runs.last?.ended != nil
     context.logger.notice(
       "state recovered",
@@ -139,14 +142,14 @@ struct JournalStart<State: Synchronizable> {
   private static func recover(
     _ reader: JournalReader, _ contents: JournalContents, _ context: Context,
     translatingInto file: JournalFile?
-  ) throws -> Restoration<State> {
+  ) throws -> RestoredState<State> {
     guard let snapshot = contents.snapshot else {
       throw DaemonError("\(reader.path): there is no snapshot")
     }
     let replay = Replay(
       reader: reader, snapshot: snapshot, bytes: try reader.snapshotBytes(),
       seed: contents.identity.seed, schema: context.schema, limits: context.limits,
-      mark: context.keeping.durability == .sync ? .durable : .applied)
+      mark: context.persistence.durability == .sync ? .durable : .applied)
     do {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {
@@ -156,12 +159,12 @@ struct JournalStart<State: Synchronizable> {
           try keepSnapshot(recovery.snapshot(schema: context.schema, time: .now), file)
         }
       }
-      var kept = recovery.restoration(
+      var kept = recovery.restoredState(
         epoch: contents.identity.epoch, runs: contents.runs.map(\.run),
         revision: contents.runs.last?.ended)
       kept.journaledBytes = rows * 256
       return kept
-    } catch let error as RecoveryError {
+    } catch let error as JournalReplayError {
       throw failure(error, reader.path)
     }
   }
@@ -190,7 +193,7 @@ struct JournalStart<State: Synchronizable> {
   }
 
   /// What to do about a journal that cannot be gone on from.
-  private static func failure(_ error: RecoveryError, _ path: String) -> DaemonError {
+  private static func failure(_ error: JournalReplayError, _ path: String) -> DaemonError {
     let backTo =
       error.lastGood > 0
       ? "go on from there with --recover-to \(error.lastGood), which keeps a copy of the file" : ""
@@ -236,7 +239,7 @@ struct JournalStart<State: Synchronizable> {
 
   /// Keep a snapshot before anybody is served.
   static func keepSnapshot(
-    _ snapshot: KeptSnapshot<State>, _ file: JournalFile
+    _ snapshot: PendingSnapshot<State>, _ file: JournalFile
   ) throws(JournalError) {
     let (head, parts) = snapshot.encode()
     let id = try file.beginSnapshot(head)
@@ -253,12 +256,12 @@ extension JournalStart {
     _ context: Context, _ obstacle: JournalError
   ) throws -> JournalStart {
     let lock = try lock(context)
-    let marker = try? MarkerFile(directory: context.keeping.directory)
+    let marker = try? MarkerFile(directory: context.persistence.directory)
     let found = try found(context, marker)
     var kept = found.kept
     kept?.leaveRoomForRuns()
     let sessions = kept?.sessions.map(\.token) ?? []
-    kept?.unheard = Set(sessions)
+    kept?.unjournaledSessions = Set(sessions)
     context.logger.notice(
       "state recovered, and the journal not opened",
       metadata: [
@@ -273,7 +276,7 @@ extension JournalStart {
   /// The right to the directory, if it can be had without room. Throws when another process has it.
   private static func lock(_ context: Context) throws(JournalError) -> JournalLock? {
     do throws(JournalError) {
-      return try JournalLock(directory: context.keeping.directory)
+      return try JournalLock(directory: context.persistence.directory)
     } catch {
       if error.kind == .locked { throw error }
       return nil
@@ -282,13 +285,13 @@ extension JournalStart {
 
   /// What there is to go on from.
   private struct Found {
-    var kept: Restoration<State>?
+    var kept: RestoredState<State>?
     var isHandedOver = false
     var start = Start.first
 
     init() {}
 
-    init(kept: Restoration<State>, start: Start) {
+    init(kept: RestoredState<State>, start: Start) {
       self.kept = kept
       self.start = start
     }
@@ -303,10 +306,10 @@ extension JournalStart {
 
   private static func found(_ context: Context, _ marker: MarkerFile?) throws -> Found {
     do {
-      guard try JournalFile.isThere(context.keeping.directory) else {
+      guard try JournalFile.exists(context.persistence.directory) else {
         return Found(handed: context.image, durable: 0)
       }
-      let reader = try JournalReader(withoutRoomIn: context.keeping.directory)
+      let reader = try JournalReader(withoutRoomIn: context.persistence.directory)
       defer { reader.close() }
       return try found(context, reader, marker)
     } catch let error as JournalError where context.image != nil && context.goesOn(without: error) {
@@ -345,7 +348,7 @@ extension JournalStart.Context {
   }
 }
 
-extension Restoration {
+extension RestoredState {
   /// Number the new run far behind the last: the journal does not know of it, and if the process
   /// ends before it does, the next must not take the same number for other revisions.
   mutating func leaveRoomForRuns() {

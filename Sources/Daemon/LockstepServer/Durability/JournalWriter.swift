@@ -37,7 +37,7 @@ final class JournalWriter: Sendable {
   /// Own a journal from now on: nobody else uses it any more. `onNews` is called on the journal's
   /// thread.
   init(
-    _ journal: JournalAccess, onNews: @escaping @Sendable (JournalNews) -> Void
+    _ journal: JournalAccess, onNews: @escaping @Sendable (JournalEvent) -> Void
   ) throws(LoopError) {
     thread = try Loop.startThread(name: "journal")
     worker = Worker(journal, onNews)
@@ -80,7 +80,7 @@ private final class Worker: @unchecked Sendable {
   /// Nil until it can be opened.
   private var file: JournalFile?
   private let opening: JournalOpening?
-  private let onNews: @Sendable (JournalNews) -> Void
+  private let onNews: @Sendable (JournalEvent) -> Void
   /// Why nothing is written until the file is opened anew.
   private var failure: String?
   /// Whether the file lacks something, since an error, until a snapshot has healed it. Until then
@@ -97,7 +97,7 @@ private final class Worker: @unchecked Sendable {
   /// That of the write-ahead log, which is another after an error.
   private var logPlace: FilePlace?
 
-  init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalNews) -> Void) {
+  init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalEvent) -> Void) {
     self.onNews = onNews
     switch journal {
     case .open(let file):

@@ -24,38 +24,38 @@ struct Replay {
   /// then replayed without their types, and only the state at the end has to be known here.
   func run<State: Synchronizable>(
     _ type: State.Type, _ logger: Logger, _ progress: () -> Void
-  ) throws -> (Recovery<State>, rows: Int) {
+  ) throws -> (JournalReplay<State>, rows: Int) {
     do {
       return try read(State.self, progress)
-    } catch let error as RecoveryError where error.kind == .otherVersion {
+    } catch let error as JournalReplayError where error.kind == .otherVersion {
       let (former, rows) = try read(UntypedState.self, progress)
-      do throws(RecoveryError) {
-        let recovery = try Recovery<State>(translating: former, to: schema)
+      do throws(JournalReplayError) {
+        let recovery = try JournalReplay<State>(translating: former, to: schema)
         logger.notice(
           "what another version kept on the way is not known here, and is gone by the end",
           metadata: ["first": "\(error)"])
         return (recovery, rows)
       } catch let last {
         // The first revision that is not known tells to which one can go back.
-        throw RecoveryError(lastGood: error.lastGood, kind: last.kind, last.description)
+        throw JournalReplayError(lastGood: error.lastGood, kind: last.kind, last.description)
       }
     }
   }
 
   private func read<State: Synchronizable>(
     _ type: State.Type, _ progress: () -> Void
-  ) throws -> (Recovery<State>, rows: Int) {
+  ) throws -> (JournalReplay<State>, rows: Int) {
     // What became of their actions follows from the rows once more.
     let known = try reader.sessions(window: limits.window, mark: mark)
       .map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
     progress()
-    var recovery = try Recovery<State>(
+    var recovery = try JournalReplay<State>(
       from: snapshot, bytes, schema: schema, seed: seed, sessions: known, limits: limits)
     var rows = 0
-    var failure: RecoveryError?
+    var failure: JournalReplayError?
     try reader.forEachRow(after: snapshot.sequence) { entry in
       guard failure == nil else { return }
-      do throws(RecoveryError) {
+      do throws(JournalReplayError) {
         try recovery.apply(entry)
       } catch {
         failure = error

@@ -7,7 +7,7 @@ import Systemd
 import Values
 
 /// What a daemon takes over from a former process of it.
-struct Inheritance<State: Synchronizable> {
+struct InheritedConnections<State: Synchronizable> {
   let image: HandOver<State>
   /// Where the image was read from: the manager's, until it is told to let go.
   private let memory: Int32

@@ -6,7 +6,7 @@ public import Values
 import Wire
 
 /// Why a state cannot be made of what was kept.
-public struct RecoveryError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct JournalReplayError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Hashable, Sendable {
     /// What was kept is not what it should be.
     case damaged
@@ -30,14 +30,14 @@ public struct RecoveryError: Error, Equatable, Sendable, CustomStringConvertible
 /// Makes a state of a kept snapshot and the changes behind it, and checks it against every digest
 /// on the way.
 ///
-///     var recovery = try Recovery(from: snapshot, bytes, …)
+///     var recovery = try JournalReplay(from: snapshot, bytes, …)
 ///     for row in rows { try recovery.apply(row, …) }
-///     let server = Server(restoring: recovery.restoration(run: …), …)
+///     let server = Server(restoring: recovery.restoredState(run: …), …)
 ///
 /// A journal of another version of the feature is translated by names, change by change. Where a
-/// change cannot be (`RecoveryError.Kind.otherVersion`), a `Recovery<UntypedState>` of the same rows
+/// change cannot be (`JournalReplayError.Kind.otherVersion`), a `JournalReplay<UntypedState>` of the same rows
 /// may still lead to a state that can: `init(translating:to:)`.
-public struct Recovery<State: Synchronizable>: Sendable {
+public struct JournalReplay<State: Synchronizable>: Sendable {
   private struct Session: Sendable {
     var session: JournalSession
     var outcomes: Outcomes
@@ -60,12 +60,12 @@ public struct Recovery<State: Synchronizable>: Sendable {
   /// With which the bytes were written, where they are replayed without types.
   private let untyped: Schema?
 
-  /// Begin with the bytes of a snapshot (`KeptSnapshot.encode`), and the sessions that are known
+  /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that are known
   /// besides. Where the state has another schema by now, it is matched by name. O(the state).
   public init(
     from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
     sessions known: [JournalSession], limits: Limits = Limits()
-  ) throws(RecoveryError) {
+  ) throws(JournalReplayError) {
     self.seed = seed
     self.limits = limits
     revision = snapshot.revision
@@ -76,7 +76,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
     lastGood = snapshot.revision
     let numbers = [snapshot.revision, snapshot.base, snapshot.sequence, snapshot.sessionCount]
     guard numbers.allSatisfy({ $0 < Self.countLimit }), snapshot.base <= snapshot.revision else {
-      throw RecoveryError(
+      throw JournalReplayError(
         lastGood: 0, "the snapshot of revision \(snapshot.revision) is numbered as none can be")
     }
     do throws(SnapshotError) {
@@ -89,7 +89,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
     // The digest is that of the form which the bytes then had.
     let digest = Digest(state.digest(seed: seed))
     guard !comparesDigests || digest == snapshot.digest else {
-      throw RecoveryError(
+      throw JournalReplayError(
         lastGood: 0,
         "the snapshot of revision \(snapshot.revision) has digest \(digest), and should have "
           + "\(snapshot.digest)")
@@ -103,13 +103,13 @@ public struct Recovery<State: Synchronizable>: Sendable {
     case unreadable(CBORError)
     case otherVersion(String)
 
-    func recoveryError(_ revision: UInt64) -> RecoveryError {
+    func recoveryError(_ revision: UInt64) -> JournalReplayError {
       switch self {
       case .unreadable(let error):
-        RecoveryError(
+        JournalReplayError(
           lastGood: 0, "the snapshot of revision \(revision) cannot be read: \(error)")
       case .otherVersion(let what):
-        RecoveryError(
+        JournalReplayError(
           lastGood: 0, kind: .otherVersion, "the state of revision \(revision) \(what)")
       }
     }
@@ -171,8 +171,8 @@ public struct Recovery<State: Synchronizable>: Sendable {
 
   /// What a recovery without types has led to, in the terms of the schema of today. O(the state).
   public init(
-    translating former: Recovery<UntypedState>, to current: Schema
-  ) throws(RecoveryError) {
+    translating former: JournalReplay<UntypedState>, to current: Schema
+  ) throws(JournalReplayError) {
     // Invariant: a recovery without types has read the schema of its snapshot.
     let schema = former.untyped.unsafelyUnwrapped
     do throws(SnapshotError) {
@@ -211,7 +211,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
   /// Apply a row that follows; `patch` holds the bytes of its change. O(the change).
   public mutating func apply(
     _ row: JournalRow, patch: UnsafeRawBufferPointer?
-  ) throws(RecoveryError) {
+  ) throws(JournalReplayError) {
     guard row.sequence < Self.countLimit, row.revision < Self.countLimit,
       row.answer.map({ $0.number < Self.countLimit }) ?? true
     else {
@@ -292,7 +292,7 @@ public struct Recovery<State: Synchronizable>: Sendable {
   /// O(what has changed since the last check).
   public mutating func check(
     _ digest: Digest, at revision: UInt64
-  ) throws(RecoveryError) {
+  ) throws(JournalReplayError) {
     guard revision < Self.countLimit else { throw fail("there is no revision \(revision)") }
     defer { self.revision = max(self.revision, revision) }
     guard comparesDigests else { return }
@@ -304,8 +304,8 @@ public struct Recovery<State: Synchronizable>: Sendable {
   }
 
   /// The state as it stands, to be kept in its present form.
-  public func snapshot(schema: Schema, time: Timestamp) -> KeptSnapshot<State> {
-    KeptSnapshot(
+  public func snapshot(schema: Schema, time: Timestamp) -> PendingSnapshot<State> {
+    PendingSnapshot(
       state: state, seed: seed, schema: schema,
       head: JournalSnapshot(
         revision: revision, base: base, sequence: sequence, time: time, digest: Digest(0),
@@ -326,12 +326,12 @@ public struct Recovery<State: Synchronizable>: Sendable {
   /// Go on from here as a new run of an epoch.
   ///
   /// `runs` are those before, and `revision` is where the last of them ended, if it said so.
-  public func restoration(
+  public func restoredState(
     epoch: UInt64, runs: [JournalRun], revision ended: UInt64?
-  ) -> Restoration<State> {
+  ) -> RestoredState<State> {
     let revision = max(revision, ended ?? 0)
     let run = (runs.last?.run ?? 0) + 1
-    var kept = Restoration(
+    var kept = RestoredState(
       state: state, epoch: epoch, seed: seed, run: run,
       runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
       sequence: sequence, sessionCount: sessionCount)
@@ -341,7 +341,9 @@ public struct Recovery<State: Synchronizable>: Sendable {
   }
 
   /// What was kept by another version is right as far as it has been read.
-  private func fail(_ what: String, _ kind: RecoveryError.Kind = .damaged) -> RecoveryError {
-    RecoveryError(lastGood: kind == .otherVersion ? revision : lastGood, kind: kind, what)
+  private func fail(_ what: String, _ kind: JournalReplayError.Kind = .damaged)
+    -> JournalReplayError
+  {
+    JournalReplayError(lastGood: kind == .otherVersion ? revision : lastGood, kind: kind, what)
   }
 }

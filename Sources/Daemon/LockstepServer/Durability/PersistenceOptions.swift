@@ -2,7 +2,7 @@ public import DaemonCore
 import Journal
 
 /// Where a daemon keeps its state, and how well.
-public struct Keeping: Sendable {
+public struct PersistenceOptions: Sendable {
   /// The directory, which belongs to this daemon alone while it runs. It is made if its parent is
   /// there.
   public var directory: String

@@ -8,32 +8,35 @@ import Values
 
 /// What a daemon begins with: the first of these that there is. What a former process has handed
 /// over; what a journal has kept; a state that begins an epoch.
-struct Beginnings<State: Synchronizable> {
-  let kept: Restoration<State>
+struct Startup<State: Synchronizable> {
+  let kept: RestoredState<State>
   let start: Start
   /// Whether the epoch begins here, and the journal needs its first snapshot.
   let isNew: Bool
   let journal: JournalStart<State>?
-  let inheritance: Inheritance<State>?
-  private let keeping: Keeping?
+  let inheritance: InheritedConnections<State>?
+  private let persistence: PersistenceOptions?
   private let schema: Schema
 
   init(
-    _ state: () throws -> State, keeping: Keeping?, service: ServiceManager?, schema: Schema,
+    _ state: () throws -> State, persistence: PersistenceOptions?, service: ServiceManager?,
+    schema: Schema,
     limits: Limits, logger: Logger, progress: @escaping () -> Void
   ) throws {
     let stored = Self.stored(service, schema, logger)
     // Not asked for where something has been kept: the file that it comes from may be long gone.
     // Where nothing has, it comes first: if there is none, no journal should tell of the start.
     // A directory that cannot be looked into is told of by who opens it.
-    let isKept = keeping.map { (try? JournalFile.isThere($0.directory)) ?? true } ?? (stored != nil)
+    let isKept =
+      persistence.map { (try? JournalFile.exists($0.directory)) ?? true } ?? (stored != nil)
     var first: State?
     do {
       if !isKept { first = try state() }
-      journal = try keeping.map { keeping in
+      journal = try persistence.map { persistence in
         try JournalStart.open(
           .init(
-            keeping: keeping, image: stored?.image, schema: schema, limits: limits, logger: logger,
+            persistence: persistence, image: stored?.image, schema: schema, limits: limits,
+            logger: logger,
             progress: progress))
       }
     } catch {
@@ -41,7 +44,7 @@ struct Beginnings<State: Synchronizable> {
       if let service { stored?.putBack(service, logger) } else { stored?.refuse() }
       throw error
     }
-    self.keeping = keeping
+    self.persistence = persistence
     self.schema = schema
     if let journal, !journal.isHandedOver, let stored {
       logger.error("nothing is taken over: the journal does not end where the former process did")
@@ -65,13 +68,13 @@ struct Beginnings<State: Synchronizable> {
   /// What an epoch begins with.
   private static func anew(
     _ state: State, _ file: JournalFile?
-  ) throws(JournalError) -> Restoration<State> {
+  ) throws(JournalError) -> RestoredState<State> {
     var random = SystemRandomNumberGenerator()
     // A former start may have come no further than its file.
     let known = try file?.identity()
     let last = known == nil ? nil : try file?.contents().runs.last
     let run = JournalRun(run: (last?.run.run ?? 0) + 1, base: 0)
-    var kept = Restoration(
+    var kept = RestoredState(
       state: state, epoch: known?.epoch ?? random.next(),
       seed: known?.seed ?? HashSeed(random.next()),
       run: run.run, runs: [run], revision: 0, base: 0, sequence: 0)
@@ -83,25 +86,25 @@ struct Beginnings<State: Synchronizable> {
   /// The journal to go on with, in which this run has begun; nil where nothing is kept. A snapshot
   /// of an epoch that begins is its first entry.
   func openJournal(
-    _ snapshot: @autoclosure () -> KeptSnapshot<State>
+    _ snapshot: @autoclosure () -> PendingSnapshot<State>
   ) throws(JournalError) -> JournalAccess? {
-    guard let keeping, let journal else { return nil }
+    guard let persistence, let journal else { return nil }
     guard let file = journal.file else {
       guard let obstacle = journal.obstacle else { return nil }
-      return .later(JournalOpening(keeping, kept, schema: schema, lock: journal.lock), obstacle)
+      return .later(JournalOpening(persistence, kept, schema: schema, lock: journal.lock), obstacle)
     }
     do throws(JournalError) {
       if isNew { try begin(file, snapshot()) }
       return .open(file)
     } catch  where error.kind == .full {
       file.close()
-      let lock = try? JournalLock(directory: keeping.directory)
-      return .later(JournalOpening(keeping, kept, schema: schema, lock: lock), error)
+      let lock = try? JournalLock(directory: persistence.directory)
+      return .later(JournalOpening(persistence, kept, schema: schema, lock: lock), error)
     }
   }
 
   private func begin(
-    _ file: JournalFile, _ snapshot: KeptSnapshot<State>
+    _ file: JournalFile, _ snapshot: PendingSnapshot<State>
   ) throws(JournalError) {
     if try file.identity() == nil { try file.create(epoch: kept.epoch, seed: kept.seed) }
     try file.begin(
@@ -114,10 +117,10 @@ struct Beginnings<State: Synchronizable> {
 
   private static func stored(
     _ service: ServiceManager?, _ schema: Schema, _ logger: Logger
-  ) -> Inheritance<State>? {
+  ) -> InheritedConnections<State>? {
     guard let stored = service?.takeStored(logger: logger) else { return nil }
     do throws(HandOverFailure) {
-      return Inheritance(
+      return InheritedConnections(
         image: try HandOver(stored.image, schema: schema), memory: stored.memory,
         descriptors: stored.connections)
     } catch {

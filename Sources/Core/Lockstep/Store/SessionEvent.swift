@@ -8,7 +8,7 @@ public import Values
 ///
 /// A session that takes leave ends without being lost first. One that ended because its process
 /// did can return once more, in a process that was given its token; what was kept for it is gone.
-public enum SessionNews: Hashable, Sendable {
+public enum SessionEvent: Hashable, Sendable {
   /// The session is over. What was kept for it can go.
   case ended(session: UInt64, reason: EndReason)
   /// The session has no connection. Its client may come back within the daemon's grace.
@@ -34,9 +34,9 @@ public enum SessionNews: Hashable, Sendable {
   }
 }
 
-/// An action can carry it: `case session(SessionNews)`. That it says so does not make it true: a
+/// An action can carry it: `case session(SessionEvent)`. That it says so does not make it true: a
 /// client can send such an action too. Only one whose origin is the owner is the daemon's.
-extension SessionNews: SynchronizableScalar {
+extension SessionEvent: SynchronizableScalar {
   public func encode(into encoder: inout CBOREncoder) {
     switch self {
     case .ended(let session, let reason):
@@ -71,6 +71,7 @@ extension SessionNews: SynchronizableScalar {
   }
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
+    // The name by which journals and clients match it: not to be changed with the type's.
     schema.kind(of: Self.self, named: "SessionNews") { schema in
       let session = Schema.Field(1, "session", .unsigned)
       let reason = Schema.Field(2, "reason", EndReason.schemaKind(in: &schema))

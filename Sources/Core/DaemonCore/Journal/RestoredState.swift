@@ -4,7 +4,7 @@ public import Values
 public import Wire
 
 /// What a server goes on from: a state that was kept, and what must be known with it.
-public struct Restoration<State: Synchronizable>: Sendable {
+public struct RestoredState<State: Synchronizable>: Sendable {
   public var state: State
   public var epoch: UInt64
   public var seed: HashSeed
@@ -19,7 +19,7 @@ public struct Restoration<State: Synchronizable>: Sendable {
   public var sessions: [JournalSession]
   public var sessionCount: UInt64
   /// Sessions of which the journal does not know yet, for they have not acted.
-  public var unheard: Set<SessionToken> = []
+  public var unjournaledSessions: Set<SessionToken> = []
   /// Changes up to `base`, for clients that come back with an older state.
   public var history: History
   /// Actions that have ended the process more often than chance explains: they are rejected.
@@ -51,9 +51,9 @@ public struct Restoration<State: Synchronizable>: Sendable {
   }
 }
 
-extension KeptSnapshot {
+extension PendingSnapshot {
   /// The state of a former process that has just been handed over.
-  public init(handing kept: Restoration<State>, schema: Schema, time: Timestamp) {
+  public init(handing kept: RestoredState<State>, schema: Schema, time: Timestamp) {
     var state = kept.state
     state.adopt(seed: kept.seed)
     EphemeralFields.reset(&state)

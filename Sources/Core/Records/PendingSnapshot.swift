@@ -2,7 +2,7 @@ import CBOR
 public import Values
 
 /// A snapshot that is to be kept: a copy of the state, and what must be known with it.
-public struct KeptSnapshot<State: Synchronizable>: Sendable {
+public struct PendingSnapshot<State: Synchronizable>: Sendable {
   public let state: State
   public let seed: HashSeed
   let schema: Schema

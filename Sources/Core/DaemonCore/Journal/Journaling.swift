@@ -16,7 +16,7 @@ import Wire
 // healing follow that snapshot.
 
 /// What the server remembers of what is being kept.
-struct Keeper: Sendable {
+struct Journaling: Sendable {
   enum Health: Equatable, Sendable {
     case healthy
     /// Nothing can be kept, for this reason; the file is tried again at this time.
@@ -83,7 +83,7 @@ struct Keeper: Sendable {
   }
 
   /// Whether an action may be promised to be durable; why not, if keeping has failed.
-  var promises: Bool { durability == .sync }
+  var confirmsDurability: Bool { durability == .sync }
   var failure: String? {
     switch health {
     case .healthy: nil

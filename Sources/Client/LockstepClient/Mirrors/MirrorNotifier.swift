@@ -17,7 +17,7 @@ import Values
 ///
 /// The connection tells it in order. It holds the store weakly, and asks for it only where
 /// observers are told: a store that is let go says so to the connection.
-final class MirrorNews<F: Feature>: Sendable {
+final class MirrorNotifier<F: Feature>: Sendable {
   struct Binding: Sendable {
     let owner: WeakReference
     /// Yields whenever the state of a new connection is here.
@@ -101,19 +101,19 @@ final class MirrorNews<F: Feature>: Sendable {
   // MARK: To the observers
 
   /// Do something where observers are told.
-  private func schedule(_ body: @escaping @Sendable (MirrorNews, MirrorStore<F>) -> Void) {
+  private func schedule(_ body: @escaping @Sendable (MirrorNotifier, MirrorStore<F>) -> Void) {
     // An actor that is gone has left nobody behind who would mind.
     guard let isolation else { return loop.execute { [self] in run(body) } }
     Task { await run(body, on: isolation) }
   }
 
   private func run(
-    _ body: @Sendable (MirrorNews, MirrorStore<F>) -> Void, on isolation: isolated any Actor
+    _ body: @Sendable (MirrorNotifier, MirrorStore<F>) -> Void, on isolation: isolated any Actor
   ) {
     run(body)
   }
 
-  private func run(_ body: (MirrorNews, MirrorStore<F>) -> Void) {
+  private func run(_ body: (MirrorNotifier, MirrorStore<F>) -> Void) {
     if let store = progress.withLock({ $0.store }) { body(self, store) }
   }
 
