@@ -183,7 +183,7 @@ public struct Acknowledgement: Hashable, Sendable {
   /// Why actions that asked for `.durable` are only applied, if keeping them failed.
   public var notDurable: String?
   /// The sequence number of the first action in the daemon's log, where the others follow it
-  /// without a gap; nil for actions that were rejected before they came there.
+  /// without a gap; nil for actions that were rejected before they came there, and for older ones.
   public var sequence: UInt64?
 
   public init(
