@@ -44,8 +44,8 @@ public enum ConnectionState: Sendable, Equatable {
   /// The mirror follows the daemon.
   case live
   /// The mirror shows what was true when the connection was lost, so long ago; the goodbye is the
-  /// daemon's, if it said one. Or what it could last read, where the daemon's state holds a case that
-  /// this build does not know: the goodbye then says which.
+  /// daemon's, if it said one. Or what it could last read, where the daemon's state holds a case
+  /// that this build does not know: the goodbye then says which.
   case stale(for: Duration, Goodbye?)
   /// There is no coming back.
   case closed(Goodbye)

@@ -175,8 +175,8 @@ extension Server {
     }
   }
 
-  /// Begin a turn in which each user has a share again: some waiting connections are read from. A user
-  /// whose actions did much more than a share waits for some turns.
+  /// Begin a turn in which each user has a share again: some waiting connections are read from. A
+  /// user whose actions did much more than a share waits for some turns.
   mutating func share(_ commands: inout [Command]) {
     guard isSharing else { return }
     isSharing = false

@@ -101,8 +101,8 @@ struct Outcomes: Sendable, Equatable {
   private static var sequenced: Int { 16 }
 
   /// Merge the run that has just become too old for its sequence number with the one before it, if
-  /// they differ in nothing else: so a client's outcomes take a few hundred bytes, and not a hundred
-  /// for each action of the window. O(`sequenced`).
+  /// they differ in nothing else: so a client's outcomes take a few hundred bytes, and not a
+  /// hundred for each action of the window. O(`sequenced`).
   private mutating func mergeOlder() {
     let index = runs.count - 1 - Self.sequenced
     guard index > start else { return }

@@ -19,8 +19,8 @@ enum Request: Sendable {
 ///
 /// Work is counted in units of about a microsecond. A turn has so many of them
 /// (`Limits.requestWorkPerTurn`), shared by the users that ask and by the connections of each
-/// (`Server.grantWork`), so that a flood of requests delays other clients by no more than those and one
-/// answer, or one page of a report.
+/// (`Server.grantWork`), so that a flood of requests delays other clients by no more than those and
+/// one answer, or one page of a report.
 struct RequestQueue: Sendable {
   private var requests: [Request] = []
   /// Requests before this index have been answered.

@@ -32,8 +32,8 @@ extension Server {
     return (isEnd ? nil : .effects(from: next), 4 * page.rows + core.effectCount / 100 + 2)
   }
 
-  /// What may quote the state is left out for clients that do not see the whole: keys, payloads, and
-  /// what a feature says of a rejection.
+  /// What may quote the state is left out for clients that do not see the whole: keys, payloads,
+  /// and what a feature says of a rejection.
   private func write(
     _ effect: RunningEffect, into page: inout PageWriter, for rights: Rights?
   ) {

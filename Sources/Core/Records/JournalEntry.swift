@@ -3,8 +3,8 @@ public import Values
 /// A row as it is read back from a journal.
 public struct JournalEntry: Equatable, Sendable {
   public var row: JournalRow
-  /// The row's action and patch, of which it names ranges. A reader that keeps no copy lets the next
-  /// row use the same memory.
+  /// The row's action and patch, of which it names ranges. A reader that keeps no copy lets the
+  /// next row use the same memory.
   public var bytes: [UInt8]
   /// The revision at the end of the turn, in the last row of a turn.
   public var turn: UInt64?

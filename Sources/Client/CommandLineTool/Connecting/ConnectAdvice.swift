@@ -82,8 +82,8 @@ struct ConnectAdvice {
 
 /// Where programs are.
 enum ProgramPath {
-  /// How to call the daemon: by its name where the shell finds it, else by its path if it is where it
-  /// is built or installed, beside this program or in libexec.
+  /// How to call the daemon: by its name where the shell finds it, else by its path if it is where
+  /// it is built or installed, beside this program or in libexec.
   static var daemon: String {
     let name = "lockstepd"
     let path = getenv("PATH").map { String(cString: $0) } ?? ""

@@ -8,8 +8,8 @@ enum ArgumentOrder {
   private static let mark = "\u{10FFFD}"
 
   /// The arguments with global options moved behind the command, an alias spelled out, and values
-  /// that look like options marked: negative numbers, and, where values are data, words with one dash, for no option has one
-  /// but `-h`.
+  /// that look like options marked: negative numbers, and, where values are data, words with one
+  /// dash, for no option has one but `-h`.
   static func arranged(_ arguments: [String]) -> [String] {
     let index = countOfGlobals(arguments)
     let isCommand = index < arguments.count && !arguments[index].hasPrefix("-")

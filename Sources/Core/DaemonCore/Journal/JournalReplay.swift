@@ -35,8 +35,8 @@ public struct JournalReplayError: Error, Equatable, Sendable, CustomStringConver
 ///     let server = Server(restoring: recovery.restoredState(run: …), …)
 ///
 /// A journal of another version of the feature is translated by names, change by change. Where a
-/// change cannot be (`JournalReplayError.Kind.otherVersion`), a `JournalReplay<UntypedState>` of the same rows
-/// may still lead to a state that can: `init(translating:to:)`.
+/// change cannot be (`JournalReplayError.Kind.otherVersion`), a `JournalReplay<UntypedState>` of
+/// the same rows may still lead to a state that can: `init(translating:to:)`.
 public struct JournalReplay<State: Synchronizable>: Sendable {
   private struct Session: Sendable {
     var session: JournalSession
