@@ -64,7 +64,7 @@ extension Server {
   /// none.
   mutating func admit(_ connection: inout ServerSession) -> Goodbye? {
     let peer = connection.peer
-    var account = accounts[peer.uid] ?? Account(limits, at: now)
+    var account = accounts[peer.uid] ?? Account(limits, at: clock.now)
     defer {
       accounts[peer.uid] = account
       connection.account = accounts.place(of: peer.uid) ?? 0
@@ -83,7 +83,7 @@ extension Server {
         "the user \(peer.uid) has \(limits.connectionsPerUser) connections and may have no more",
         limits.connectionsPerUser, account.connections)
     }
-    if !account.accepts.take(at: now) {
+    if !account.accepts.take(at: clock.now) {
       return crowded(
         "connectionsPerSecond",
         "the user \(peer.uid) connects more than \(limits.connectionsPerSecond) times a second",
@@ -213,7 +213,7 @@ extension Server {
       return Rejection(
         .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
     }
-    if !accounts[place: connections[place: place].account].actions.take(at: now) {
+    if !accounts[place: connections[place: place].account].actions.take(at: clock.now) {
       let uid = connections[place: place].peer.uid
       return Rejection(
         .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")

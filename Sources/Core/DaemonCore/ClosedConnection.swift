@@ -16,33 +16,38 @@ struct ClosedConnection: Sendable {
   let goodbye: Goodbye?
 }
 
-extension Server {
-  /// Remember why a connection ended, so that it can be asked afterwards.
-  mutating func remember(_ connection: ServerSession) {
-    guard limits.closedConnections > 0 else { return }
-    if closedConnections.count >= limits.closedConnections {
-      closedConnections.removeFirst(closedConnections.count - limits.closedConnections + 1)
-    }
-    closedCount += 1
-    closedConnections.append(
-      ClosedConnection(
-        id: connection.id.rawValue, peer: connection.peer, label: connection.label,
-        actions: connection.counters.actions, bytesSent: connection.counters.bytesSent,
-        lastedMs: now.milliseconds(since: connection.openedAt), time: core.time,
-        goodbye: connection.goodbye))
+/// The connections that ended last, oldest first, so that it can be asked why.
+///
+/// Invariant: there are at most `limit`, and they are counted without gaps: the newest is number
+/// `count` - 1.
+struct ClosedConnections: Sendable {
+  private let limit: Int
+  private var newest: [ClosedConnection] = []
+  /// How many have ended in all.
+  private(set) var count: UInt64 = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  /// Add the one that has just ended. O(`limit`).
+  mutating func append(_ closed: ClosedConnection) {
+    guard limit > 0 else { return }
+    if newest.count >= limit { newest.removeFirst(newest.count - limit + 1) }
+    newest.append(closed)
+    count += 1
   }
 
-  /// Write the next rows of the report "clients.closed": the newest last.
-  func writeClosed(from first: UInt64, into page: inout PageWriter) -> RunningReport.Rest? {
-    let oldest = closedCount - UInt64(closedConnections.count)
+  /// Write the next rows of the report "clients.closed", as many as a page takes: the newest last.
+  /// Returns the number to go on from; nil when all are written.
+  func write(from first: UInt64, into page: inout PageWriter) -> UInt64? {
+    let oldest = count - UInt64(newest.count)
     var next = max(first, oldest)
-    while next < closedCount, !page.isFull {
+    while next < count, !page.isFull {
       page.beginRow()
-      write(closedConnections[Int(next - oldest)], into: &page)
+      write(newest[Int(next - oldest)], into: &page)
       page.endRow()
       next += 1
     }
-    return next < closedCount ? .closed(from: next) : nil
+    return next < count ? next : nil
   }
 
   private func write(_ closed: ClosedConnection, into page: inout PageWriter) {
@@ -61,5 +66,17 @@ extension Server {
     page.add("limit", limit.name)
     page.add("allowed", limit.limit)
     page.add("observed", limit.observed)
+  }
+}
+
+extension Server {
+  /// Remember why a connection ended, so that it can be asked afterwards.
+  mutating func remember(_ connection: ServerSession) {
+    closedConnections.append(
+      ClosedConnection(
+        id: connection.id.rawValue, peer: connection.peer, label: connection.label,
+        actions: connection.counters.actions, bytesSent: connection.counters.bytesSent,
+        lastedMs: clock.now.milliseconds(since: connection.openedAt), time: core.time,
+        goodbye: connection.goodbye))
   }
 }

@@ -115,7 +115,7 @@ extension Server {
     of right: MissingRight, _ what: String, _ connection: ServerSession,
     _ commands: inout [Command]
   ) -> String? {
-    guard accounts[connection.peer.uid]?.denials.take(at: now) == true else { return nil }
+    guard accounts[connection.peer.uid]?.denials.take(at: clock.now) == true else { return nil }
     let explanation = explanation(of: right, for: connection.peer)
     let fields: [LogLine.Field] = [
       .init("right", "\(right)".onOneLine), .init("because", explanation.onOneLine),

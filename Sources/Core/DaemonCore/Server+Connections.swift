@@ -9,7 +9,8 @@ extension Server {
     _ id: ConnectionID, _ peer: Peer, _ token: SessionToken, _ commands: inout [Command]
   ) {
     counters.connections += 1
-    var connection = ServerSession(id: id, peer: peer, offered: token, limits: limits, at: now)
+    var connection = ServerSession(
+      id: id, peer: peer, offered: token, limits: limits, at: clock.now)
     connection.ordinal = counters.connections
     let (rights, denial) = admission(of: peer)
     connection.rights = rights
@@ -28,7 +29,7 @@ extension Server {
     dismiss(connection)
     remember(connection)
     // It never had a session, or has it no more.
-    if watchesSessions, processes[id] == nil, !connection.hasExited {
+    if watchesSessions, !sessions.watches(id), !connection.hasExited {
       commands.append(.unwatch(id))
     }
     for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
@@ -86,20 +87,7 @@ extension Server {
   mutating func detach(
     _ token: SessionToken, from id: ConnectionID, for goodbye: GoodbyeCode? = nil
   ) {
-    guard var record = sessions[token], record.connection == id else { return }
-    record.connection = nil
-    record.expires = now + limits.sessionGrace
-    detached.add(token, of: record.uid)
-    // Who is replaced is there still; who takes leave is forgotten soon, which says so.
-    if goodbye != .replaced && goodbye != .done {
-      if record.hasExited {
-        end(&record, .exited)
-      } else {
-        say(.lost(session: record.number))
-      }
-    }
-    sessions[token] = record
-    if detached.count > limits.detachedSessions, let surplus = detached.evictionCandidate() {
+    if let surplus = sessions.detach(token, from: id, for: goodbye, at: clock.now) {
       forget(surplus, .graceOver)
     }
   }
@@ -112,12 +100,9 @@ extension Server {
 
   /// Forget a session without a connection.
   mutating func forget(_ token: SessionToken, _ reason: SessionEvent.EndReason) {
-    guard var record = sessions[token], record.connection == nil else { return }
-    end(&record, reason)
-    if let maker = record.maker { unwatch(maker) }
-    sessions[token] = nil
-    if record.isKept { journaling.forget(token) }
-    detached.remove(token, of: record.uid)
+    if sessions.forget(token, reason, among: connections)?.isKept == true {
+      journaling.forget(token)
+    }
   }
 
   mutating func blocked(
@@ -128,7 +113,7 @@ extension Server {
     // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
     guard !connections[place: place].isBlocked else { return }
     precondition(core.revision == flushed, "the shell reports a blocked write at once")
-    changeReading(of: id, &commands) { [now] in $0.blockedSince = now }
+    changeReading(of: id, &commands) { [now = clock.now] in $0.blockedSince = now }
     var connection = connections[place: place]
     for index in connection.subscriptions.indices
     where connection.subscriptions[index].progress == .live {
@@ -175,6 +160,7 @@ extension Server {
   }
 
   mutating func tick(_ commands: inout [Command]) {
+    let now = clock.now
     measureState(isTime: true, &commands)
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.keys.sorted() {
@@ -196,10 +182,7 @@ extension Server {
         touch(id)
       }
     }
-    let expired = sessions.pairs.filter { $0.value.expires.map { now > $0 } ?? false }.map(\.key)
-    for token in expired.sorted(by: { ($0.high, $0.low) < ($1.high, $1.low) }) {
-      forget(token, .graceOver)
-    }
+    for token in sessions.expired(at: now) { forget(token, .graceOver) }
     for index in 0..<scopes.count {
       if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
         scopes[index: index].snapshot = nil
@@ -222,11 +205,12 @@ extension Server {
     _ connection: ServerSession, _ since: Instant, _ commands: inout [Command]
   ) {
     counters.goodbyes += 1
+    let waited = clock.now.milliseconds(since: since)
     let goodbye = Goodbye(
-      .stalled, "nothing read for \(now.milliseconds(since: since)) ms",
+      .stalled, "nothing read for \(waited) ms",
       limit: LimitBreach(
         "stallDeadlineMs", limit: Int(clamping: limits.stallDeadline.milliseconds),
-        observed: Int(clamping: now.milliseconds(since: since))))
+        observed: Int(clamping: waited)))
     // Who has been told goodbye already is not told again.
     if connection.phase != .left {
       commands.append(.send(connection.id, [Self.frame(.goodbye(goodbye))]))
@@ -235,7 +219,7 @@ extension Server {
     connections[connection.id]?.phase = .left
     connections[connection.id]?.goodbye = goodbye
     // The next deadline runs from here, should the shell be slow to report the end.
-    connections[connection.id]?.blockedSince = now
+    connections[connection.id]?.blockedSince = clock.now
     dropSubscriptions(of: connection.id)
     if let token = connection.token {
       detach(token, from: connection.id)

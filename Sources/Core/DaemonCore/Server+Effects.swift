@@ -7,14 +7,14 @@ extension Server {
   /// Tell the server the time of day, at the time that its events have: at the start, and now and
   /// then, for clocks are set.
   public mutating func setWallClock(_ time: Timestamp, at now: Instant) {
-    wallOffset = time.nanoseconds &- Int64(clamping: now.nanoseconds)
-    advanceClock(to: now)
+    clock.set(time, at: now)
+    core.time = clock.timeOfDay
   }
 
   @inline(__always)
   mutating func advanceClock(to now: Instant) {
-    self.now = now
-    core.time = Timestamp(nanoseconds: wallOffset &+ Int64(clamping: now.nanoseconds))
+    clock.advance(to: now)
+    core.time = clock.timeOfDay
   }
 
   mutating func begin(_ start: Start) {

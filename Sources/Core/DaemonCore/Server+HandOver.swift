@@ -34,9 +34,10 @@ extension Server {
   /// What the next process goes on with. O(sessions + connections + the history).
   public var handOver: HandOver<R.State> {
     var kept = RestoredState(
-      state: core.state, epoch: epoch, seed: core.seed, run: run, runs: runs,
+      state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
+      runs: timeline.runs,
       revision: core.revision, base: journaling.base, sequence: core.sequence,
-      sessions: pendingSnapshot.head.sessions, sessionCount: sessionCount)
+      sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
     kept.history = history
     let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
@@ -104,7 +105,7 @@ extension Server {
       return leave(
         connection.id, Goodbye(.restarting, "the session is not known any more", retryAfter: 0))
     }
-    attach(token, to: connection.id)
+    sessions.attach(token, to: connection, among: connections)
     guard let place = connections.place(of: connection.id),
       let session = sessions.place(of: token)
     else { return }
@@ -115,9 +116,6 @@ extension Server {
     connections[place: place].acknowledged = handed.acknowledged
     connections[place: place].cause = cause(
       of: connections[place: place], sessions[place: session])
-    var record = sessions[place: session]
-    watch(connections[place: place], for: &record, token)
-    sessions[place: session] = record
     if let query = handed.follows {
       connections[place: place].following = Following(
         query: query, sequence: core.sequence, isBehind: false)
@@ -179,13 +177,5 @@ extension Server {
     Self.begin(
       subscription, of: &connections[place: place], &accounts[place: account],
       &scopes[index: index])
-  }
-
-  /// Give a session that waits to a connection.
-  mutating func attach(_ token: SessionToken, to id: ConnectionID) {
-    guard let record = sessions[token], record.connection == nil else { return }
-    detached.remove(token, of: record.uid)
-    sessions[token]?.connection = id
-    sessions[token]?.expires = nil
   }
 }

@@ -19,19 +19,15 @@ extension Server {
         outcomes: Outcomes(limits, kept: outcomes))
       record.isKept = !kept.unjournaledSessions.contains(session.token)
       record.committed = record.outcomes.last
-      record.expires = now + limits.sessionGrace
-      sessions[session.token] = record
-      detached.add(session.token, of: session.uid)
+      sessions.restore(record, session.token, at: clock.now)
     }
     // Those of a former process have connections that come behind them.
-    while !kept.isHandedOver, detached.count > limits.detachedSessions,
-      let token = detached.evictionCandidate(), let uid = sessions[token]?.uid
+    while !kept.isHandedOver, let token = sessions.surplus(),
+      sessions.forget(token, nil, among: connections) != nil
     {
-      sessions[token] = nil
       journaling.forget(token)
-      detached.remove(token, of: uid)
     }
-    guard runs.count > 1, !kept.isHandedOver, !journaling.ephemeral.isEmpty else { return }
+    guard timeline.hasFormerRuns, !kept.isHandedOver, !journaling.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()
     journaling.ephemeral.replacement(from: core.state).withUnsafeBytes {
@@ -40,23 +36,12 @@ extension Server {
     flushed = core.revision
   }
 
-  mutating func nextSessionNumber() -> UInt64 {
-    sessionCount += 1
-    return sessionCount
-  }
-
   /// The newest revision that survives a crash; nil when none is promised to.
   var durableRevision: UInt64? { journaling.confirmsDurability ? journaling.durable : nil }
 
-  /// Whether a mirror at a position has what this server's history had there: one of another run,
-  /// if all that follows goes on from what it has.
+  /// Whether a mirror at a position has what this server's history had there.
   func holds(_ position: Position) -> Bool {
-    if position.run == run { return true }
-    guard position.run < run, runs.contains(where: { $0.run == position.run }) else {
-      return false
-    }
-    if faults.trustsFormerRuns { return true }
-    return runs.allSatisfy { $0.run <= position.run || position.revision <= $0.base }
+    timeline.holds(position) || faults.trustsFormerRuns && timeline.knows(position)
   }
 
   // MARK: Recording
@@ -143,8 +128,8 @@ extension Server {
 
   /// Begin a snapshot when it is time.
   mutating func keepSnapshot(_ commands: inout [Command]) {
-    guard journaling.wantsSnapshot(limits, at: now) else { return }
-    journaling.beginSnapshot(at: now)
+    guard journaling.wantsSnapshot(limits, at: clock.now) else { return }
+    journaling.beginSnapshot(at: clock.now)
     commands.append(.keepSnapshot(heals: false))
   }
 
@@ -162,7 +147,7 @@ extension Server {
       head: JournalSnapshot(
         revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },
-        sessionCount: sessionCount),
+        sessionCount: sessions.total),
       partBytes: 1 << 20)
   }
 
@@ -174,7 +159,7 @@ extension Server {
       for batch in journaling.committed(through: number) { release(batch, &commands) }
     case .failed(let reason):
       let wasHealthy = journaling.failure == nil
-      giveUp(journaling.failed(reason, at: now), reason, &commands)
+      giveUp(journaling.failed(reason, at: clock.now), reason, &commands)
       if wasHealthy {
         commands.append(
           .log(
@@ -187,19 +172,19 @@ extension Server {
       }
     case .reopened:
       guard !journaling.records else { return }
-      journaling.beginSnapshot(at: now, heals: core.revision)
+      journaling.beginSnapshot(at: clock.now, heals: core.revision)
       for place in sessions.pairs.map(\.key).compactMap({ sessions.place(of: $0) }) {
         sessions[place: place].isKept = true
       }
       commands.append(.keepSnapshot(heals: true))
-    case .stillFailing(let reason): journaling.stillFailing(reason, at: now)
+    case .stillFailing(let reason): journaling.stillFailing(reason, at: clock.now)
     case .snapshotKept(let bytes):
       guard journaling.snapshotKept(bytes: bytes) else { return }
       commands.append(
         .log(LogLine(.notice, "changes are durable again", [.init("revision", core.revision)]))
       )
     case .snapshotImpossible(let reason):
-      let (lost, isNews) = journaling.snapshotImpossible(reason, at: now)
+      let (lost, isNews) = journaling.snapshotImpossible(reason, at: clock.now)
       if let lost { giveUp(lost, reason, &commands) }
       guard isNews else { return }
       commands.append(

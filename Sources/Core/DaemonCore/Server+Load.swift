@@ -30,7 +30,7 @@ extension Server {
       blocked: connections.values.count { $0.isBlocked },
       behind: connections.values.count { !$0.isCurrent },
       sessions: sessions.count,
-      detachedSessions: detached.count,
+      detachedSessions: sessions.detachedCount,
       scopes: scopes.count,
       heldStates: held.count,
       jobs: jobs.count,

@@ -126,29 +126,25 @@ extension Server {
         throw WireError(.replaced, "a later connection has the session")
       }
       // First it is this one's: a session without a connection, for a moment, could be pushed out.
-      sessions[token]?.connection = id
+      sessions.claim(token, for: id)
       leave(other, Goodbye(.replaced, "another connection took the session over"))
     }
-    var record =
-      resumed?.1
-      ?? SessionRecord(uid: peer.uid, number: nextSessionNumber(), outcomes: Outcomes(limits))
-    if resumed != nil, record.connection == nil {
-      record.hasEnded = false
-      say(.returned(session: record.number))
+    guard let connection = connections[id] else { return }
+    if resumed != nil {
+      sessions.resume(token, on: connection, among: connections)
+    } else {
+      sessions.begin(
+        token, on: connection, outcomes: Outcomes(limits), among: connections)
     }
-    if let connection = connections[id] { watch(connection, for: &record, token) }
-    detached.remove(token, of: peer.uid)
-    record.connection = id
-    record.expires = nil
-    sessions[token] = record
-    begin(id, hello, token, record, isResumed: resumed != nil, version, &commands)
+    begin(id, hello, token, isResumed: resumed != nil, version, &commands)
   }
 
   private mutating func begin(
-    _ id: ConnectionID, _ hello: ClientMessage.Hello, _ token: SessionToken,
-    _ record: SessionRecord, isResumed: Bool, _ version: UInt64, _ commands: inout [Command]
+    _ id: ConnectionID, _ hello: ClientMessage.Hello, _ token: SessionToken, isResumed: Bool,
+    _ version: UInt64, _ commands: inout [Command]
   ) {
     guard var connection = connections[id], let session = sessions.place(of: token) else { return }
+    let record = sessions[place: session]
     connection.phase = .live(token)
     connection.session = session
     connection.version = version
@@ -162,7 +158,7 @@ extension Server {
     connection.cause = cause(of: connection, record)
     let welcome = ServerMessage.Welcome(
       version: version,
-      position: Position(epoch: epoch, run: run, revision: flushed), seed: core.seed,
+      position: timeline.position(at: flushed), seed: core.seed,
       token: token, isResumed: isResumed, lastAction: record.outcomes.last,
       window: UInt64(limits.window),
       limits: limits.announced,

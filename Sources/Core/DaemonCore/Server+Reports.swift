@@ -188,8 +188,8 @@ extension Server {
     switch rest {
     case .clients(let first): return writeClients(from: first, into: &page, for: asking)
     case .closed(let first):
-      let rest = writeClosed(from: first, into: &page)
-      return (rest, 4 * page.rows + 2)
+      let next = closedConnections.write(from: first, into: &page)
+      return (next.map { .closed(from: $0) }, 4 * page.rows + 2)
     case .effects(let first): return writeEffects(from: first, into: &page, for: rights)
     case .log(let last, let end):
       let rest = writeLog(after: last, through: end, into: &page, for: rights)
@@ -206,10 +206,10 @@ extension Server {
   /// length it was: it is for clients that see the whole.
   private func status(for rights: Rights?) -> Value {
     let common: [(String, Value)] = [
-      ("epoch", .text(String(epoch, radix: 16))),
-      ("run", Value(run)),
+      ("epoch", .text(String(timeline.epoch, radix: 16))),
+      ("run", Value(timeline.run)),
       ("revision", Value(core.revision)),
-      ("uptimeMs", Value(now.milliseconds(since: started))),
+      ("uptimeMs", Value(clock.uptimeMilliseconds)),
       ("durability", .text(journaling.durability.rawValue)),
       ("durableRevision", durableRevision.map { Value($0) } ?? .null),
       (
@@ -272,9 +272,9 @@ extension Server {
     page.add("pid", connection.peer.pid)
     page.add("uid", connection.peer.uid)
     page.add("label", connection.label)
-    page.add("position", Position(epoch: epoch, run: run, revision: position).description)
+    page.add("position", timeline.position(at: position).description)
     page.add("lagRevisions", core.revision - min(position, core.revision))
-    page.add("lagMs", connection.blockedSince.map { now.milliseconds(since: $0) } ?? 0)
+    page.add("lagMs", connection.blockedSince.map { clock.now.milliseconds(since: $0) } ?? 0)
     page.add("joining", joining)
     page.add("subscriptions", connection.subscriptions.count)
     page.add("scopes", paths)

@@ -144,7 +144,9 @@ extension Server {
     switch request {
     case .subscribe(let number, let path, let position):
       let bytes = connection.outputBytes
-      let scanned = position.map { $0.epoch == epoch ? history.byteCount(after: $0.revision) : 0 }
+      let scanned = position.map {
+        $0.epoch == timeline.epoch ? history.byteCount(after: $0.revision) : 0
+      }
       subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
       return request.work + ((scanned ?? 0) + connection.outputBytes - bytes) / 64

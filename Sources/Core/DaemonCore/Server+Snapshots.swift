@@ -99,12 +99,12 @@ extension Server {
   /// How a mirror at `position` comes up to now.
   private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
     guard let position else { return .snapshot(.noPosition) }
-    guard position.epoch == epoch else { return .snapshot(.epoch) }
+    guard position.epoch == timeline.epoch else { return .snapshot(.epoch) }
     guard holds(position) || faults.forgetsRun else { return .snapshot(.ahead) }
     guard position.revision <= core.revision || faults.forgetsRun else {
       return .snapshot(.ahead)
     }
-    guard authority.covers(position, run) else { return .snapshot(.view) }
+    guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
     guard history.covers(position.revision) else { return .snapshot(.history) }
     if let size = scope.snapshotBytes, history.byteCount(after: position.revision) > size {
@@ -175,7 +175,7 @@ extension Server {
     // A small state that changes often has more to say of its past than of itself, and whoever does
     // not read it makes us keep all of that.
     if let cached = scope.snapshot, let replay = replay(scope, behind: cached) {
-      scopes[index: place].snapshot?.lastUsed = now
+      scopes[index: place].snapshot?.lastUsed = clock.now
       connection.output.append(contentsOf: cached.frames)
       connection.counters.snapshots += 1
       counters.snapshots += 1
@@ -218,7 +218,7 @@ extension Server {
     _ frames: [[UInt8]], _ wholeBytes: Int?, at revision: UInt64, of place: Int
   ) {
     scopes[index: place].snapshot = EncodedSnapshot(
-      revision: revision, frames: frames, lastUsed: now)
+      revision: revision, frames: frames, lastUsed: clock.now)
     let bytes = frames.reduce(0) { $0 + $1.count }
     scopes[index: place].snapshotBytes = bytes
     scopes[index: place].wholeBytes =

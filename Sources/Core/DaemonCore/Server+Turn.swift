@@ -35,9 +35,8 @@ extension Server {
     measureState(&commands)
     mustShare = false
     share(&commands)
-    commands += unwatched.map { .unwatch($0) }
-    unwatched = []
-    if core.hasWaiting || !news.isEmpty || !askers.isEmpty || !releasing.isEmpty || mustShare {
+    commands += sessions.takeUnwatched().map { .unwatch($0) }
+    if core.hasWaiting || sessions.hasEvents || !askers.isEmpty || !releasing.isEmpty || mustShare {
       commands.append(.wake)
     }
   }
@@ -126,7 +125,7 @@ extension Server {
       var frames: [[UInt8]] = []
       swap(&frames, &connection.output)
       connection.counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
-      connection.lastSent = now
+      connection.lastSent = clock.now
       commands.append(.send(id, frames))
     }
     swap(&connection, &connections[place: place])
@@ -308,7 +307,7 @@ extension Server {
   /// Tell an idle client the newest revision.
   private mutating func bookmark(_ connection: inout ServerSession) {
     guard connection.output.isEmpty, connection.isCurrent, connection.token != nil,
-      !(now < connection.lastSent + limits.bookmarkInterval)
+      !(clock.now < connection.lastSent + limits.bookmarkInterval)
     else { return }
     connection.output.append(
       Self.frame(.bookmark(revision: core.revision, durable: durableRevision)))

@@ -29,23 +29,18 @@ public import Wire
 /// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
 public struct Server<R: Reducer>: Sendable {
   public let limits: Limits
-  /// The epoch and run that the positions of this server have.
-  public let epoch: UInt64
-  public let run: UInt64
   /// The protocol versions that the server speaks.
   public static var versions: ClosedRange<UInt64> { ProtocolVersion.range }
 
+  let timeline: Timeline
+  var clock: ServerClock
   var authority: Authority
   var core: StoreCore<R>
   var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
-  var sessions = Slots<SessionToken, SessionRecord>(vacant: .none)
+  var sessions: SessionTable
   var scopes = ScopeTable()
   var history: History
   var journaling: Journaling
-  /// The runs of the epoch, this one included, rising.
-  let runs: [JournalRun]
-  /// How many sessions there have been in the epoch.
-  var sessionCount: UInt64
   /// Actions that must not be reduced again.
   let poisoned: Set<SessionAction>
   /// Told of a client's action before it is reduced, where that outlives the process.
@@ -85,23 +80,7 @@ public struct Server<R: Reducer>: Sendable {
   var isSharing = false
   /// Whether a user waits only for turns to pass.
   var mustShare = false
-  /// The connections that ended last, oldest first, and how many have ended in all.
-  var closedConnections: [ClosedConnection] = []
-  var closedCount: UInt64 = 0
-  /// The sessions that have no connection.
-  var detached = DetachedSessions()
-  /// Whether the feature wants to hear what becomes of sessions.
-  public let watchesSessions: Bool
-  /// What it has not been told yet.
-  var news: [SessionEvent] = []
-  /// The sessions by the connection whose process is watched for them.
-  var processes: [ConnectionID: SessionToken] = [:]
-  /// Connections whose processes need not be watched any more.
-  var unwatched: [ConnectionID] = []
-  var now = Instant(nanoseconds: 0)
-  let started: Instant
-  /// The time of day when the monotonic clock showed zero, in nanoseconds.
-  var wallOffset: Int64 = 0
+  var closedConnections: ClosedConnections
   /// How many more actions of effects and middleware this turn may run.
   var waitingBudget: Int
   /// Connections that are told of every action.
@@ -173,11 +152,11 @@ public struct Server<R: Reducer>: Sendable {
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
       textBytes: limits.textBytes, dependencies: dependencies)
-    epoch = kept.epoch
-    run = kept.run
-    runs = kept.runs
+    timeline = Timeline(epoch: kept.epoch, run: kept.run, runs: kept.runs)
+    clock = ServerClock(at: now)
     firstSequence = kept.sequence
-    sessionCount = kept.sessionCount
+    sessions = SessionTable(
+      limits, total: kept.sessionCount, reportsEvents: reducer.lifecycle.watchesSessions)
     poisoned = kept.poisoned
     self.markInFlight = markInFlight
     self.limits = limits
@@ -190,11 +169,9 @@ public struct Server<R: Reducer>: Sendable {
       journaled: kept.journaledBytes, at: now)
     held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
+    closedConnections = ClosedConnections(limit: limits.closedConnections)
     accounts = Slots(vacant: Account(limits, at: now))
-    watchesSessions = reducer.lifecycle.watchesSessions
     flushed = kept.revision
-    started = now
-    self.now = now
     waitingBudget = limits.waitingPerTurn
     self.shellReports = shellReports
     schema = R.schema
@@ -211,8 +188,10 @@ public struct Server<R: Reducer>: Sendable {
   public var revision: UInt64 { core.revision }
   /// What every collection of the state hashes with.
   public var seed: HashSeed { core.seed }
-  public var position: Position { Position(epoch: epoch, run: run, revision: core.revision) }
+  public var position: Position { timeline.position(at: core.revision) }
   public var connectionCount: Int { connections.count }
+  /// Whether the feature wants to hear what becomes of sessions.
+  public var watchesSessions: Bool { sessions.reportsEvents }
 
   /// Make deliberate mistakes from now on: for tests of the tests.
   package mutating func plant(_ faults: Faults) { self.faults = faults }

@@ -1,0 +1,37 @@
+import Lockstep
+import Wire
+
+/// The time as the shell tells it with every event: monotonic, and the time of day.
+///
+/// Invariant: `now` never goes back, whatever an event says.
+struct ServerClock: Sendable {
+  private(set) var now: Instant
+  /// When the server was made.
+  let start: Instant
+  /// The time of day when the monotonic clock showed zero, in nanoseconds.
+  private var wallOffset: Int64 = 0
+
+  init(at now: Instant) {
+    self.now = now
+    start = now
+  }
+
+  /// The time of day; 1970 until it is set.
+  var timeOfDay: Timestamp {
+    Timestamp(nanoseconds: wallOffset &+ Int64(clamping: now.nanoseconds))
+  }
+
+  /// Whole milliseconds since the server was made.
+  var uptimeMilliseconds: UInt64 { now.milliseconds(since: start) }
+
+  @inline(__always)
+  mutating func advance(to now: Instant) {
+    if now > self.now { self.now = now }
+  }
+
+  /// Learn the time of day at a point of the monotonic clock. It may go back: clocks are set.
+  mutating func set(_ time: Timestamp, at now: Instant) {
+    wallOffset = time.nanoseconds &- Int64(clamping: now.nanoseconds)
+    advance(to: now)
+  }
+}
