@@ -51,6 +51,29 @@ struct FailureTests {
     #expect(try failure(.closed(Goodbye(.done, "lost"))).code == "lost")
   }
 
+  @Test(arguments: [
+    (ReportError.Code.denied, EventLoop.ExitStatus.denied), (.absent, .absent),
+    (.unknown, .refused), (.limit, .refused), (.restarting, .refused),
+  ])
+  func `a query without a report has a status, and keeps the name of its reason`(
+    code: ReportError.Code, status: EventLoop.ExitStatus
+  ) {
+    let failure = Failure(ReportError(code, "no"))
+    #expect(failure.status == status)
+    #expect(failure.code == code.rawValue)
+    #expect(failure.message.hasPrefix("no."))
+  }
+
+  @Test func `the codes of reports are those of the protocol`() throws {
+    let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
+    let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Reports") } ?? ""
+    let table = section.components(separatedBy: "| code | meaning |").last?
+      .components(separatedBy: "\n\n").first
+    let names = (table ?? "").matches(of: /\n\| `(\w+)` \|/).map { String($0.1) }
+    #expect(names == ReportError.Code.allCases.map(\.rawValue))
+  }
+
   @Test func `the names of reasons are those of the protocol`() throws {
     let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)

@@ -22,7 +22,7 @@ import Values
     ("/x/y", "{}", "the object at the root has no member \"x\" (at /x/y)"),
     (
       "/a/b", #"{"a":1}"#,
-      "the number at /a is no container, so it has no \"b\" (at /a)"
+      "the number at /a is no container, so it has no \"b\""
     ),
     ("/a/3", #"{"a":[1]}"#, "the array at /a has 1 element; there is no index 3 (at /a/3)"),
     (

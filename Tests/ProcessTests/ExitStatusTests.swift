@@ -171,6 +171,10 @@ struct ExitStatusTests {
       chmod(folder, 0o711)
       try await expect(.denied, "\(other) get /b", folder + "/s")
       try await expect(.denied, "\(other) remove /a", folder + "/s")
+      for report in ["clients", "effects", "log", "why 1", "effects cancel x"] {
+        try await expect(.denied, "\(other) \(report)", folder + "/s")
+      }
+      #expect(try await shell("\(other) status", folder + "/s").status == .exit(0))
       daemon.signal(SIGTERM)
       try await daemon.end()
     }

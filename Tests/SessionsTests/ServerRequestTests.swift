@@ -288,12 +288,13 @@ import Wire
     var bench = Bench.withClients(1)
     bench.say(1, .query(number: 1, name, arguments: ["-1"]))
     guard case .report(1, let report, _)? = bench.said(to: 1, bench.turn()).first,
-      case .text(let error)? = report.child("error")
+      let error = ReportError(report)
     else {
       Issue.record("no error")
       return
     }
-    #expect(error.hasSuffix("\"-1\" is no number"))
+    #expect(error.code == .malformed)
+    #expect(error.text.hasSuffix("\"-1\" is no number"))
   }
 
   // MARK: Digests

@@ -398,13 +398,14 @@ import Wire
     #expect(said.count == 5)
     #expect(said[1] == .pong(3, revision: 1))
     #expect(said[2] == .digest(subscription: 1, revision: 1, bench.server.digest()))
-    guard case .report(8, let report, _) = said[3], case .text(let error)? = report.child("error")
+    guard case .report(8, let report, _) = said[3], let error = ReportError(report)
     else {
       Issue.record("no report: \(said[3])")
       return
     }
-    #expect(error.hasPrefix("there is no report \"?\"; there are: "))
-    #expect(error.contains(" clients, ") && error.contains(" limits, "))
+    #expect(error.code == .unknown)
+    #expect(error.text.hasPrefix("there is no report \"?\"; there are: "))
+    #expect(error.text.contains(" clients, ") && error.text.contains(" limits, "))
     #expect(said[4] == Acknowledgement.reduced(1, 1, at: 1))
   }
 

@@ -102,6 +102,20 @@ struct Failure: Error, Equatable {
     self.init(status, code: code.name, text, at: rejection.path)
   }
 
+  /// A query that got no report.
+  init(_ error: ReportError) {
+    var text = error.text.endingInDot
+    let status: ExitStatus
+    switch error.code {
+    case .denied:
+      status = .denied
+      text += " \(Self.policyAdvice)"
+    case .absent: status = .absent
+    case .malformed, .unknown, .limit, .refused, .restarting: status = .refused
+    }
+    self.init(status, code: error.code.rawValue, text)
+  }
+
   /// The failure as `--json` has it: `{"error": {"code": …, "message": …, "status": …}}`.
   var value: Value {
     var members: TrieMap<String, Value> = [

@@ -10,7 +10,7 @@ extension Server {
   // MARK: Effects
 
   mutating func cancelEffects(_ arguments: [String]) -> Answer {
-    guard let what = arguments.first else { return .error("cancel which effect?") }
+    guard let what = arguments.first else { return .error(.malformed, "cancel which effect?") }
     // What that leads to is reduced in the next turn: this one's patches have been composed.
     let count = core.cancelEffects(what)
     return .value(["cancelled": Value(UInt64(count))], work: 20 + 4 * count)
@@ -57,7 +57,7 @@ extension Server {
     let count: Int
     if let argument = arguments.first {
       guard let number = Int(argument), number >= 0 else {
-        return .error("log: how many actions? \(quoted(argument)) is no number")
+        return .error(.malformed, "log: how many actions? \(quoted(argument)) is no number")
       }
       count = number
     } else {
@@ -68,9 +68,11 @@ extension Server {
 
   func why(_ arguments: [String]) -> Answer {
     guard let sequence = arguments.first.flatMap({ UInt64($0) }) else {
-      return .error("why which action? Give its sequence number.")
+      return .error(.malformed, "why which action? Give its sequence number.")
     }
-    guard core.log[sequence] != nil else { return .error(absence(of: sequence)) }
+    guard core.log[sequence] != nil else {
+      return .error(.absent, absence(of: sequence))
+    }
     return .pages(.why(sequence))
   }
 
@@ -173,7 +175,8 @@ extension Server {
     var sequence = core.sequence
     if let argument = arguments.first {
       guard let number = UInt64(argument) else {
-        return .error("log.follow: behind which action? \(quoted(argument)) is no number")
+        return .error(
+          .malformed, "log.follow: behind which action? \(quoted(argument)) is no number")
       }
       sequence = number
     }

@@ -138,17 +138,16 @@ extension Server {
   // MARK: Asking
 
   /// The answer to a query that a client may not make; nil if it may.
-  func refusal(ofReport name: String, to rights: Rights?) -> Value? {
+  func reportDenial(of name: String, to rights: Rights?) -> ReportError? {
     guard let rights, !rights.mayAdminister, name != "status", name != "limits" else { return nil }
-    return Self.refusal(ofReport: name.prefix(bytes: limits.textBytes))
+    return Self.reportDenial(of: name.prefix(bytes: limits.textBytes))
   }
 
-  private static func refusal(ofReport name: String) -> Value {
-    [
-      "error": .text(
-        "the daemon's policy does not let you administer, and other reports than limits and status "
-          + "are for those who may: \"\(name)\"")
-    ]
+  private static func reportDenial(of name: String) -> ReportError {
+    ReportError(
+      .denied,
+      "the daemon's policy does not let you administer, and other reports than limits and status "
+        + "are for those who may: \"\(name)\"")
   }
 
   /// End the query of a connection that follows the log, if it may not any more.
@@ -245,8 +244,7 @@ extension Server {
   func sayHidden(_ connection: inout ServerSession) {
     for number in connection.hidden { refuse(number, .denied, &connection) }
     for number in connection.revokedQueries {
-      connection.output.append(
-        Self.frame(.report(number: number, Self.refusal(ofReport: "log.follow"))))
+      send(Self.reportDenial(of: "log.follow"), of: number, &connection)
     }
     for (number, answer) in connection.answers {
       connection.output.append(Self.frame(.report(number: number, answer)))

@@ -143,7 +143,9 @@ extension Server {
           Self.frame(
             .report(
               number: query,
-              ["error": "the daemon restarts in the middle of this report: ask again"])))
+              ReportError(
+                .restarting, "the daemon restarts in the middle of this report: ask again"
+              ).report)))
       }
       touch(id, at: place)
     }

@@ -34,7 +34,9 @@ extension Server {
     case later
     case pages(RunningReport.Rest)
 
-    static func error(_ text: String) -> Answer { .value(["error": .text(text)], work: 5) }
+    static func error(_ code: ReportError.Code, _ text: String) -> Answer {
+      .value(ReportError(code, text).report, work: 5)
+    }
   }
 
   /// Answer a query, or begin to. Returns the work that it was, in units.
@@ -44,14 +46,16 @@ extension Server {
   ) -> Int {
     if let query = ShellQuery(rawValue: name), mayAskShell(name, connection) {
       guard connection.asked.insert(number).inserted else {
-        sendReport(number, ["error": "a query of this number is being answered"], &connection)
+        send(
+          ReportError(.refused, "a query of this number is being answered"), of: number,
+          &connection)
         return 5
       }
       commands.append(.answer(connection.id, query: number, query))
       return 200
     }
-    if let refusal = refusal(ofReport: name, to: connection.rights) {
-      sendReport(number, refusal, &connection)
+    if let denial = reportDenial(of: name, to: connection.rights) {
+      send(denial, of: number, &connection)
       return 5
     }
     switch report(name, arguments, number, &connection) {
@@ -68,10 +72,14 @@ extension Server {
   func sendReport(_ query: UInt64, _ value: Value, _ connection: inout ServerSession) {
     var frame = Self.frame(.report(number: query, value))
     if frame.count - Frame.headLength > limits.frameBytes {
-      frame = Self.frame(
-        .report(number: query, ["error": "the report is larger than a frame may be"]))
+      let error = ReportError(.limit, "the report is larger than a frame may be")
+      frame = Self.frame(.report(number: query, error.report))
     }
     connection.output.append(frame)
+  }
+
+  func send(_ error: ReportError, of query: UInt64, _ connection: inout ServerSession) {
+    sendReport(query, error.report, &connection)
   }
 
   private mutating func report(
@@ -103,7 +111,7 @@ extension Server {
       ] + shellReports.keys + ShellQuery.allCases.map(\.rawValue)
     let found = name.prefix(bytes: limits.textBytes)
     let list = Set(names).sorted().joined(separator: ", ")
-    return .error("there is no report \"\(found)\"; there are: \(list)")
+    return .error(.unknown, "there is no report \"\(found)\"; there are: \(list)")
   }
 
   func object(_ members: [(String, Value)]) -> Value {
@@ -133,7 +141,7 @@ extension Server {
       let text =
         "the report has more than \(Self.mostCollectedBytes) bytes, and version 1 of the protocol "
         + "has no pages: ask for less"
-      sendReport(report.query, ["error": .text(text)], &connection)
+      send(ReportError(.limit, text), of: report.query, &connection)
       return work
     }
     send(page, of: report, hasMore: rest != nil, &connection)
@@ -174,8 +182,9 @@ extension Server {
     }
     guard frame.count - Frame.headLength <= limits.frameBytes else {
       connection.requests.report = nil
-      return sendReport(
-        query, ["error": "a page of the report is larger than a frame may be"], &connection)
+      return send(
+        ReportError(.limit, "a page of the report is larger than a frame may be"), of: query,
+        &connection)
     }
     connection.output.append(frame)
   }

@@ -152,9 +152,8 @@ extension Server {
       return request.work + ((scanned ?? 0) + connection.outputBytes - bytes) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
-      sendReport(
-        number,
-        ["error": .text("a query of \(bytes) bytes; it may have \(longestRequest)")], &connection)
+      let text = "a query of \(bytes) bytes; it may have \(longestRequest)"
+      send(ReportError(.limit, text), of: number, &connection)
     case .unsubscribe(let number):
       if let index = connection.subscriptions.index(ofNumber: number) {
         end(connection.subscriptions.remove(at: index), of: connection)

@@ -53,8 +53,7 @@ public struct Rejection: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String {
-    guard let path else { return message }
-    return "\(message) (at \(path.keys.isEmpty ? "the whole document" : path.pointer))"
+    path?.named(behind: message) ?? message
   }
 }
 

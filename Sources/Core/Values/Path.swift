@@ -60,6 +60,20 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
     return String(decoding: result, as: UTF8.self)
   }
 
+  /// A sentence that names the path: with the path behind it in parentheses, unless a word of the
+  /// sentence is the path already. O(length).
+  package func named(behind sentence: String) -> String {
+    if keys.isEmpty {
+      return sentence.contains("the root") ? sentence : "\(sentence) (at the whole document)"
+    }
+    let pointer = pointer
+    let isSaid = sentence.split(separator: " ").contains { word in
+      word == pointer
+        || (word.last.map { ",.:;".contains($0) } == true && word.dropLast() == pointer)
+    }
+    return isSaid ? sentence : "\(sentence) (at \(pointer))"
+  }
+
   public var description: String { keys.isEmpty ? "the whole" : pointer }
 
   /// About how many bytes the keys take. O(keys).

@@ -228,7 +228,6 @@ public struct RejectionMessage: Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String {
-    guard let path else { return message }
-    return "\(message) (at \(path.keys.isEmpty ? "the whole document" : path.pointer))"
+    path?.named(behind: message) ?? message
   }
 }

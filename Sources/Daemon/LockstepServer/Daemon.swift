@@ -391,8 +391,8 @@ public final class Daemon<R: Reducer> {
   /// Read the policy again because a client asks, and tell it what came of that.
   private func reloadPolicy(for id: ConnectionID, _ query: UInt64) {
     guard let policyReloader else {
-      return tell(
-        .answered(id, query: query, ["error": "there is no policy file: give one with --policy"]))
+      let error = ReportError(.absent, "there is no policy file: give one with --policy")
+      return tell(.answered(id, query: query, error.report))
     }
     policyReloader.reload { [unowned self] in tell(.answered(id, query: query, $0)) }
   }

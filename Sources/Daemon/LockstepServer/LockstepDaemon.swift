@@ -167,7 +167,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   private func check(_ file: String, _ logger: Logger) throws {
     let loaded = try PolicyFile.load(file, for: D.Feature.self)
     for note in loaded.notes { logger.warning("\(note)") }
-    print("\(file): a policy of \(loaded.policy.rules.count) rules")
+    let count = loaded.policy.rules.count
+    print("\(file): a policy of \(count) \(count == 1 ? "rule" : "rules")")
   }
 
   /// End the process: it cannot serve, or the parser was asked for help or does not understand.

@@ -54,8 +54,8 @@ import Wire
   }
 
   private func isRefusal(_ value: Value?) -> Bool {
-    guard case .text(let text)? = value?.value(at: ["error"]) else { return false }
-    return text.contains("administer")
+    guard let error = value.flatMap(ReportError.init) else { return false }
+    return error.code == .denied && error.text.contains("administer")
   }
 
   // MARK: Connecting

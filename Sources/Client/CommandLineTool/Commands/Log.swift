@@ -88,10 +88,7 @@ extension Why {
     do {
       let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
       if !records.isEmpty { return records }
-    } catch let failure as Failure where failure.status == .refused {
-      // A client that may not ask is told so; else the log can be asked for what it has.
-      guard (try? await client.report("log", ["0"])) != nil else { throw failure }
-    }
+    } catch let failure as Failure where failure.status == .absent {}
     throw Failure(.absent, try await absence(client))
   }
 

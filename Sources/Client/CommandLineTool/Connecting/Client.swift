@@ -101,11 +101,7 @@ struct Client: Sendable {
   }
 
   private static func checked(_ report: Value) throws(Failure) -> Value {
-    if case .object(let members) = report, members.count == 1,
-      case .text(let message)? = members["error"]
-    {
-      throw Failure(.refused, message.endingInDot)
-    }
+    if let error = ReportError(report) { throw Failure(error) }
     return report
   }
 

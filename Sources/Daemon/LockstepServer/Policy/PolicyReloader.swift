@@ -4,6 +4,7 @@ import EventLoop
 import Lockstep
 import Logging
 import Values
+import Wire
 
 /// Reads a daemon's policy file again, beside the loop, and has it hold. Belongs to the loop's
 /// thread.
@@ -75,7 +76,7 @@ final class PolicyReloader {
       logger.notice("policy read again", metadata: ["file": "\(loaded.file)"])
     case .failure(let error):
       trouble = error
-      answer = ["error": .text("the former policy stays: \(error)")]
+      answer = ReportError(.refused, "the former policy stays: \(error)").report
       logger.error("the former policy stays: \(error)")
     }
     service.reloaded()

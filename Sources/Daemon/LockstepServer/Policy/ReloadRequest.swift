@@ -46,11 +46,11 @@ final class ReloadRequest {
   }
 
   private func lines(of report: Value) throws(DaemonError) -> [String] {
-    guard case .object(let members) = report else { throw strange(report) }
-    if case .text(let error)? = members["error"] { throw DaemonError(error) }
-    guard case .text(let file)? = members["policy"], case .integer(let rules)? = members["rules"]
+    if let error = ReportError(report) { throw DaemonError(error.text) }
+    guard case .object(let members) = report,
+      case .text(let file)? = members["policy"], case .integer(let rules)? = members["rules"]
     else { throw strange(report) }
-    var lines = ["\(file) is in force: \(rules) rules"]
+    var lines = ["\(file) is in force: \(rules) \(rules == 1 ? "rule" : "rules")"]
     if case .array(let notes)? = members["notes"] {
       for case .text(let note) in notes { lines.append(note) }
     }
