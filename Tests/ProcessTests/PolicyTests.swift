@@ -40,7 +40,7 @@ struct PolicyProcessTests {
     try await withPolicy(Self.good) { folder, file in
       let good = try await run(["--check-policy", file])
       #expect(
-        good.ending == .exit(0) && good.said == "\(file): a policy of 1 rules", "\(good.said)")
+        good.ending == .exit(0) && good.said == "\(file): a policy of 1 rule", "\(good.said)")
       for (text, words) in [
         ("rules: [", ":2: it is not YAML"), (Self.good + "  raed: [/]\n", ":8: a rule has no key"),
         ("\u{feff}" + Self.good, ":1: the file begins with a byte order mark"),
@@ -69,7 +69,7 @@ struct PolicyProcessTests {
       let reload = ["--socket", socket, "--reload"]
       let good = try await run(reload)
       #expect(
-        good.ending == .exit(0) && good.said == "\(file) is in force: 1 rules", "\(good.said)")
+        good.ending == .exit(0) && good.said == "\(file) is in force: 1 rule", "\(good.said)")
       Files.write(Array("rules: [".utf8), to: file)
       let bad = try await run(reload)
       #expect(bad.ending == .exit(1))
