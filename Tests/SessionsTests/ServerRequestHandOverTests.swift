@@ -85,13 +85,25 @@ import Wire
     _ = bench.turn()
     var commands: [Command] = []
     bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
-    #expect(ends(bench.said(to: 2, commands)) == [4])
+    let last = bench.said(to: 2, commands)
+    #expect(ends(last) == [4] && interrupted(last) == [4])
+  }
+
+  /// The queries whose report the process's restart has ended.
+  private func interrupted(_ said: [ServerMessage]) -> [UInt64] {
+    said.compactMap { message in
+      if case .report(let number, let value, _) = message, ReportError(value)?.code == .restarting {
+        number
+      } else {
+        nil
+      }
+    }
   }
 
   @Test func `requests that wait are answered by the next process`() throws {
     var limits = Limits()
     limits.requestsPerTurn = 4
-    limits.reportPageBytes = 500
+    limits.reportPageBytes = 50
     limits.requestWorkPerTurn = 1
     var bench = Bench.withSubscribers(2, limits: limits, versions: 1...2)
     for number in 1...50 as ClosedRange<UInt64> {
@@ -121,5 +133,6 @@ import Wire
       if case .report(7, _, let hasMore) = message { hasMore } else { nil }
     }
     #expect(reports.first == true && reports.filter { !$0 }.count == 1 && reports.last == false)
+    #expect(interrupted(said) == [7])
   }
 }

@@ -77,10 +77,22 @@ import Wire
     var bench = Bench.withClients(1)
     bench.say(1, .query(number: 1, "limits", arguments: Array(repeating: "", count: 17)))
     bench.say(1, .query(number: 2, "limits", arguments: Array(repeating: "", count: 16)))
-    let reports = bench.said(to: 1, bench.turn()).compactMap { message -> Bool? in
-      if case .report(_, let value, _) = message { value.child("error") != nil } else { nil }
+    let reports = bench.said(to: 1, bench.turn()).compactMap { message -> Value? in
+      if case .report(_, let value, _) = message { value } else { nil }
     }
-    #expect(reports == [true, false])
+    #expect(reports.map { ReportError($0)?.code } == [.limit, nil])
+    #expect(reports.first.flatMap(ReportError.init)?.text.contains("and 16 arguments") == true)
+  }
+
+  @Test func `an action that the log has not got is absent, and a second query is refused`() {
+    var bench = Bench.withClients(1)
+    bench.say(1, .query(number: 1, "why", arguments: ["99"]))
+    bench.say(1, .query(number: 2, "policy.reload"), .query(number: 2, "policy.reload"))
+    let said = bench.turns([1]).flatMap { $0[1] ?? [] }
+    let codes = said.compactMap { message in
+      if case .report(_, let value, _) = message { ReportError(value)?.code } else { nil }
+    }
+    #expect(codes == [.absent, .refused])
   }
 
   @Test func `a limit without an end is as large as limits can be`() {

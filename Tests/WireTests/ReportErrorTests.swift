@@ -18,6 +18,11 @@ import Wire
     #expect(ReportError(report) == ReportError(.refused, "why"))
   }
 
+  @Test func `later versions may add members`() {
+    let report: Value = ["error": "why", "code": "absent", "retryAfterMs": 5]
+    #expect(ReportError(report) == ReportError(.absent, "why"))
+  }
+
   @Test(
     arguments: [
       [:], ["error": 1], ["error": "why", "rows": []], ["code": "denied"], "error",

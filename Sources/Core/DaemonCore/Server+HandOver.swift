@@ -35,8 +35,7 @@ extension Server {
   public var handOver: HandOver<R.State> {
     var kept = RestoredState(
       state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
-      runs: timeline.runs,
-      revision: core.revision, base: journaling.base, sequence: core.sequence,
+      runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
     kept.history = history
     let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }

@@ -152,7 +152,9 @@ extension Server {
       return request.work + ((scanned ?? 0) + connection.outputBytes - bytes) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
-      let text = "a query of \(bytes) bytes; it may have \(longestRequest)"
+      let text =
+        "a query may have \(longestRequest) bytes and \(Self.mostArguments) arguments; this one of "
+        + "\(bytes) bytes has more"
       send(ReportError(.limit, text), of: number, &connection)
     case .unsubscribe(let number):
       if let index = connection.subscriptions.index(ofNumber: number) {

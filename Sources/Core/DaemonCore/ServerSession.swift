@@ -118,29 +118,3 @@ struct ServerSession: Sendable {
   /// Whether every subscription stands where the last turn ended.
   var isCurrent: Bool { subscriptions.areLive }
 }
-
-/// What outlives a connection: whose actions were done, and what came of them.
-struct SessionRecord: Sendable {
-  let uid: UInt64
-  /// Counts the sessions of the epoch: what people and features call it.
-  let number: UInt64
-  var outcomes: Outcomes
-  /// Whether the journal knows of the session.
-  var isKept = false
-  /// Actions up to this number are committed, if they are kept at all.
-  var committed: UInt64 = 0
-  /// The connection that has the session now.
-  var connection: ConnectionID?
-  /// When the session is forgotten unless the client returns.
-  var expires: Instant?
-  /// The connection that had it last, whose process is watched until it ends.
-  var maker: ConnectionID?
-  var hasExited = false
-  /// Whether the feature was told that it is over.
-  var hasEnded = false
-
-  /// What stands where no record is.
-  static var none: SessionRecord {
-    SessionRecord(uid: 0, number: 0, outcomes: Outcomes(Limits()))
-  }
-}

@@ -45,7 +45,8 @@ struct SessionTable: Sendable {
 
   subscript(token: SessionToken) -> SessionRecord? { records[token] }
 
-  /// The outcomes of a session, and what else does not concern its connection, may be changed.
+  /// The outcomes of a session, and what the journal knows of it, may be changed. What concerns its
+  /// connection and its end, the table alone changes.
   subscript(place place: Int) -> SessionRecord {
     _read { yield records[place: place] }
     _modify { yield &records[place: place] }
@@ -208,5 +209,31 @@ struct SessionTable: Sendable {
       return
     }
     unwatched.append(maker)
+  }
+}
+
+/// What outlives a connection: whose actions were done, and what came of them.
+struct SessionRecord: Sendable {
+  let uid: UInt64
+  /// Counts the sessions of the epoch: what people and features call it.
+  let number: UInt64
+  var outcomes: Outcomes
+  /// Whether the journal knows of the session.
+  var isKept = false
+  /// Actions up to this number are committed, if they are kept at all.
+  var committed: UInt64 = 0
+  /// The connection that has the session now.
+  fileprivate(set) var connection: ConnectionID?
+  /// When the session is forgotten unless the client returns.
+  fileprivate(set) var expires: Instant?
+  /// The connection that had it last, whose process is watched until it ends.
+  fileprivate(set) var maker: ConnectionID?
+  fileprivate(set) var hasExited = false
+  /// Whether the feature was told that it is over.
+  fileprivate(set) var hasEnded = false
+
+  /// Placeholder for an empty slot.
+  fileprivate static var none: SessionRecord {
+    SessionRecord(uid: 0, number: 0, outcomes: Outcomes(Limits()))
   }
 }

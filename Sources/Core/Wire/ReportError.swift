@@ -29,11 +29,12 @@ public struct ReportError: Error, Hashable, Sendable {
     self.text = text
   }
 
-  /// The error that a report tells of; nil if it is a report. One without a code, or with one that
-  /// is not known here, counts as refused: daemons before version 0.2 send none.
+  /// The error that a report tells of; nil if it is a report. One without a code, as the first
+  /// daemons send it, has no other member. It counts as refused, and so does one with a code that is
+  /// not known here.
   public init?(_ report: Value) {
     guard case .object(let members) = report, case .text(let text)? = members["error"],
-      members.count == 1 || (members.count == 2 && members["code"] != nil)
+      members.count == 1 || members["code"] != nil
     else { return nil }
     var code: Code?
     if case .text(let name)? = members["code"] { code = Code(rawValue: name) }

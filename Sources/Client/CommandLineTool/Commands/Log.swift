@@ -88,7 +88,9 @@ extension Why {
     do {
       let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
       if !records.isEmpty { return records }
-    } catch let failure as Failure where failure.status == .absent {}
+    } catch let failure as Failure where failure.status == .absent {
+      // What the log has instead, and where older actions are, is told below.
+    }
     throw Failure(.absent, try await absence(client))
   }
 
