@@ -62,6 +62,7 @@ struct FailureTests {
     #expect(failure.status == status)
     #expect(failure.code == code.rawValue)
     #expect(failure.message.hasPrefix("no."))
+    #expect(failure.message.contains("'administer: true'") == (code == .denied))
   }
 
   @Test func `the codes of reports are those of the protocol`() throws {

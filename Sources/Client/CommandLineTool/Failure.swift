@@ -109,7 +109,8 @@ struct Failure: Error, Equatable {
     switch error.code {
     case .denied:
       status = .denied
-      text += " \(Self.policyAdvice)"
+      text +=
+        " A rule with 'administer: true' in its policy file gives it (see lockstepd.service(8))."
     case .absent: status = .absent
     case .malformed, .unknown, .limit, .refused, .restarting: status = .refused
     }

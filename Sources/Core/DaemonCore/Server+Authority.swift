@@ -146,8 +146,8 @@ extension Server {
   private static func reportDenial(of name: String) -> ReportError {
     ReportError(
       .denied,
-      "the daemon's policy does not let you administer, and other reports than limits and status "
-        + "are for those who may: \"\(name)\"")
+      "the daemon's policy does not let you ask for \"\(name)\": all reports but limits and status "
+        + "need the right to administer")
   }
 
   /// End the query of a connection that follows the log, if it may not any more.
