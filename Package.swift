@@ -153,12 +153,18 @@ let client = floor(
 let testing = floor(
   "Testing",
   [
-    // Deterministic simulation: real sessions over an invented network.
+    // Deterministic simulation: real sessions over an invented network. In no product by itself.
     .target(
-      name: "LockstepTesting",
+      name: "Simulator",
       dependencies: [
         "Access", "Records", "ClientCore", "DaemonCore", "Wire", "Lockstep", "Documents", "Values",
         "CBOR",
+      ]),
+    .target(
+      name: "LockstepTesting",
+      dependencies: [
+        // Its `SyncTestStore` is a simulation that a test drives.
+        "Simulator", "Wire", "Lockstep", "Values", "CBOR",
         .product(name: "CustomDump", package: "swift-custom-dump"),
         issueReporting,
         // A shared library: where tests run, IssueReporting looks for it, and without it prints
@@ -167,10 +173,7 @@ let testing = floor(
       ]),
     .executableTarget(
       name: "Simulate",
-      dependencies: [
-        "LockstepTesting", "DaemonCore", "Lockstep", "Values",
-        argumentParser,
-      ]),
+      dependencies: ["Simulator", "DaemonCore", "Lockstep", "Values", argumentParser]),
     // Real daemons and real clients; Scripts/test says where the daemon is.
     .executableTarget(
       name: "TestClient",
@@ -242,12 +245,14 @@ let tests = withSettings([
   .testTarget(
     name: "SessionsTests",
     dependencies: [
-      "Schemas", "Access", "Records", "ClientCore", "DaemonCore", "LockstepTesting", "Documents",
-      "Wire", "Lockstep", "Values", "CBOR",
+      "Schemas", "Access", "Records", "ClientCore", "DaemonCore", "Documents", "Wire", "Lockstep",
+      "Values", "CBOR",
     ]),
   .testTarget(
     name: "SimulatorTests",
-    dependencies: ["LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR"]),
+    dependencies: [
+      "Simulator", "LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR",
+    ]),
   .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
   .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
   .testTarget(

@@ -1,6 +1,6 @@
 import DaemonCore
 import Lockstep
-import LockstepTesting
+import Simulator
 import Testing
 import Values
 

@@ -1,4 +1,3 @@
-import DaemonCore
 import Lockstep
 import LockstepTesting
 import Testing
@@ -6,7 +5,7 @@ import Values
 
 @Suite struct SyncTestStoreTests {
   private func store(
-    seed: UInt64, mirrors: Int = 3, _ misfortunes: SimulationPlan = .some,
+    seed: UInt64, mirrors: Int = 3, _ misfortunes: Misfortunes = .some,
     effectsMayWait: Bool = false, backend: any Backend = FakeBackend()
   ) throws -> SyncTestStore<Groceries> {
     try SyncTestStore(
@@ -101,7 +100,7 @@ import Values
   func `work that no seed decides fails the test`(escape: Escape, seed: UInt64) throws {
     let store = try store(seed: seed, .none, backend: EscapingBackend(escape: escape))
     try store.send(.load, from: 0)
-    let failure = try #require(throws: SimulationFailure.self) { try store.run(steps: 200) }
+    let failure = try #require(throws: SyncTestFailure.self) { try store.run(steps: 200) }
     #expect(failure.message.contains("\"load\" (SimulatorTests/Groceries.swift:"))
     #expect(failure.message.contains("returned for load) has escaped the simulation"))
     #expect(failure.message.contains("@Dependency(\\.clock)"))
@@ -113,7 +112,7 @@ import Values
     try store.send(.tick, from: 0)
     try store.run(steps: 100)
     try store.send(.loadBeside, from: 0)
-    #expect(throws: SimulationFailure.self) {
+    #expect(throws: SyncTestFailure.self) {
       while true { try store.run(steps: 10) }
     }
   }
@@ -130,13 +129,13 @@ import Values
 
     let strict = try self.store(seed: 7, .none, backend: FedBackend())
     try strict.send(.load, from: 0)
-    #expect(throws: SimulationFailure.self) { try strict.settle() }
+    #expect(throws: SyncTestFailure.self) { try strict.settle() }
   }
 
   @Test func `an effect that never pauses is named`() throws {
     let store = try store(seed: 8, .none)
     try store.send(.spin, from: 0)
-    let failure = try #require(throws: SimulationFailure.self) { try store.settle() }
+    let failure = try #require(throws: SyncTestFailure.self) { try store.settle() }
     #expect(failure.message.contains("\"spin\" (SimulatorTests/Groceries.swift:"))
   }
 }

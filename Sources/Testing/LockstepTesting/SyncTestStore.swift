@@ -1,6 +1,5 @@
-import ClientCore
-import DaemonCore
 public import Lockstep
+import Simulator
 import Values
 import Wire
 
@@ -25,7 +24,7 @@ import Wire
 /// Server and clients are the real ones. After every step it is checked, among much else, that
 /// each mirror shows a state that the daemon had at the revision that it claims, that no mirror
 /// goes back, that every action is done once and in order and answered with the truth after its
-/// change has come, and that limits hold. What breaks a rule is thrown as a `SimulationFailure`,
+/// change has come, and that limits hold. What breaks a rule is thrown as a `SyncTestFailure`,
 /// which says how to see it again. After one, the store is of no further use.
 ///
 /// Effects run as tasks on an executor of the store: which of them goes on next, the seed decides.
@@ -37,7 +36,7 @@ import Wire
 /// Nothing happens outside of calls, and nothing is asynchronous: use a store in one function that
 /// is neither. Not thread-safe.
 public final class SyncTestStore<R: Reducer> {
-  private var simulation: Simulation<R, R.State>
+  private var simulation: DrivenSimulation<R>
   private let mirrors: Int
 
   /// A daemon that has just started, and clients that are about to connect to it, each of which
@@ -51,10 +50,10 @@ public final class SyncTestStore<R: Reducer> {
   ///     keys, if nothing else is said.
   public init(
     _ reducer: R, initialState: R.State, middleware: [any Middleware<R.State, R.Action>] = [],
-    seed: UInt64, mirrors: Int = 2, misfortunes: SimulationPlan = .some,
+    seed: UInt64, mirrors: Int = 2, misfortunes: Misfortunes = .some,
     effectsMayWait: Bool = false,
     dependencies: @escaping @Sendable (inout DependencyValues) -> Void = { _ in }
-  ) throws(SimulationFailure) {
+  ) throws(SyncTestFailure) {
     precondition(mirrors > 0, "A store that nobody mirrors is for TestStore.")
     var feature = SimulatedFeature(
       reducer, mirroredAs: R.State.self, initial: { initialState }, action: { _ in nil },
@@ -62,15 +61,13 @@ public final class SyncTestStore<R: Reducer> {
     feature.middleware = middleware
     feature.dependencies = dependencies
     self.mirrors = mirrors
-    simulation = Simulation(seed: seed, of: feature) { plan in
-      plan = misfortunes
-      plan.clients = mirrors
-      // Mirrors have numbers: none comes or goes.
-      (plan.clones, plan.closes, plan.trials) = (0, 0, 0)
+    do throws(SimulationFailure) {
+      simulation = try DrivenSimulation(
+        feature, seed: seed, clients: mirrors, plan: misfortunes.plan,
+        effectsMayWait: effectsMayWait)
+    } catch {
+      throw SyncTestFailure(error)
     }
-    simulation.isDriven = true
-    simulation.effectsMayWait = effectsMayWait
-    try simulation.begin()
   }
 
   // MARK: Acting
@@ -80,62 +77,67 @@ public final class SyncTestStore<R: Reducer> {
   @discardableResult
   public func send(
     _ action: R.Action, from client: Int
-  ) throws(SimulationFailure) -> SyncTestAction {
+  ) throws(SyncTestFailure) -> SyncTestAction {
     precondition(0..<mirrors ~= client, "There is no client \(client).")
-    guard let number = try simulation.send(action, from: client) else {
-      throw simulation.failure("\(action.name) does not fit a frame")
+    let number = try simulate { (simulation) throws(SimulationFailure) in
+      try simulation.send(action, from: client)
     }
     return SyncTestAction(client: client, number: number)
   }
 
   /// Let so many things happen, each of which the seed chooses: some bytes arrive somewhere, the
   /// daemon ends a turn, an effect goes on, a connection is cut. A little time passes with each.
-  public func run(steps: Int) throws(SimulationFailure) {
-    for _ in 0..<steps { try simulation.advance() }
+  public func run(steps: Int) throws(SyncTestFailure) {
+    for _ in 0..<steps {
+      try simulate { (simulation) throws(SimulationFailure) in try simulation.advance() }
+    }
   }
 
   /// Let time pass. Whoever sleeps on the effects' clock wakes on the way, in the order of their
   /// deadlines, and does all that it can before the next wakes. The network goes on meanwhile.
-  public func advance(by duration: Duration) throws(SimulationFailure) {
-    try simulation.advance(by: duration)
+  public func advance(by duration: Duration) throws(SyncTestFailure) {
+    try simulate { (simulation) throws(SimulationFailure) in
+      try simulation.advance(by: duration)
+    }
   }
 
   /// Let everything come to rest: misfortunes end, every client comes back and reads. Then every
   /// mirror equals the state, and every action is answered. Time passes only where nothing goes on
   /// without it; effects that sleep go on sleeping.
-  public func settle() throws(SimulationFailure) { try simulation.pause() }
+  public func settle() throws(SyncTestFailure) {
+    try simulate { (simulation) throws(SimulationFailure) in try simulation.pause() }
+  }
+
+  private func simulate<T>(
+    _ body: (inout DrivenSimulation<R>) throws(SimulationFailure) -> T
+  ) throws(SyncTestFailure) -> T {
+    do throws(SimulationFailure) { return try body(&simulation) } catch {
+      throw SyncTestFailure(error)
+    }
+  }
 
   // MARK: Looking
 
   /// The daemon's state; while the daemon is down, the one with which it will come back.
-  public var state: R.State {
-    simulation.daemon?.state
-      // Invariant: what is durable was a state of the newest run.
-      ?? simulation.ledger.newest.state(at: simulation.durable).unsafelyUnwrapped
-  }
+  public var state: R.State { simulation.state }
 
   /// What a client sees.
   public func mirror(_ client: Int) -> SyncTestMirror<R.State> {
     precondition(0..<mirrors ~= client, "There is no client \(client).")
-    let session = simulation.clients[client].session
-    let mirror = session.mirrors.first
-    return SyncTestMirror(
-      state: mirror?.value, revision: mirror?.position?.revision,
-      isLive: session.isLive && mirror?.isLive == true)
+    let (state, revision, isLive) = simulation.mirror(client)
+    return SyncTestMirror(state: state, revision: revision, isLive: isLive)
   }
 
   /// What a client was told of an action; nil while it has not been told.
   public func outcome(of action: SyncTestAction) -> SyncTestOutcome? {
-    let outcomes = simulation.clients[action.client].outcomes
-    let place = Int(action.number) - 1
-    return place < outcomes.count ? SyncTestOutcome(outcomes[place]) : nil
+    simulation.outcome(of: action.number, from: action.client).map { SyncTestOutcome($0) }
   }
 
   /// The effects that run, in the order of their start.
-  public var runningEffects: [RunningEffect] { simulation.daemon?.runningEffects ?? [] }
+  public var runningEffects: [RunningEffect] { simulation.runningEffects }
 
   /// The store's time.
-  public var now: Timestamp { simulation.clock.timestamp }
+  public var now: Timestamp { simulation.now }
 
   /// A hash of everything that happened: one seed and the same calls have one trace.
   public var trace: UInt64 { simulation.trace }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import DaemonCore
 import Lockstep
-import LockstepTesting
+import Simulator
 import Values
 
 /// Runs simulations, many or one. `Scripts/simulate` builds it with optimisation.
