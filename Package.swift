@@ -134,9 +134,13 @@ let daemon = floor(
 let client = floor(
   "Client",
   [
+    // The store in one process: no event loop, no socket, no protocol.
+    .target(name: "LockstepStore", dependencies: ["Lockstep", "Values", "CBOR"]),
     .target(
       name: "LockstepClient",
-      dependencies: ["EventLoop", "Schemas", "ClientCore", "Wire", "Lockstep", "Values", "CBOR"]),
+      dependencies: [
+        "LockstepStore", "EventLoop", "Schemas", "ClientCore", "Wire", "Lockstep", "Values", "CBOR",
+      ]),
     .target(name: "LockstepFoundation", dependencies: ["Values", "CBOR"]),
     .target(
       name: "CommandLineTool",
@@ -270,7 +274,8 @@ let tests = withSettings([
   .testTarget(
     name: "LockstepClientTests",
     dependencies: [
-      "LockstepClient", "LockstepServer", "EventLoop", "Access", "ClientCore", "DaemonCore",
+      "LockstepClient", "LockstepStore", "LockstepServer", "EventLoop", "Access", "ClientCore",
+      "DaemonCore",
       "Schemas", "Wire", "Lockstep",
       "Values",
       "CBOR", logging,
@@ -278,7 +283,7 @@ let tests = withSettings([
   .testTarget(
     name: "ExamplesTests",
     dependencies: examples.map { .target(name: "\($0)Feature") }
-      + ["LockstepClient", "LockstepTesting", "Lockstep", "Values", "CBOR"]),
+      + ["LockstepStore", "LockstepTesting", "Lockstep", "Values", "CBOR"]),
   .testTarget(
     name: "ProcessTests",
     dependencies: [
@@ -297,11 +302,12 @@ let package = Package(
   products: [
     // Each library comes with the modules whose types its users meet.
     .library(name: "Lockstep", targets: ["Lockstep", "Values", "CBOR"]),
+    .library(name: "LockstepStore", targets: ["LockstepStore", "Lockstep", "Values", "CBOR"]),
     .library(
       name: "LockstepClient",
       targets: [
-        "LockstepClient", "ClientCore", "Documents", "Lockstep", "Schemas", "Wire", "Values",
-        "CBOR",
+        "LockstepClient", "LockstepStore", "ClientCore", "Documents", "Lockstep", "Schemas", "Wire",
+        "Values", "CBOR",
       ]),
     .library(
       name: "LockstepServer",

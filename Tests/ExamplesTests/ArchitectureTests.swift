@@ -4,7 +4,7 @@ import CounterFeature
 import FeedFeature
 import Foundation
 import Lockstep
-import LockstepClient
+import LockstepStore
 import LockstepTesting
 import Observation
 import PrimeTimeFeature
@@ -22,7 +22,7 @@ struct ArchitectureTests {
 
   @Test("TCA-05 TCA-13 RED-09: a store, made of a state and a reducer, is what changes the state")
   func rootStore() {
-    let store = LockstepClient.Store(initialState: State(), reducer: PrimeTime())
+    let store = LockstepStore.Store(initialState: State(), reducer: PrimeTime())
     store.send(.counter(.incrTapped))
     store.send(.primeModal(.saveFavoritePrimeTapped))
     #expect(store.count == 1)
@@ -30,7 +30,7 @@ struct ArchitectureTests {
   }
 
   /// The seed's name: whatever the reducer is, a store of one's own state and action.
-  typealias AppStore = LockstepClient.Store<Reduce<State, Action>>
+  typealias AppStore = LockstepStore.Store<Reduce<State, Action>>
 
   @Test("RDX-14: the store of one's own state and action has one name, whatever its reducer")
   func alias() {
@@ -52,7 +52,7 @@ struct ArchitectureTests {
         asked.withLock { $0.append("\(action.name) at \(state.count)") }
         return Counter.State(count: state.count + step)
       })
-      let store = LockstepClient.Store(initialState: Counter.State(), reducer: reducer)
+      let store = LockstepStore.Store(initialState: Counter.State(), reducer: reducer)
       store.send(.increment)
       #expect(asked.withLock { $0.last } == "increment at 0" && store.count == step)
       store.send(.decrement)
@@ -192,22 +192,22 @@ struct ArchitectureTests {
     }
     // The reducer has asked for work, and done none.
     #expect(state.isLoading && effect != .none && asked.withLock { $0 } == [])
-    let store = LockstepClient.Store.unchecked(
+    let store = LockstepStore.Store.unchecked(
       initialState: Counter.State(count: 4), reducer: Counter()
     ) { $0.numberFacts = facts }
     await store.send(.numberFactButtonTapped).finish()
     #expect(asked.withLock { $0 } == [4] && store.numberFact == "4 is a fact")
     // Nothing written here could set the state.
-    let path: AnyKeyPath = \LockstepClient.Store<Counter>.state
+    let path: AnyKeyPath = \LockstepStore.Store<Counter>.state
     #expect(!"\(type(of: path))".contains("Writable"))
   }
 
   @Test("RED-02: observed property by property, and safe to hand to other threads")
   func observedAndSendable() {
     func isSendable<T: Sendable>(_ type: T.Type) -> Bool { true }
-    #expect(isSendable(LockstepClient.Store<Counter>.self) && isSendable(Counter.State.self))
+    #expect(isSendable(LockstepStore.Store<Counter>.self) && isSendable(Counter.State.self))
     #expect(isSendable(Counter.Action.self) && isSendable(Effect<Counter.Action>.self))
-    let store = LockstepClient.Store.unchecked(initialState: Counter.State(), reducer: Counter())
+    let store = LockstepStore.Store.unchecked(initialState: Counter.State(), reducer: Counter())
     #expect((store as Any) is any Observable)
     let told = Mutex<[String]>([])
     withObservationTracking {
@@ -276,7 +276,7 @@ struct ArchitectureTests {
     let save = Action.primeModal(.saveFavoritePrimeTapped)
     #expect(save.name == "primeModal.saveFavoritePrimeTapped" && save.is(\.primeModal))
     // A view reads a property of the store by its name.
-    let store = LockstepClient.Store.unchecked(
+    let store = LockstepStore.Store.unchecked(
       initialState: Counter.State(count: 3), reducer: Counter())
     #expect(store.count == 3)
   }

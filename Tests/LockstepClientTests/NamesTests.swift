@@ -2,6 +2,7 @@ import CBOR
 import ClientCore
 import Lockstep
 import LockstepClient
+import LockstepStore
 import Schemas
 import Testing
 import Values

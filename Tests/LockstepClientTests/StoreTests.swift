@@ -4,6 +4,7 @@ import Foundation
 import Lockstep
 import LockstepClient
 import LockstepServer
+import LockstepStore
 import Observation
 import Synchronization
 import Testing
@@ -398,12 +399,12 @@ private typealias BoardStore = Store<Board>
     #expect(store.effects.isEmpty)
   }
 
-  @Test func `effects of stores and daemons sleep by timers of libuv`() async {
+  @Test func `a store's effects sleep by Swift's clock, a daemon's by libuv's`() async {
     let slept = Guarded(false)
     let store = makeStore { _, _ in
       .run { _ in
         @Dependency(\.clock) var clock
-        #expect(clock is LoopClock)
+        #expect(clock is ContinuousClock)
         try await clock.sleep(for: .milliseconds(1))
         slept.value = true
       }

@@ -3,6 +3,7 @@ import Foundation
 import Lockstep
 import LockstepClient
 import LockstepServer
+import LockstepStore
 import Logging
 import Observation
 import Synchronization

@@ -1,5 +1,5 @@
 import Lockstep
-import LockstepClient
+import LockstepStore
 import Testing
 
 @Suite struct ThreadCheckTests {

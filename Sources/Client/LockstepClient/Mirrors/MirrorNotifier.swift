@@ -1,6 +1,7 @@
 import ClientCore
 import EventLoop
 import Lockstep
+import LockstepStore
 import Synchronization
 import Values
 
@@ -94,7 +95,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
     // Behind the last change.
     schedule { news, store in
       news.tell(store)
-      store.observers.end()
+      store.stateObservers.end()
     }
   }
 
@@ -128,7 +129,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
       return (progress.told, abandoned.values)
     }
     for binding in abandoned { binding.connections.finish() }
-    if !new.isSame(as: old) { store.observers.tell(from: old, to: new) }
+    if !new.isSame(as: old) { store.stateObservers.tell(from: old, to: new) }
   }
 
   // MARK: Bindings

@@ -1,6 +1,7 @@
 import CBOR
 public import ClientCore
 public import Lockstep
+public import LockstepStore
 import Schemas
 public import Values
 public import Wire
@@ -23,7 +24,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   let replica: Replica<F.State>
   /// The form of an action on the wire: embedded in the actions of those around.
   let encode: @Sendable (F.Action) -> [UInt8]
-  public let observers = StateObservers<F.State>()
+  public let stateObservers = StateObservers<F.State>()
   private let news: MirrorNotifier<F>
 
   /// Connect to a daemon, and return when its state is here.
@@ -59,7 +60,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   deinit {
     news.stop()
-    observers.end()
+    stateObservers.end()
   }
 
   // MARK: Reading

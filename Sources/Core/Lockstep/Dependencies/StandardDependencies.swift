@@ -108,7 +108,7 @@ private enum RandomKey: DependencyKey {
 
 extension DependencyValues {
   /// The clock of effects that wait. Sleep by it and not by `Task.sleep`: tests advance it, and in
-  /// daemons and stores it is timed by libuv (`LoopClock`).
+  /// daemons it is timed by libuv (`LoopClock`).
   public var clock: any Clock<Duration> {
     get { self[ClockKey.self] }
     set { self[ClockKey.self] = newValue }

@@ -72,7 +72,7 @@ public final class Store<R: Reducer>: ObservableStore {
 
   public var state: R.State { engine.state }
 
-  public var observers: StateObservers<R.State> { engine.observers }
+  public var stateObservers: StateObservers<R.State> { engine.observers }
 
   /// The state, then that behind every reduction that changed it, none left out. A reader that is
   /// slower than the store makes the stream grow. Ends with the store.

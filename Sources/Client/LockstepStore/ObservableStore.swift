@@ -15,7 +15,7 @@ public protocol ObservableStore<State>: AnyObject, Observable, Sendable {
   var state: State { get }
 
   /// Those who watch the state.
-  var observers: StateObservers<State> { get }
+  var stateObservers: StateObservers<State> { get }
 }
 
 extension ObservableStore {
@@ -23,7 +23,7 @@ extension ObservableStore {
   public subscript<T: Synchronizable>(
     dynamicMember property: any KeyPath<State, T> & Sendable
   ) -> T {
-    observers.access(property)
+    stateObservers.access(property)
     return state[keyPath: property]
   }
 
@@ -32,13 +32,20 @@ extension ObservableStore {
   public subscript<Wrapped: Synchronizable, T: Synchronizable>(
     dynamicMember property: any KeyPath<Wrapped, T> & Sendable
   ) -> T? where State == Wrapped? {
-    observers.access(ifPresent: property)
+    stateObservers.access(ifPresent: property)
     return state?[keyPath: property]
   }
 
   /// The value of a property, then every different one that its reader is in time for: a reader
   /// that is not gets the last. Ends with the store.
   public func observe<T: Synchronizable>(
+    _ property: any KeyPath<State, T> & Sendable
+  ) -> AsyncStream<T> {
+    everyValue(property)
+  }
+
+  /// What `observe` returns.
+  package func everyValue<T: Synchronizable>(
     _ property: any KeyPath<State, T> & Sendable
   ) -> AsyncStream<T> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
@@ -61,7 +68,7 @@ extension ObservableStore {
     _ continuation: AsyncStream<Element>.Continuation,
     _ onChange: @escaping @Sendable (_ old: State, _ new: State) -> Void
   ) {
-    let observers = observers
+    let observers = stateObservers
     let number = observers.follow(onEnd: { continuation.finish() }, onChange)
     continuation.onTermination = { reason in
       if case .cancelled = reason, let number { observers.unfollow(number) }
@@ -96,7 +103,8 @@ extension ObservableStore {
       let reader = PulseReader()
       reader.begin {
         follow(continuation) { _, new in
-          if let value = reader.value(of: new[keyPath: property]) { continuation.yield(value) }
+          let pulse = new[keyPath: property]
+          if reader.isNew(pulse.count) { continuation.yield(pulse.wrappedValue) }
         }
         return state[keyPath: property].count
       }
@@ -105,17 +113,19 @@ extension ObservableStore {
 }
 
 /// Acts once for each counter of a pulse that differs from the last it has seen.
-final class PulseReader: Sendable {
+package final class PulseReader: Sendable {
   private let count = Mutex<UInt64?>(nil)
+
+  package init() {}
 
   /// Note the counter from which others differ.
   func begin(_ body: () -> UInt64) { count.withLock { $0 = body() } }
 
-  /// The value of a pulse that is new; the first ever is not.
-  func value<T>(of pulse: Pulse<T>) -> T? {
+  /// Whether a counter is new; the first ever is not.
+  package func isNew(_ new: UInt64) -> Bool {
     count.withLock { count in
-      defer { count = pulse.count }
-      return count == nil || count == pulse.count ? nil : pulse.wrappedValue
+      defer { count = new }
+      return count != nil && count != new
     }
   }
 }

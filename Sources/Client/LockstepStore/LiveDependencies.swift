@@ -1,14 +1,13 @@
-import EventLoop
 import Glibc
 import Lockstep
 
 extension DependencyValues {
-  /// What a store's features depend on if nothing else is said: the system's time, a clock that
-  /// sleeps by libuv, random numbers, and the live values of all other keys. `LockstepServer` has the
-  /// same for daemons.
+  /// What a store's features depend on if nothing else is said: the system's time, the clock of
+  /// Swift's concurrency, random numbers, and the live values of all other keys. `LockstepServer` has
+  /// the same for daemons, timed by libuv.
   static var ofLiveStore: DependencyValues {
     var values = DependencyValues()
-    values.clock = LoopClock()
+    values.clock = ContinuousClock()
     values.date = DateGenerator { .ofSystemClock }
     return values
   }

@@ -4,7 +4,7 @@ public import Values
 /// A part of a store: it shows nothing but the part, and takes nothing but the part's actions.
 @dynamicMemberLookup
 public final class ScopedStore<State: Synchronizable, Action: Sendable>: ObservableStore {
-  public let observers = StateObservers<State>()
+  public let stateObservers = StateObservers<State>()
   private let read: @Sendable () -> State
   private let forward: @Sendable (Action, (any Actor)?) -> StoreTask
   private let stop: @Sendable () -> Void
@@ -15,13 +15,13 @@ public final class ScopedStore<State: Synchronizable, Action: Sendable>: Observa
   ) {
     read = { part(parent.state) }
     forward = { send(parent, $0, $1) }
-    let observers = observers
-    let number = parent.observers.follow(onEnd: { observers.end() }) { old, new in
+    let observers = stateObservers
+    let number = parent.stateObservers.follow(onEnd: { observers.end() }) { old, new in
       let (old, new) = (part(old), part(new))
       if !new.isSame(as: old) { observers.tell(from: old, to: new) }
     }
     stop = {
-      if let number { parent.observers.unfollow(number) }
+      if let number { parent.stateObservers.unfollow(number) }
       observers.end()
     }
   }

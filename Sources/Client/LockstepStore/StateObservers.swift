@@ -32,15 +32,15 @@ public final class StateObservers<State: Synchronizable>: Sendable {
 
   private let storage = Mutex(Storage())
 
-  init() {}
+  package init() {}
 
   /// Note that whoever is being tracked reads a property.
-  func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
+  package func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
     access(PropertyName(property)) { $0[keyPath: property].isSame(as: $1[keyPath: property]) }
   }
 
   /// Note that whoever is being tracked reads a property of a state that may be absent.
-  func access<Wrapped, T: Synchronizable>(
+  package func access<Wrapped, T: Synchronizable>(
     ifPresent property: any KeyPath<Wrapped, T> & Sendable
   ) where State == Wrapped? {
     access(PropertyName(property)) {
@@ -81,14 +81,14 @@ public final class StateObservers<State: Synchronizable>: Sendable {
   }
 
   /// Tell everyone whom the change concerns. The new state must show already.
-  func tell(from old: State, to new: State) {
+  package func tell(from old: State, to new: State) {
     let (watches, followers) = storage.withLock { ($0.watches, $0.followers) }
     for follower in followers { follower.onChange(old, new) }
     for watch in watches where !watch.isSame(old, new) { watch.signal.give() }
   }
 
   /// Tell the followers that nothing changes any more.
-  func end() {
+  package func end() {
     let followers = storage.withLock { storage in
       storage.hasEnded = true
       defer { storage.followers = [] }
