@@ -65,7 +65,7 @@ private struct Tree: Reducer {
     .forEach(\.rows, action: \.row) { Tree() }
   }
 
-  func action(for start: Start) -> Action? { .rename("\(start)") }
+  var lifecycle: Lifecycle<State, Action> { .onStart { .rename("\($0)") } }
 
   /// One row in another, each with another below it.
   static var grown: State {

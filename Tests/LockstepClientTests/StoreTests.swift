@@ -149,7 +149,9 @@ private typealias BoardStore = Store<Board>
       return .none
     }
 
-    func action(for start: Start) -> BoardAction? { start == .first ? .increment : nil }
+    var lifecycle: Lifecycle<Int, BoardAction> {
+      .onStart { start in start == .first ? .increment : nil }
+    }
   }
 
   // MARK: Observing

@@ -20,10 +20,11 @@ private struct Told: Reducer {
     return .none
   }
 
-  func action(for start: Start) -> Action? { .hear("\(start)") }
-
-  func action(for news: SessionEvent) -> Action? {
-    if case .ended(let session, _) = news { .hear("\(session) ended") } else { nil }
+  var lifecycle: Lifecycle<State, Action> {
+    .onStart { .hear("\($0)") }
+      .onSession { event, _ in
+        if case .ended(let session, _) = event { [.hear("\(session) ended")] } else { [] }
+      }
   }
 }
 
@@ -73,8 +74,9 @@ private struct Node: Reducer {
     .forEach(\.rows, action: \.row) { Node(isTold: isTold) }
   }
 
-  func action(for start: Start) -> Action? { isTold ? .started(start) : nil }
-  func action(for news: SessionEvent) -> Action? { isTold ? .heard(news) : nil }
+  var lifecycle: Lifecycle<State, Action> {
+    isTold ? .onStart { .started($0) }.onSession { event, _ in [.heard(event)] } : .none
+  }
 }
 
 @Suite("Life cycle")
@@ -86,8 +88,8 @@ struct LifecycleTests {
   @Test("2.1.9: a feature that contains itself reduces at every depth, and is asked without end")
   func recursion() {
     for reducer in [Reduce(Node()), Reduce(Node().logging { _, _ in })] {
-      #expect(!reducer.lifecycle.watchesSessions)
-      #expect(reducer.lifecycle.actions(for: .started(.first), in: .init()) == [])
+      #expect(!reducer.composedLifecycle.watchesSessions)
+      #expect(reducer.composedLifecycle.actions(for: .started(.first), in: .init()) == [])
       var bench = Bench(Node.State(), reducer)
       bench.send(.add)
       bench.send(.row(0, .add))
@@ -125,8 +127,8 @@ struct LifecycleTests {
       $0.rows[1]?.name += " heard of 3"
       $0.rows[1]?.rows[7]?.name += " heard of 3"
     }
-    #expect(Node(isTold: true).lifecycle.watchesSessions)
-    let actions = Node(isTold: true).lifecycle.actions(for: .started(.first), in: state)
+    #expect(Node(isTold: true).composedLifecycle.watchesSessions)
+    let actions = Node(isTold: true).composedLifecycle.actions(for: .started(.first), in: state)
     let own = Node.Action.started(.first)
     #expect(actions == [.row(1, .row(7, own)), .row(1, own), own])
   }
@@ -187,7 +189,7 @@ struct LifecycleTests {
       .onChange(of: \.own) { _, _ in EmptyReducer() }
     }
 
-    func action(for start: Start) -> Action? { .started(start) }
+    var lifecycle: Lifecycle<State, Action> { .onStart { .started($0) } }
   }
 
   @Test("3.1: the start is told to every child that is there, and to the feature behind them")
@@ -203,7 +205,7 @@ struct LifecycleTests {
       $0.own = ["crashed"]
     }
     #expect(store.log.newest?.name == "started" && store.log.newest?.cause.origin == .owner)
-    let actions = Parent().lifecycle.actions(for: .started(.first), in: Parent.State())
+    let actions = Parent().composedLifecycle.actions(for: .started(.first), in: Parent.State())
     #expect(actions == [.first(.hear("first")), .second(.hear("first")), .started(.first)])
   }
 
@@ -216,7 +218,7 @@ struct LifecycleTests {
       >
     ) -> [Int] {
       let content = content()
-      return [content.lifecycle, CombineReducers { content }.lifecycle].map {
+      return [content.composedLifecycle, CombineReducers { content }.composedLifecycle].map {
         $0.actions(for: .started(.first), in: .init()).count
       }
     }
@@ -239,20 +241,24 @@ struct LifecycleTests {
         try base.reduce(into: &state, action: action))
     }
 
-    var lifecycle: Lifecycle<Base.State, Base.Action> { base.lifecycle }
+    var lifecycle: Lifecycle<Base.State, Base.Action> { .of(base) }
   }
 
-  @Test("3.1: a reducer of one's own forwards all of it by one line")
+  @Test("3.1: a reducer that runs another in `reduce` names it in its own life cycle")
   func forwarding() async {
     let store = TestStore(initialState: Told.State()) { Twice(base: Told()) }
     await store.tell(.first) { $0.log = ["first", "first"] }
     await store.tell(ended) { $0.log += ["3 ended", "3 ended"] }
     await store.tell(.lost(session: 3))
-    #expect(Twice(base: Told()).lifecycle.watchesSessions)
+    #expect(Twice(base: Told()).composedLifecycle.watchesSessions)
   }
 
-  @Test func `a feature that answers no news is not asked for any`() {
-    #expect(Told().watchesSessions && !Board().watchesSessions && !Node().watchesSessions)
+  @Test func `sessions are watched for a feature that has onSession, and for no other`() {
+    #expect(Told().composedLifecycle.watchesSessions && Told().lifecycle.watchesSessions)
+    #expect(!Board().composedLifecycle.watchesSessions && !Node().composedLifecycle.watchesSessions)
+    let silent = Lifecycle<Told.State, Told.Action>.onSession { _, _ in [] }
+    #expect(silent.watchesSessions && silent.actions(for: .session(ended), in: .init()) == [])
+    #expect(!Lifecycle<Told.State, Told.Action>.onStart { _ in nil }.watchesSessions)
   }
 
   // MARK: Reactors
@@ -359,9 +365,12 @@ struct LifecycleTests {
   func nestedInitialState() {
     let defaults = House.State(name: "default")
     let expected = House.State(name: "default", gauge: Gauge.State(values: [20]))
-    #expect(House().lifecycle.initialState(defaults) == expected)
-    #expect(Reduce(House()).logging { _, _ in }.lifecycle.initialState(defaults) == expected)
-    #expect(Gauge(first: 4).reducer.lifecycle.initialState(nil) == Gauge.State(values: [4]))
-    #expect(House().lifecycle.initialState(nil) == nil && Node().lifecycle.initialState(nil) == nil)
+    #expect(House().composedLifecycle.initialState(defaults) == expected)
+    #expect(
+      Reduce(House()).logging { _, _ in }.composedLifecycle.initialState(defaults) == expected)
+    #expect(Gauge(first: 4).reducer.composedLifecycle.initialState(nil) == Gauge.State(values: [4]))
+    #expect(
+      House().composedLifecycle.initialState(nil) == nil
+        && Node().composedLifecycle.initialState(nil) == nil)
   }
 }

@@ -153,12 +153,15 @@ private struct Room: Reducer {
     var state = Present<String>()
     state[1] = "a"
     let presence = Presence<String>()
-    #expect(presence.lifecycle.watchesSessions && Room().lifecycle.watchesSessions)
-    #expect(presence.actions(for: .lost(session: 1), in: state) == [])
-    #expect(presence.actions(for: .returned(session: 1), in: state) == [])
+    func actions(_ event: SessionEvent, _ state: Present<String>) -> [Presence<String>.Action] {
+      presence.lifecycle.actions(for: .session(event), in: state)
+    }
+    #expect(presence.composedLifecycle.watchesSessions && Room().composedLifecycle.watchesSessions)
+    #expect(actions(.lost(session: 1), state) == [])
+    #expect(actions(.returned(session: 1), state) == [])
     let end = SessionEvent.ended(session: 1, reason: .graceOver)
-    #expect(presence.actions(for: end, in: state) == [.session(end)])
-    #expect(presence.actions(for: end, in: Present()) == [])
+    #expect(actions(end, state) == [.session(end)])
+    #expect(actions(end, Present()) == [])
   }
 
   // MARK: - On the wire

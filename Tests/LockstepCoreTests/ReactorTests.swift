@@ -238,7 +238,8 @@ struct ReactorTests {
   @Test("2.2: mutations from elsewhere come in for as long as the store lives")
   func events() async throws {
     let reducer = Ordered().reducer
-    let begin = try #require(reducer.action(for: .first))
+    let begin = try #require(
+      reducer.composedLifecycle.actions(for: .started(.first), in: Trace()).first)
     let store = TestStore(initialState: Trace()) { reducer }
     await store.send(begin)
     await store.receive(.mutation("shared")) { $0.log = ["shared"] }

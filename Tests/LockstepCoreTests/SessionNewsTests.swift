@@ -20,9 +20,7 @@ private struct Listener: Reducer {
     return .none
   }
 
-  func action(for news: SessionEvent) -> Action? { .hear(news) }
-
-  var watchesSessions: Bool { true }
+  var lifecycle: Lifecycle<State, Action> { .onSession { event, _ in [.hear(event)] } }
 }
 
 /// A parent of listeners in every place where a child can be.
@@ -77,7 +75,7 @@ private struct Parent: Reducer {
     .onChange(of: \.own) { _, _ in EmptyReducer() }
   }
 
-  func action(for news: SessionEvent) -> Action? { .own }
+  var lifecycle: Lifecycle<State, Action> { .onSession { _, _ in [.own] } }
 }
 
 /// A state that is an enumeration, one case of which listens.
@@ -116,7 +114,7 @@ private struct Panel: Reducer {
   @Test func `news goes to every child that is there, children first, then to the feature`() {
     let heard = Listener.Action.hear(lost)
     var state = Parent.State()
-    let lifecycle = Parent().lifecycle
+    let lifecycle = Parent().composedLifecycle
     #expect(lifecycle.watchesSessions)
     let always: [Parent.Action] = [.first(heard), .second(heard), .own]
     #expect(lifecycle.actions(for: .session(lost), in: state) == always)
@@ -141,14 +139,15 @@ private struct Panel: Reducer {
   }
 
   @Test func `a case that is there is told`() {
-    let lifecycle = Panel().lifecycle
+    let lifecycle = Panel().composedLifecycle
     #expect(lifecycle.watchesSessions)
     #expect(lifecycle.actions(for: .session(lost), in: .list) == [])
     #expect(lifecycle.actions(for: .session(lost), in: .row(.init())) == [.row(.hear(lost))])
   }
 
   @Test func `who does not watch is not told`() async {
-    #expect(!Board().lifecycle.watchesSessions && !Sheet().lifecycle.watchesSessions)
+    #expect(
+      !Board().composedLifecycle.watchesSessions && !Sheet().composedLifecycle.watchesSessions)
     let store = TestStore(initialState: Trace()) { Script.script { _ in .none } }
     await store.tell(lost)
   }
@@ -162,7 +161,7 @@ private struct Panel: Reducer {
       >
     ) -> [Bool] {
       let content = content()
-      return [content.lifecycle, Reduce(content).lifecycle].flatMap {
+      return [content.composedLifecycle, Reduce(content).composedLifecycle].flatMap {
         let hears = $0.actions(for: .session(lost), in: .init()) == [.hear(lost)]
         return [$0.watchesSessions, hears]
       }

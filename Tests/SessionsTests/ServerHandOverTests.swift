@@ -26,7 +26,7 @@ private struct Tally: Reducer {
     return .none
   }
 
-  func action(for start: Start) -> Action? { .add }
+  var lifecycle: Lifecycle<Int, Action> { .onStart { _ in .add } }
 }
 
 /// What one process leaves to the next, whoever may see what (`ServerAuthorityTests`).

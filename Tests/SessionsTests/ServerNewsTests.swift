@@ -43,9 +43,7 @@ private struct Diary: Reducer {
     return .none
   }
 
-  func action(for news: SessionEvent) -> Action? { .hear(news) }
-
-  var watchesSessions: Bool { true }
+  var lifecycle: Lifecycle<State, Action> { .onSession { event, _ in [.hear(event)] } }
 }
 
 @Suite struct ServerNewsTests {

@@ -48,7 +48,7 @@ public final class Store<R: Reducer>: ObservableStore {
       state, reducer: reducer, middleware: middleware, seed: HashSeed(random.next()),
       dependencies: dependencies)
     engine = StoreEngine(core, check: check, delivery: delivery)
-    for start in reducer.lifecycle.actions(for: .started(.first), in: state) {
+    for start in reducer.composedLifecycle.actions(for: .started(.first), in: state) {
       _ = engine.send(start)
     }
   }

@@ -18,7 +18,7 @@ extension Server {
   }
 
   mutating func begin(_ start: Start) {
-    for action in core.reducer.lifecycle.actions(for: .started(start), in: core.state) {
+    for action in core.reducer.composedLifecycle.actions(for: .started(start), in: core.state) {
       _ = reduce(action, from: .owner)
     }
   }

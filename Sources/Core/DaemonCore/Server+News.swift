@@ -12,7 +12,7 @@ extension Server {
   mutating func deliverNews() {
     guard sessions.hasEvents else { return }
     for item in sessions.takeEvents() {
-      for action in core.reducer.lifecycle.actions(for: .session(item), in: core.state) {
+      for action in core.reducer.composedLifecycle.actions(for: .session(item), in: core.state) {
         _ = reduce(action, from: .owner)
       }
     }

@@ -156,7 +156,7 @@ public struct Server<R: Reducer>: Sendable {
     clock = ServerClock(at: now)
     firstSequence = kept.sequence
     sessions = SessionTable(
-      limits, total: kept.sessionCount, reportsEvents: reducer.lifecycle.watchesSessions)
+      limits, total: kept.sessionCount, reportsEvents: reducer.composedLifecycle.watchesSessions)
     poisoned = kept.poisoned
     self.markInFlight = markInFlight
     self.limits = limits

@@ -3,8 +3,8 @@ public import Values
 // Theory of operation
 //
 // What happens to a store is told to its features by actions, which the store's owner reduces as its
-// own: `Lifecycle` says which. A feature's own part follows from its hooks (`action(for:)`); a reducer
-// that runs others composes theirs, in one place, `Reducer.lifecycle`.
+// own: `Lifecycle` says which. A feature writes its own part, `Reducer.lifecycle`; the library adds
+// the parts of the reducers of which it is made, in one place, `Reducer.composedLifecycle`.
 //
 // A feature may contain itself: a row that has rows. So a child's life cycle is made only when it is
 // asked for, with the state of a child that is there, and a state ends. Whether a feature wants to be
@@ -27,50 +27,49 @@ public enum LifecycleEvent: Hashable, Sendable {
   case started(Start)
   /// Something became of a client's session.
   case session(SessionEvent)
-}
 
-/// What a feature can want to be told of.
-enum LifecycleInterest: Hashable {
-  case start(Start)
-  case sessions
-
-  init(_ event: LifecycleEvent) {
-    switch event {
-    case .started(let start): self = .start(start)
-    case .session: self = .sessions
+  /// The kind of event that a feature has a hook for, or has not.
+  fileprivate var kind: LifecycleKind {
+    switch self {
+    case .started: .start
+    case .session: .session
     }
   }
 }
 
-/// How a reducer, with those of which it is made, follows the life of its store: which actions tell
-/// it of an event, and with which state a history begins.
+/// A kind of `LifecycleEvent`.
+private enum LifecycleKind { case start, session }
+
+/// Which actions tell a feature that its store has started, or what became of a client's session.
 ///
-/// A reducer with a `body` has that of its parts. One whose `reduce` runs another reducer's forwards
-/// the other's:
+///     var lifecycle: Lifecycle<State, Action> {
+///       .onStart { start in .began }
+///         .onSession { event, state in state.isOpen ? [.session(event)] : [] }
+///     }
 ///
-///     var lifecycle: Lifecycle<State, Action> { base.lifecycle }
+/// The actions are reduced as the store's own, children's before their parent's.
 public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Sendable {
   /// The types of the children on the way to the one that is asked.
-  typealias Enclosing = Set<ObjectIdentifier>
-  typealias Initial = @Sendable (State?, Enclosing) -> State?
+  fileprivate typealias Enclosing = Set<ObjectIdentifier>
+  fileprivate typealias Initial = @Sendable (State?, Enclosing) -> State?
 
-  let wants: @Sendable (LifecycleInterest, Enclosing) -> Bool
-  let append: @Sendable (LifecycleEvent, State, Enclosing, inout [Action]) -> Void
+  fileprivate let has: @Sendable (LifecycleKind, Enclosing) -> Bool
+  fileprivate let append: @Sendable (LifecycleEvent, State, Enclosing, inout [Action]) -> Void
   /// Nil where nothing says with which state to begin.
-  let initial: Initial?
+  fileprivate let initial: Initial?
 
   /// The actions that tell of an event, in the order in which the store's owner must reduce them:
   /// children before their parent.
   public func actions(for event: LifecycleEvent, in state: State) -> [Action] {
-    guard wants(LifecycleInterest(event), []) else { return [] }
+    guard has(event.kind, []) else { return [] }
     var actions: [Action] = []
     append(event, state, [], &actions)
     return actions
   }
 
-  /// Whether any of the features wants to be told of sessions. Inside of a child, another of its
-  /// type is not asked: it is told if the outer one is.
-  public var watchesSessions: Bool { wants(.sessions, []) }
+  /// Whether any of the features has `onSession`. Inside of a child, another of its type is not
+  /// asked: it is told if the outer one is.
+  public var watchesSessions: Bool { has(.session, []) }
 
   /// The state with which a history begins, if no other is given: that of reactors, and for the
   /// rest the one given here. Nil when there is neither.
@@ -80,30 +79,54 @@ public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Se
   }
 }
 
-// MARK: Making one
+// MARK: A feature's own
 
 extension Lifecycle {
-  /// The part of one feature, without those of which it is made.
-  init<R: Reducer<State, Action>>(of feature: R) {
-    wants = { interest, _ in
-      switch interest {
-      case .start(let start): feature.action(for: start) != nil
-      case .sessions: feature.watchesSessions
-      }
-    }
-    append = { event, state, _, actions in
-      switch event {
-      case .started(let start):
-        if let action = feature.action(for: start) { actions.append(action) }
-      case .session(let news): actions += feature.actions(for: news, in: state)
-      }
-    }
-    initial = nil
-  }
-
   /// Nothing is told.
   public static var none: Lifecycle {
-    Lifecycle(wants: { _, _ in false }, append: { _, _, _, _ in }, initial: nil)
+    Lifecycle(has: { _, _ in false }, append: { _, _, _, _ in }, initial: nil)
+  }
+
+  /// The action that tells the feature that its store, or its daemon, has started. Those of all
+  /// features are reduced before any other action. A child that comes and goes (`forEach`, `ifLet`,
+  /// `ifCaseLet`) is told if it is there at the start; one that comes later begins by an action of
+  /// its parent.
+  public static func onStart(_ action: @escaping @Sendable (Start) -> Action?) -> Lifecycle {
+    Lifecycle(
+      has: { kind, _ in kind == .start },
+      append: { event, _, _, actions in
+        if case .started(let start) = event, let action = action(start) { actions.append(action) }
+      }, initial: nil)
+  }
+
+  /// The actions that tell the feature what became of a client's session. A daemon watches the
+  /// processes of its clients if any of its features has this.
+  public static func onSession(
+    _ actions: @escaping @Sendable (SessionEvent, State) -> [Action]
+  ) -> Lifecycle {
+    Lifecycle(
+      has: { kind, _ in kind == .session },
+      append: { event, state, _, all in
+        if case .session(let event) = event { all += actions(event, state) }
+      }, initial: nil)
+  }
+
+  /// This, and behind it what `onStart` says.
+  public func onStart(_ action: @escaping @Sendable (Start) -> Action?) -> Lifecycle {
+    .merge(self, .onStart(action))
+  }
+
+  /// This, and behind it what `onSession` says.
+  public func onSession(
+    _ actions: @escaping @Sendable (SessionEvent, State) -> [Action]
+  ) -> Lifecycle {
+    .merge(self, .onSession(actions))
+  }
+
+  /// That of a reducer which the feature runs in its own `reduce`. What is in a `body` need not be
+  /// named.
+  public static func of<R: Reducer<State, Action>>(_ reducer: R) -> Lifecycle {
+    reducer.composedLifecycle
   }
 
   /// That of several reducers of one state, in this order.
@@ -111,7 +134,7 @@ extension Lifecycle {
 
   public static func merge(_ parts: [Lifecycle]) -> Lifecycle {
     Lifecycle(
-      wants: { interest, enclosing in parts.contains { $0.wants(interest, enclosing) } },
+      has: { kind, enclosing in parts.contains { $0.has(kind, enclosing) } },
       append: { event, state, enclosing, actions in
         for part in parts { part.append(event, state, enclosing, &actions) }
       },
@@ -129,28 +152,32 @@ extension Lifecycle {
 
   /// The same, of a history that begins with a state of its own.
   func beginning(with state: @escaping @Sendable () -> State) -> Lifecycle {
-    Lifecycle(wants: wants, append: append, initial: { _, _ in state() })
+    Lifecycle(has: has, append: append, initial: { _, _ in state() })
   }
+}
 
+// MARK: Of children
+
+extension Lifecycle {
   /// That of a child that is always there.
   public static func part<Child: Reducer>(
     _ child: Child, at property: any WritableKeyPath<State, Child.State> & Sendable,
     _ embed: @escaping @Sendable (Child.Action) -> Action
   ) -> Lifecycle {
     Lifecycle(
-      wants: { interest, enclosing in
+      has: { kind, enclosing in
         guard let inside = Self.inside(child, enclosing) else { return false }
-        return child.lifecycle.wants(interest, inside)
+        return child.composedLifecycle.has(kind, inside)
       },
       append: { event, state, enclosing, actions in
         guard let inside = Self.inside(child, enclosing) else { return }
         var own: [Child.Action] = []
-        child.lifecycle.append(event, state[keyPath: property], inside, &own)
+        child.composedLifecycle.append(event, state[keyPath: property], inside, &own)
         actions += own.map(embed)
       },
       initial: { defaults, enclosing in
         guard var state = defaults, let inside = Self.inside(child, enclosing),
-          let initial = child.lifecycle.initial,
+          let initial = child.composedLifecycle.initial,
           let part = initial(state[keyPath: property], inside)
         else { return defaults }
         state[keyPath: property] = part
@@ -167,13 +194,13 @@ extension Lifecycle {
       ) -> Void
   ) -> Lifecycle {
     Lifecycle(
-      wants: { interest, enclosing in
+      has: { kind, enclosing in
         guard let inside = Self.inside(child, enclosing) else { return false }
-        return child.lifecycle.wants(interest, inside)
+        return child.composedLifecycle.has(kind, inside)
       },
       append: { event, state, _, actions in
-        let lifecycle = child.lifecycle
-        guard lifecycle.wants(LifecycleInterest(event), []) else { return }
+        let lifecycle = child.composedLifecycle
+        guard lifecycle.has(event.kind, []) else { return }
         forEachChild(state) { state, embed in
           var own: [Child.Action] = []
           lifecycle.append(event, state, [], &own)

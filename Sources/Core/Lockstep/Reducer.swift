@@ -26,26 +26,15 @@ public protocol Reducer<State, Action>: Feature {
   /// The reducers of which this one is made, run one after the other.
   @ReducerBuilder<State, Action> var body: Body { get }
 
-  /// The action that tells the feature that its store, or its daemon, has started. Those of all
-  /// features are reduced before any other action, children's before their parent's. A child that
-  /// comes and goes (`forEach`, `ifLet`, `ifCaseLet`) is told if it is there at the start; one that
-  /// comes later begins by an action of its parent.
-  func action(for start: Start) -> Action?
-
-  /// The action that tells the feature what became of a client's session.
-  func action(for news: SessionEvent) -> Action?
-
-  /// The actions that tell the feature what became of a client's session, where that depends on the
-  /// state. If it is not written, `action(for:)` is asked.
-  func actions(for news: SessionEvent, in state: State) -> [Action]
-
-  /// Whether the feature wants to be told what became of sessions. To be written by those that
-  /// write `actions(for:in:)`; for others, `action(for:)` is tried.
-  var watchesSessions: Bool { get }
-
-  /// How the feature, with those of which it is made, follows the life of its store. To be written
-  /// by a reducer whose `reduce` runs another's, which it forwards: `base.lifecycle`.
+  /// Which actions tell the feature that its store has started, or what became of a client's
+  /// session. Only its own: the reducers in its `body` are told before it, without being named.
+  ///
+  ///     var lifecycle: Lifecycle<State, Action> { .onStart { _ in .began } }
   var lifecycle: Lifecycle<State, Action> { get }
+
+  /// That of the reducers of which this one is made, then its own. For stores, and for combinators
+  /// that run another reducer: a feature writes `lifecycle`.
+  var composedLifecycle: Lifecycle<State, Action> { get }
 
   /// Whether reductions ask for dependencies, have effects, or have children that come and go.
   /// Saying no saves a tenth of a microsecond an action.
@@ -53,22 +42,9 @@ public protocol Reducer<State, Action>: Feature {
 }
 
 extension Reducer {
-  public func action(for start: Start) -> Action? { nil }
+  public var lifecycle: Lifecycle<State, Action> { .none }
 
-  public func action(for news: SessionEvent) -> Action? { nil }
-
-  public func actions(for news: SessionEvent, in state: State) -> [Action] {
-    action(for: news).map { [$0] } ?? []
-  }
-
-  public var watchesSessions: Bool {
-    let news: [SessionEvent] = [
-      .lost(session: 0), .returned(session: 0), .ended(session: 0, reason: .exited),
-    ]
-    return news.contains { action(for: $0) != nil }
-  }
-
-  public var lifecycle: Lifecycle<State, Action> { Lifecycle(of: self) }
+  public var composedLifecycle: Lifecycle<State, Action> { lifecycle }
 
   public static var usesContext: Bool { true }
 }
@@ -85,7 +61,7 @@ extension Reducer where Body: Reducer, Body.State == State, Body.Action == Actio
     try body.reduce(into: &state, action: action)
   }
 
-  public var lifecycle: Lifecycle<State, Action> {
-    .merge(body.lifecycle, Lifecycle(of: self))
+  public var composedLifecycle: Lifecycle<State, Action> {
+    .merge(body.composedLifecycle, lifecycle)
   }
 }

@@ -86,7 +86,7 @@ extension LockstepDaemon {
   public var initialState: Feature.State {
     get throws {
       let defaults = (Feature.State.self as? any ObservableState.Type)?.initialValue
-      guard let state = feature.lifecycle.initialState(defaults as? Feature.State) else {
+      guard let state = feature.composedLifecycle.initialState(defaults as? Feature.State) else {
         throw DaemonError(
           "\(Feature.State.self) has fields without a default: give the daemon an initialState.")
       }

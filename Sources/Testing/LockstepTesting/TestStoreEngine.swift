@@ -64,7 +64,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
   func tell(_ event: LifecycleEvent) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
     change { storage in
       var rejected: [(R.Action, Rejection)] = []
-      let lifecycle = storage.core.reducer.lifecycle
+      let lifecycle = storage.core.reducer.composedLifecycle
       for action in lifecycle.actions(for: event, in: storage.core.state) {
         var patch = CBOREncoder()
         let reduction = storage.core.send(action, patch: &patch)

@@ -16,7 +16,9 @@ public struct Errands: Reducer {
     .forEach(\.counters, action: \.child) { () -> ChildErrands in ChildErrands() }
   }
 
-  public func action(for start: Start) -> ErrandAction? { .errand(.timer, "e", 900) }
+  public var lifecycle: Lifecycle<ErrandMap, ErrandAction> {
+    .onStart { _ in .errand(.timer, "e", 900) }
+  }
 
   private func reduce(
     _ state: inout ErrandMap, _ errand: Errand, _ name: String, _ number: Int

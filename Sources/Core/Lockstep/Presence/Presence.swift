@@ -94,14 +94,14 @@ public struct Presence<Entry: Synchronizable>: Reducer {
   }
 
   /// Only the end of a session that is here is worth an action.
-  public func actions(for news: SessionEvent, in state: Present<Entry>) -> [Action] {
-    switch news {
-    case .ended(let session, _): state.contains(session) ? [.session(news)] : []
-    case .lost, .returned: []
+  public var lifecycle: Lifecycle<Present<Entry>, Action> {
+    .onSession { event, state in
+      switch event {
+      case .ended(let session, _): state.contains(session) ? [.session(event)] : []
+      case .lost, .returned: []
+      }
     }
   }
-
-  public var watchesSessions: Bool { true }
 
   /// The client whose session the action came in.
   private func sender() throws(Rejection) -> ClientOrigin {

@@ -83,12 +83,12 @@ where Base.Action: CasePathable {
   }
 
   /// O(entries) for an event that the child wants to be told of.
-  public var lifecycle: Lifecycle<State, Action> {
+  public var composedLifecycle: Lifecycle<State, Action> {
     .merge(
       .children(child) { [property, path] state, tell in
         state[keyPath: property].forEachEntry { id, state in
           tell(state) { path.embed((id, $0)) }
         }
-      }, base.lifecycle)
+      }, base.composedLifecycle)
   }
 }

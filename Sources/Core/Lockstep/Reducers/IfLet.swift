@@ -48,12 +48,12 @@ where Base.Action: CasePathable {
     return .merge(effect, outer, .cancelScope(step))
   }
 
-  public var lifecycle: Lifecycle<State, Action> {
+  public var composedLifecycle: Lifecycle<State, Action> {
     let path = Base.Action.allCasePaths[keyPath: actions]
     return .merge(
       .children(child) { [property] state, tell in
         if let state = state[keyPath: property] { tell(state) { path.embed($0) } }
-      }, base.lifecycle)
+      }, base.composedLifecycle)
   }
 }
 
@@ -104,13 +104,13 @@ where Base.State: CasePathable, Base.Action: CasePathable {
     return .merge(effect, outer, .cancelScope(step))
   }
 
-  public var lifecycle: Lifecycle<State, Action> {
+  public var composedLifecycle: Lifecycle<State, Action> {
     let states = Base.State.allCasePaths[keyPath: states]
     let path = Base.Action.allCasePaths[keyPath: actions]
     return .merge(
       .children(child) { state, tell in
         if let state = states.extract(from: state) { tell(state) { path.embed($0) } }
-      }, base.lifecycle)
+      }, base.composedLifecycle)
   }
 }
 

@@ -25,5 +25,5 @@ public struct LoggingReducer<Base: Reducer>: Reducer {
     return effect
   }
 
-  public var lifecycle: Lifecycle<State, Action> { base.lifecycle }
+  public var composedLifecycle: Lifecycle<State, Action> { base.composedLifecycle }
 }

@@ -34,5 +34,5 @@ where Follower.State == Base.State, Follower.Action == Base.Action {
     return .merge(effect, try follow(old, new).reduce(into: &state, action: action))
   }
 
-  public var lifecycle: Lifecycle<State, Action> { base.lifecycle }
+  public var composedLifecycle: Lifecycle<State, Action> { base.composedLifecycle }
 }

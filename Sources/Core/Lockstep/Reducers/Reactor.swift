@@ -173,12 +173,9 @@ public struct ReactorReducer<R: Reactor>: Reducer {
     for try await mutation in stream { await pass(mutation) }
   }
 
-  public func action(for start: Start) -> ReactorAction<R>? {
-    reactor.events == nil ? nil : .begin
-  }
-
   public var lifecycle: Lifecycle<State, Action> {
-    Lifecycle(of: self).beginning { [reactor] in reactor.initialState }
+    .onStart { [reactor] _ in reactor.events == nil ? nil : .begin }
+      .beginning { [reactor] in reactor.initialState }
   }
 }
 

@@ -84,7 +84,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
   /// Another reducer, whose type is of no interest.
   public init<R: Reducer<State, Action>>(_ reducer: R) {
     run = { (state, action) throws(Rejection) in try reducer.reduce(into: &state, action: action) }
-    inner = { reducer.lifecycle }
+    inner = { reducer.composedLifecycle }
   }
 
   public func reduce(
@@ -93,7 +93,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
     try run(&state, action)
   }
 
-  public var lifecycle: Lifecycle<State, Action> { inner?() ?? Lifecycle(of: self) }
+  public var composedLifecycle: Lifecycle<State, Action> { inner?() ?? .none }
 }
 
 /// Several reducers as one: what the builder makes, to be given a modifier.
@@ -119,7 +119,7 @@ public struct CombineReducers<
     try content.reduce(into: &state, action: action)
   }
 
-  public var lifecycle: Lifecycle<State, Action> { content.lifecycle }
+  public var composedLifecycle: Lifecycle<State, Action> { content.composedLifecycle }
 }
 
 /// One reducer, then another.
@@ -138,7 +138,9 @@ where First.State == Second.State, First.Action == Second.Action {
     return .merge(effect, try second.reduce(into: &state, action: action))
   }
 
-  public var lifecycle: Lifecycle<State, Action> { .merge(first.lifecycle, second.lifecycle) }
+  public var composedLifecycle: Lifecycle<State, Action> {
+    .merge(first.composedLifecycle, second.composedLifecycle)
+  }
 }
 
 /// What an `if` without `else` makes.
@@ -155,7 +157,7 @@ public struct OptionalReducer<R: Reducer>: Reducer {
     return try reducer.reduce(into: &state, action: action)
   }
 
-  public var lifecycle: Lifecycle<State, Action> { reducer?.lifecycle ?? .none }
+  public var composedLifecycle: Lifecycle<State, Action> { reducer?.composedLifecycle ?? .none }
 }
 
 /// What an `if` with `else`, or a `switch`, makes.
@@ -176,10 +178,10 @@ where First.State == Second.State, First.Action == Second.Action {
     }
   }
 
-  public var lifecycle: Lifecycle<State, Action> {
+  public var composedLifecycle: Lifecycle<State, Action> {
     switch self {
-    case .first(let reducer): reducer.lifecycle
-    case .second(let reducer): reducer.lifecycle
+    case .first(let reducer): reducer.composedLifecycle
+    case .second(let reducer): reducer.composedLifecycle
     }
   }
 }
@@ -201,5 +203,7 @@ public struct ReducerList<R: Reducer>: Reducer {
     return .merge(effects)
   }
 
-  public var lifecycle: Lifecycle<State, Action> { .merge(reducers.map(\.lifecycle)) }
+  public var composedLifecycle: Lifecycle<State, Action> {
+    .merge(reducers.map(\.composedLifecycle))
+  }
 }

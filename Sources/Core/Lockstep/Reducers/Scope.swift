@@ -40,7 +40,7 @@ public struct Scope<
     ).map { path.embed($0) }
   }
 
-  public var lifecycle: Lifecycle<State, Action> {
+  public var composedLifecycle: Lifecycle<State, Action> {
     let path = Action.allCasePaths[keyPath: actions]
     return .part(child, at: property) { path.embed($0) }
   }

@@ -17,7 +17,7 @@ public struct AppShell: Reducer {
     Reduce(redux: launchReducer)
   }
 
-  public func action(for start: Start) -> AppAction? { .launch }
+  public var lifecycle: Lifecycle<AppState, AppAction> { .onStart { _ in .launch } }
 }
 
 private func tabReducer(_ state: TabState, _ action: TabAction) -> TabState {
