@@ -22,7 +22,7 @@ struct ArchitectureTests {
 
   @Test("TCA-05 TCA-13 RED-09: a store, made of a state and a reducer, is what changes the state")
   func rootStore() {
-    let store = LockstepStore.Store(initialState: State(), reducer: PrimeTime())
+    let store = LockstepStore.Store(initialState: State()) { PrimeTime() }
     store.send(.counter(.incrTapped))
     store.send(.primeModal(.saveFavoritePrimeTapped))
     #expect(store.count == 1)
@@ -36,8 +36,8 @@ struct ArchitectureTests {
   func alias() {
     let still = Reduce<State, Action> { _, _ in .none }
     let stores: [AppStore] = [
-      AppStore(initialState: State(), reducer: Reduce(PrimeTime())),
-      AppStore(initialState: State(), reducer: still),
+      AppStore(initialState: State()) { Reduce(PrimeTime()) },
+      AppStore(initialState: State()) { still },
     ]
     for store in stores { store.send(.counter(.incrTapped)) }
     #expect(stores.map(\.state.count) == [1, 0])
@@ -52,7 +52,7 @@ struct ArchitectureTests {
         asked.withLock { $0.append("\(action.name) at \(state.count)") }
         return Counter.State(count: state.count + step)
       })
-      let store = LockstepStore.Store(initialState: Counter.State(), reducer: reducer)
+      let store = LockstepStore.Store(initialState: Counter.State()) { reducer }
       store.send(.increment)
       #expect(asked.withLock { $0.last } == "increment at 0" && store.count == step)
       store.send(.decrement)
@@ -192,9 +192,11 @@ struct ArchitectureTests {
     }
     // The reducer has asked for work, and done none.
     #expect(state.isLoading && effect != .none && asked.withLock { $0 } == [])
-    let store = LockstepStore.Store.unchecked(
-      initialState: Counter.State(count: 4), reducer: Counter()
-    ) { $0.numberFacts = facts }
+    let store = LockstepStore.Store.unchecked(initialState: Counter.State(count: 4)) {
+      Counter()
+    } withDependencies: {
+      $0.numberFacts = facts
+    }
     await store.send(.numberFactButtonTapped).finish()
     #expect(asked.withLock { $0 } == [4] && store.numberFact == "4 is a fact")
     // Nothing written here could set the state.
@@ -207,7 +209,7 @@ struct ArchitectureTests {
     func isSendable<T: Sendable>(_ type: T.Type) -> Bool { true }
     #expect(isSendable(LockstepStore.Store<Counter>.self) && isSendable(Counter.State.self))
     #expect(isSendable(Counter.Action.self) && isSendable(Effect<Counter.Action>.self))
-    let store = LockstepStore.Store.unchecked(initialState: Counter.State(), reducer: Counter())
+    let store = LockstepStore.Store.unchecked(initialState: Counter.State()) { Counter() }
     #expect((store as Any) is any Observable)
     let told = Mutex<[String]>([])
     withObservationTracking {
@@ -276,8 +278,7 @@ struct ArchitectureTests {
     let save = Action.primeModal(.saveFavoritePrimeTapped)
     #expect(save.name == "primeModal.saveFavoritePrimeTapped" && save.is(\.primeModal))
     // A view reads a property of the store by its name.
-    let store = LockstepStore.Store.unchecked(
-      initialState: Counter.State(count: 3), reducer: Counter())
+    let store = LockstepStore.Store.unchecked(initialState: Counter.State(count: 3)) { Counter() }
     #expect(store.count == 3)
   }
 

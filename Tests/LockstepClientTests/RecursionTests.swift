@@ -77,7 +77,7 @@ private struct Tree: Reducer {
   @Test("2.1.9: a store of a feature that contains itself tells every row of the start")
   func store() {
     for reducer in [Reduce(Tree()), Reduce(Tree().logging { _, _ in })] {
-      let store = LockstepStore.Store.unchecked(initialState: Tree.grown, reducer: reducer)
+      let store = LockstepStore.Store.unchecked(initialState: Tree.grown) { reducer }
       #expect(store.state.rows[1]?.rows[2]?.name == "first" && store.state.name == "first")
       #expect(store.log.all.count == 4)
       store.send(.row(1, .row(2, .add(5))))

@@ -21,8 +21,8 @@ private typealias BoardStore = Store<Board>
     }
   ) -> BoardStore {
     .unchecked(
-      initialState: BoardState(), reducer: Board(work: work), middleware: middleware,
-      warnings: warnings)
+      initialState: BoardState(), middleware: middleware, warnings: warnings
+    ) { Board(work: work) }
   }
 
   // MARK: Sending
@@ -122,7 +122,7 @@ private typealias BoardStore = Store<Board>
 
   @Test("2.1-1 TCA-06: a hundred thousand actions that a feature sends itself need no deep stack")
   func selfSentActions() async {
-    let store = Store.unchecked(initialState: 0, reducer: Countdown())
+    let store = Store.unchecked(initialState: 0) { Countdown() }
     let task = store.send(.add(100_000))
     #expect(store.state == 100_000)
     await task.finish()
@@ -139,7 +139,7 @@ private typealias BoardStore = Store<Board>
 
   @Test("3.1: the action that a feature names for its start is the first")
   func start() async {
-    let store = Store.unchecked(initialState: 5, reducer: Starter())
+    let store = Store.unchecked(initialState: 5) { Starter() }
     #expect(store.state == 6 && store.log.all.map(\.name) == ["increment"])
   }
 
@@ -316,7 +316,7 @@ private typealias BoardStore = Store<Board>
       }
     }
     let warnings = Recorder<String>()
-    let store = BoardStore(initialState: BoardState(), reducer: board, warnings: warnings.warnings)
+    let store = BoardStore(initialState: BoardState(), warnings: warnings.warnings) { board }
     await store.send(.load(true)).finish()
     #expect(places.all == ["reduce load on", "work off", "reduce fact on"])
     #expect(store.fact == "done" && warnings.all == [])
@@ -450,7 +450,7 @@ private typealias BoardStore = Store<Board>
       }
     }
     let warnings = Recorder<String>()
-    let store = BoardStore(initialState: BoardState(), reducer: board, warnings: warnings.warnings)
+    let store = BoardStore(initialState: BoardState(), warnings: warnings.warnings) { board }
     let facts = Recorder<String?>()
     record(facts) { MainActor.assumeIsolated { .some(store.fact) } }
     let task = store.send(.load(true))
@@ -495,7 +495,9 @@ private typealias BoardStore = Store<Board>
     store.send(.increment)
     let time = Double(try #require(store.log.newest).time.nanoseconds) / 1e9
     #expect(time >= before - 1 && time <= Date().timeIntervalSince1970 + 1)
-    let fixed = BoardStore.unchecked(initialState: BoardState(), reducer: Board()) {
+    let fixed = BoardStore.unchecked(initialState: BoardState()) {
+      Board()
+    } withDependencies: {
       $0.date = .constant(Timestamp(nanoseconds: 5))
     }
     fixed.send(.increment)

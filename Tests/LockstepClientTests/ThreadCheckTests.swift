@@ -9,8 +9,9 @@ import Testing
     _ work: @escaping @Sendable (BoardAction) -> Effect<BoardAction> = { _ in .none }
   ) -> Store<Board> {
     Store(
-      initialState: BoardState(), reducer: Board { action, _ in work(action) },
-      isolation: isolation, calledFrom: caller, delivery: delivery, warnings: warnings.warnings)
+      initialState: BoardState(), isolation: isolation, calledFrom: caller, delivery: delivery,
+      warnings: warnings.warnings
+    ) { Board { action, _ in work(action) } }
   }
 
   private static let elsewhere = "outside of the store's isolation, MainActor."
@@ -39,10 +40,9 @@ import Testing
   @Test("EFF-06 EFF-07: a store that is used where it was made says nothing")
   @MainActor func rightPlace() async {
     let warnings = Recorder<String>()
-    let store = Store(
-      initialState: BoardState(),
-      reducer: Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none },
-      warnings: warnings.warnings)
+    let store = Store(initialState: BoardState(), warnings: warnings.warnings) {
+      Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none }
+    }
     let changes = Recorder<Bool>()
     record(changes) {
       MainActor.assumeIsolated { store.isLoading }
@@ -81,9 +81,10 @@ import Testing
   private actor Owner {
     let warnings = Recorder<String>()
     private(set) lazy var store = Store(
-      initialState: BoardState(),
-      reducer: Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none },
-      isolation: self, calledFrom: self, warnings: warnings.warnings)
+      initialState: BoardState(), isolation: self, calledFrom: self, warnings: warnings.warnings
+    ) {
+      Board { action, _ in action == .increment ? .run { await $0(.load(true)) } : .none }
+    }
 
     func use(_ changes: Recorder<Bool>) async {
       let store = store
@@ -114,8 +115,9 @@ import Testing
   @Test("EFF-13: an unchecked store is used anywhere")
   func unchecked() async {
     let warnings = Recorder<String>()
-    let store = Store.unchecked(
-      initialState: BoardState(), reducer: Board(), warnings: warnings.warnings)
+    let store = Store.unchecked(initialState: BoardState(), warnings: warnings.warnings) {
+      Board()
+    }
     await onThread { store.send(.increment) }
     await MainActor.run { _ = store.send(.increment) }
     #expect(store.state.count == 2 && warnings.all.isEmpty)
@@ -125,8 +127,9 @@ import Testing
   func strict() async {
     await #expect(processExitsWith: .failure) {
       let store = Store(
-        initialState: BoardState(), reducer: Board(), isolation: MainActor.shared,
-        calledFrom: MainActor.shared, strictThreads: true)
+        initialState: BoardState(), isolation: MainActor.shared, calledFrom: MainActor.shared,
+        strictThreads: true
+      ) { Board() }
       await onThread { store.send(.increment, calledFrom: nil) }
     }
   }

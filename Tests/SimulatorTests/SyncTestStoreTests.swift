@@ -9,9 +9,13 @@ import Values
     effectsMayWait: Bool = false, backend: any Backend = FakeBackend()
   ) throws -> SyncTestStore<Groceries> {
     try SyncTestStore(
-      Groceries(), initialState: SyncMap(), middleware: [NoSweets()], seed: seed,
-      mirrors: mirrors, misfortunes: misfortunes, effectsMayWait: effectsMayWait
-    ) { $0.backend = backend }
+      initialState: SyncMap(), middleware: [NoSweets()], seed: seed, mirrors: mirrors,
+      misfortunes: misfortunes, effectsMayWait: effectsMayWait
+    ) {
+      Groceries()
+    } withDependencies: {
+      $0.backend = backend
+    }
   }
 
   @Test(arguments: 0..<10)

@@ -3,7 +3,7 @@ public import Values
 
 /// A state and its logic in one process: what a daemon and its mirrors are for several.
 ///
-///     let store = Store(initialState: Counter.State(), reducer: Counter())
+///     let store = Store(initialState: Counter.State()) { Counter() }
 ///     store.send(.increment)
 ///     print(store.count)
 ///
@@ -23,18 +23,19 @@ public final class Store<R: Reducer>: ObservableStore {
   /// A store with a new log, whose first actions are those that its features name for their start.
   /// Its effects end with it.
   ///
-  /// `dependencies` changes those that reducers and effects have, which begin as the live ones.
+  /// `withDependencies` changes those that reducers and effects have, which begin as the live ones.
   /// With `strictThreads`, use from elsewhere stops the program.
-  public convenience init(
-    initialState: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+  public convenience init<FeatureState, FeatureAction>(
+    initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     isolation: (any Actor)? = #isolation, calledFrom caller: (any Actor)? = #isolation,
     strictThreads: Bool = false, delivery: EffectDelivery = .hopping,
     warnings: StoreWarnings = .standardError,
-    dependencies change: (inout DependencyValues) -> Void = { _ in }
-  ) {
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
+    withDependencies change: (inout DependencyValues) -> Void = { _ in }
+  ) where R: Reducer<FeatureState, FeatureAction> {
     let check = ThreadCheck(isolation, isStrict: strictThreads, warnings: warnings)
     check(caller, .initialize)
-    self.init(initialState, reducer, middleware, check, delivery, change)
+    self.init(initialState, reducer(), middleware, check, delivery, change)
   }
 
   private init(
@@ -54,13 +55,14 @@ public final class Store<R: Reducer>: ObservableStore {
   }
 
   /// A store that belongs nowhere: any thread may use it, and nothing is checked.
-  public static func unchecked(
-    initialState: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+  public static func unchecked<FeatureState, FeatureAction>(
+    initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     warnings: StoreWarnings = .standardError,
-    dependencies change: (inout DependencyValues) -> Void = { _ in }
-  ) -> Store {
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
+    withDependencies change: (inout DependencyValues) -> Void = { _ in }
+  ) -> Store where R: Reducer<FeatureState, FeatureAction> {
     let check = ThreadCheck(nil, isStrict: false, warnings: warnings)
-    return Store(initialState, reducer, middleware, check, .inPlace, change)
+    return Store(initialState, reducer(), middleware, check, .inPlace, change)
   }
 
   deinit {

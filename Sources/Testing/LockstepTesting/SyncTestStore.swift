@@ -8,9 +8,11 @@ import Wire
 ///
 ///     @Test(arguments: 1...200 as ClosedRange<UInt64>)
 ///     func `every mirror gets what was loaded`(seed: UInt64) throws {
-///       let store = try SyncTestStore(
-///         Todos(), initialState: Todos.State(), seed: seed, mirrors: 3
-///       ) { $0.todoBackend = FakeBackend() }
+///       let store = try SyncTestStore(initialState: Todos.State(), seed: seed, mirrors: 3) {
+///         Todos()
+///       } withDependencies: {
+///         $0.todoBackend = FakeBackend()
+///       }
 ///       let load = try store.send(.loadTodos, from: 0)
 ///       try store.run(steps: 500)
 ///       try store.settle()
@@ -46,20 +48,21 @@ public final class SyncTestStore<R: Reducer> {
   ///   - misfortunes: What the network, and the daemon's process, have in store until `settle`.
   ///   - effectsMayWait: Whether effects may wait for something that only the test brings, such as
   ///     the events of a fake device.
-  ///   - dependencies: Changes what the reducer and its effects depend on: the test values of all
+  ///   - withDependencies: Changes what the reducer and its effects depend on: the test values of all
   ///     keys, if nothing else is said.
-  public init(
-    _ reducer: R, initialState: R.State, middleware: [any Middleware<R.State, R.Action>] = [],
+  public init<FeatureState, FeatureAction>(
+    initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     seed: UInt64, mirrors: Int = 2, misfortunes: Misfortunes = .some,
     effectsMayWait: Bool = false,
-    dependencies: @escaping @Sendable (inout DependencyValues) -> Void = { _ in }
-  ) throws(SyncTestFailure) {
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
+    withDependencies change: @escaping @Sendable (inout DependencyValues) -> Void = { _ in }
+  ) throws(SyncTestFailure) where R: Reducer<FeatureState, FeatureAction> {
     precondition(mirrors > 0, "A store that nobody mirrors is for TestStore.")
     var feature = SimulatedFeature(
-      reducer, mirroredAs: R.State.self, initial: { initialState }, action: { _ in nil },
+      reducer(), mirroredAs: R.State.self, initial: { initialState }, action: { _ in nil },
       path: { _ in .root })
     feature.middleware = middleware
-    feature.dependencies = dependencies
+    feature.dependencies = change
     self.mirrors = mirrors
     do throws(SimulationFailure) {
       simulation = try DrivenSimulation(

@@ -34,12 +34,13 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   let place: SourcePlace
 
   /// A store with the dependencies of a test, and with what `withDependencies` changes of them.
-  public init(
-    initialState: R.State, middleware: [any Middleware<R.State, R.Action>] = [],
-    reducer: () -> R, withDependencies change: (inout DependencyValues) -> Void = { _ in },
+  public init<FeatureState, FeatureAction>(
+    initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
+    withDependencies change: (inout DependencyValues) -> Void = { _ in },
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
-  ) {
+  ) where R: Reducer<FeatureState, FeatureAction> {
     let clock = TestClock()
     var dependencies = DependencyValues(testing: clock)
     change(&dependencies)
