@@ -62,7 +62,7 @@ final class HostedDaemon<R: Reducer>: @unchecked Sendable {
         do {
           var logger = Logger(label: "test")
           logger.logLevel = .critical
-          let daemon = Daemon(state, reducer: reducer, logger: logger, on: loop)
+          let daemon = Daemon(initialState: state, logger: logger, on: loop) { reducer }
           try daemon.serve(at: socket, mode: 0o600)
           self.daemon = daemon
           continuation.resume()

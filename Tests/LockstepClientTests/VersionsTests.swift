@@ -300,7 +300,8 @@ private struct KeepingHandler: LogHandler {
         done.resume(
           with: Result {
             let daemon = try Daemon(
-              state, reducer: reducer, persistence: persistence, logger: logger, on: loop)
+              initialState: state, persistence: persistence, logger: logger, on: loop
+            ) { reducer }
             try daemon.serve(at: socket, mode: 0o600)
             box.value = Unchecked(daemon)
           })

@@ -30,7 +30,7 @@ import Testing
     private func serve(at socket: String) throws {
       var logger = Logger(label: "test")
       logger.logLevel = .critical
-      let daemon = Daemon(Document(), reducer: DocumentFeature(), logger: logger, on: loop)
+      let daemon = Daemon(initialState: Document(), logger: logger, on: loop) { DocumentFeature() }
       try daemon.serve(at: socket, mode: 0o600)
       self.daemon = daemon
     }

@@ -57,45 +57,46 @@ public final class Daemon<R: Reducer> {
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
   /// only the process's own user and root may connect.
-  public convenience init(
-    _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+  public convenience init<FeatureState, FeatureAction>(
+    initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
-    policy: Policy? = nil, logger: Logger, on loop: Loop
-  ) {
+    policy: Policy? = nil, logger: Logger, on loop: Loop,
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R
+  ) where R: Reducer<FeatureState, FeatureAction> {
     var random = SystemRandomNumberGenerator()
     let server = Server(
-      state, reducer: reducer, seed: HashSeed(random.next()), epoch: random.next(),
+      initialState, reducer: reducer(), seed: HashSeed(random.next()), epoch: random.next(),
       limits: limits, about: about, middleware: middleware, dependencies: dependencies,
       shellReports: reports, policy: policy ?? Self.standardPolicy, at: Self.now())
     self.init(server, .first, journal: nil, marker: nil, logger: logger, on: loop)
   }
 
   /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
-  /// kept or, by way of the service manager, handed over; `state` begins a new epoch when nothing
+  /// kept or, by way of the service manager, handed over; `initialState` begins a new epoch when nothing
   /// has been, and is not asked for otherwise. `progress` is called now and then while it reads.
   ///
   /// Throws an error that says what to do when the directory cannot be used or what is there
   /// contradicts itself. O(the state and the changes since its snapshot).
-  public convenience init(
-    _ state: @autoclosure () throws -> R.State, reducer: R,
-    middleware: [any Middleware<R.State, R.Action>] = [],
+  public convenience init<FeatureState, FeatureAction>(
+    initialState: @autoclosure () throws -> FeatureState,
+    middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
     about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
     policy: Policy? = nil, persistence: PersistenceOptions?, service: ServiceManager? = nil,
-    progress: @escaping () -> Void = {}, logger: Logger, on loop: Loop
-  ) throws {
+    progress: @escaping () -> Void = {}, logger: Logger, on loop: Loop,
+    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R
+  ) throws where R: Reducer<FeatureState, FeatureAction> {
     let beginning = try Startup<R.State>(
-      { try state() }, persistence: persistence, service: service, schema: R.schema, limits: limits,
-      logger: logger,
-      progress: progress)
+      { try initialState() }, persistence: persistence, service: service, schema: R.schema,
+      limits: limits, logger: logger, progress: progress)
     let marker = beginning.journal?.marker
     var markInFlight: (@Sendable (SessionAction) -> Void)?
     if let marker { markInFlight = { marker.noteInFlight($0) } }
     let isPolicyNew = policy != nil || (marker?.hasHadPolicy ?? (beginning.inheritance != nil))
     if policy != nil { marker?.notePolicy() }
     let server = Server<R>(
-      restoring: beginning.kept, reducer: reducer, limits: limits, about: about,
+      restoring: beginning.kept, reducer: reducer(), limits: limits, about: about,
       middleware: middleware, dependencies: dependencies, shellReports: reports,
       durability: persistence?.durability ?? .none, markInFlight: markInFlight,
       policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, owner: UInt64(geteuid()),

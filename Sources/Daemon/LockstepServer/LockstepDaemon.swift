@@ -247,11 +247,12 @@ extension LockstepDaemon {
     // Before the journal begins a run: of a start that comes to nothing there should be no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
-      try state(), reducer: reducer, middleware: middleware, dependencies: dependencies,
+      initialState: try state(), middleware: middleware, dependencies: dependencies,
       limits: limits,
       about: about + (persistence.map { [("stateDirectory", .text($0.directory))] } ?? []),
       reports: reports, policy: policy?.loaded.policy, persistence: persistence, service: service,
-      progress: { service.extend(by: 30) }, logger: logger, on: loop)
+      progress: { service.extend(by: 30) }, logger: logger, on: loop
+    ) { reducer }
     if let file = initialStateFile, shell.isGoingOn || options.stub != nil {
       logger.notice(
         shell.isGoingOn
