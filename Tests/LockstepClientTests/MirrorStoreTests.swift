@@ -15,14 +15,14 @@ import Wire
         let acknowledgement = try await mirror.send(.increment)
         #expect(mirror.count == count && acknowledgement.outcome == .reduced)
       }
-      #expect(mirror.position?.revision == 50 && mirror.state.count == 50)
+      #expect(mirror.subscription.position?.revision == 50 && mirror.state.count == 50)
       mirror.post(.load(true))
       try await mirror.send(.load(true))
       #expect(mirror.isLoading)
       await #expect(throws: ClientError.self) { try await mirror.send(.refuse) }
       let other = try await BoardMirror.connect(.at(socket))
-      #expect(other.digest == mirror.digest && other.count == 50)
-      await mirror.finish()
+      #expect(other.subscription.digest == mirror.subscription.digest && other.count == 50)
+      await mirror.connection.finish()
     }
   }
 
@@ -76,7 +76,7 @@ import Wire
       #expect(await loads.next() == true)
       try await mirror.send(.fact("a"))
       #expect(await facts.next() == "a")
-      mirror.close()
+      mirror.connection.close()
       #expect(await loads.next() == nil)
       #expect(await facts.next() == nil)
     }
@@ -94,7 +94,7 @@ import Wire
         mirror.post(.increment)
       }
       try await mirror.send(.alert("end"))
-      mirror.close()
+      mirror.connection.close()
       var seen: [String?] = []
       for await alert in alerts { seen.append(alert) }
       #expect(seen == ["1", "2", "3", "3", "end"])
@@ -167,7 +167,7 @@ import Wire
       let changes = mirror.changes
       for _ in 0..<20 { mirror.post(.increment) }
       try await mirror.send(.load(true))
-      mirror.close()
+      mirror.connection.close()
       var seen: [Int] = []
       for await state in changes { seen.append(state.count) }
       #expect(seen == Array(0...20) + [20])
@@ -181,17 +181,17 @@ import Wire
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
       let panel = try await mirror.scope(state: \.panel, action: \.panel)
-      let before = panel.counters
+      let before = panel.subscription.counters
       for _ in 0..<100 { try await mirror.send(.increment) }
-      #expect(panel.counters == before)
+      #expect(panel.subscription.counters == before)
       try await panel.send(.set(5))
       #expect(panel.value == 5 && panel.state == Panel(value: 5))
-      #expect(panel.counters.patches == before.patches + 1)
+      #expect(panel.subscription.counters.patches == before.patches + 1)
       await eventually { mirror.panel.value == 5 }
-      let position = try #require(mirror.position)
+      let position = try #require(mirror.subscription.position)
       try await mirror.send(.panel(.note("n")))
       await eventually { panel.note == "n" }
-      #expect(panel.path == [4] && position.revision >= 101)
+      #expect(panel.subscription.path == [4] && position.revision >= 101)
     }
   }
 
@@ -298,7 +298,7 @@ import Wire
       try await mirror.send(.increment)
       await eventually { ended.all == ["gone"] }
       #expect(seen.all == [0])
-      mirror.close()
+      mirror.connection.close()
       await eventually { ended.all == ["gone", "stays"] }
       mirror.bind(to: other) { _, _ in seen.append(-1) }
       #expect(seen.all == [0])

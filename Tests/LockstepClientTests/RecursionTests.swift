@@ -95,8 +95,9 @@ private struct Tree: Reducer {
       try await mirror.send(.row(1, .row(2, .row(5, .rename("deep")))))
       #expect(mirror.state.rows[1]?.rows[2]?.rows[5]?.name == "deep")
       let other = try await MirrorStore<Tree>.connect(.init(socket: socket, label: "test"))
-      #expect(other.state == mirror.state && other.digest == mirror.digest)
-      await mirror.finish()
+      #expect(
+        other.state == mirror.state && other.subscription.digest == mirror.subscription.digest)
+      await mirror.connection.finish()
     }
   }
 }

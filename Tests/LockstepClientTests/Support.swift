@@ -124,8 +124,8 @@ func withDaemon<Feature: Reducer, R>(
 
 typealias BoardMirror = MirrorStore<Board>
 
-extension BoardMirror.Options {
-  static func at(_ socket: String) -> BoardMirror.Options {
-    BoardMirror.Options(socket: socket, label: "test")
+extension Connection.Options {
+  static func at(_ socket: String) -> Connection.Options {
+    Connection.Options(socket: socket, label: "test")
   }
 }

@@ -167,8 +167,8 @@ private struct NewPlant: Reducer {
 @Suite struct OldClientTests {
   private typealias OldMirror = MirrorStore<OldPlant>
 
-  private func options(_ socket: String) -> OldMirror.Options {
-    OldMirror.Options(socket: socket, label: "old")
+  private func options(_ socket: String) -> Connection.Options {
+    Connection.Options(socket: socket, label: "old")
   }
 
   @Test func `a mirror of a part lives on when a case that it does not hold is not known here`()
@@ -179,14 +179,14 @@ private struct NewPlant: Reducer {
       let climate = try await whole.scope(state: \.climate, action: \.climate)
       let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
       try await new.send(.show(2))
-      await eventually { whole.connection != .live }
-      guard case .stale(_, let goodbye?) = whole.connection else {
-        Issue.record("\(whole.connection)")
+      await eventually { whole.subscription.status != .live }
+      guard case .stale(_, let goodbye?) = whole.subscription.status else {
+        Issue.record("\(whole.subscription.status)")
         return
       }
       #expect(goodbye.code == .schema && goodbye.message.contains("state.screen.editor"))
       // It shows what it could last read; the part follows, and its actions are done.
-      #expect(whole.screen == .list && climate.connection == .live)
+      #expect(whole.screen == .list && climate.subscription.status == .live)
       try await new.send(.climate(.fan(3)))
       await eventually { climate.fan == 3 }
       try await climate.send(.fan(4))
@@ -198,14 +198,14 @@ private struct NewPlant: Reducer {
       try await new.send(.show(0))
       try await new.send(.forget)
       let state = new.state
-      await new.finish()
+      await new.connection.finish()
       await daemon.stop()
       let next = try await HostedDaemon(socket, reducer: NewPlant(), state: state)
-      await eventually { whole.connection == .live && whole.state.climate.fan == 5 }
+      await eventually { whole.subscription.status == .live && whole.state.climate.fan == 5 }
       try await whole.send(.climate(.fan(6)))
       #expect(whole.state.climate.fan == 6)
       await eventually { climate.fan == 6 }
-      await whole.finish()
+      await whole.connection.finish()
       await next.stop()
     }
   }
@@ -214,11 +214,11 @@ private struct NewPlant: Reducer {
     async throws
   {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
-      let replica = try await Replica<Climate>.connect(
-        path: [0], Self.expecting(socket))
+      let replica = try await Subscription<Climate>.connect(
+        to: [0], Self.expecting(socket))
       let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
       try await new.send(.show(2))
-      let whole = replica.mirror(of: [1])
+      let whole = replica.connection.subscribe(to: [1], as: Climate.self)
       await #expect { try await whole.reached(revision: 0) } throws: { error in
         guard case ClientError.closed(let goodbye) = error else { return false }
         return goodbye.code == .schema && goodbye.message.contains("state.screen.editor")
@@ -226,13 +226,13 @@ private struct NewPlant: Reducer {
       await #expect(throws: ClientError.self) { try await whole.reached(revision: 0) }
       try await new.send(.climate(.fan(9)))
       await eventually { replica.state?.fan == 9 }
-      await replica.finish()
-      await new.finish()
+      await replica.connection.finish()
+      await new.connection.finish()
     }
   }
 
-  private static func expecting(_ socket: String) -> Replica<Climate>.Options {
-    var options = Replica<Climate>.Options(socket: socket, label: "old")
+  private static func expecting(_ socket: String) -> Connection.Options {
+    var options = Connection.Options(socket: socket, label: "old")
     options.schemaUse = .expected(OldPlant.schema)
     return options
   }
@@ -242,13 +242,13 @@ private struct NewPlant: Reducer {
       let whole = try await OldMirror.connect(options(socket))
       let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
       try await new.send(.show(2))
-      await eventually { if case .closed = whole.connection { true } else { false } }
+      await eventually { if case .closed = whole.subscription.status { true } else { false } }
       await #expect(throws: ClientError.self) { try await whole.send(.climate(.fan(1))) }
       let error = await #expect(throws: ClientError.self) {
         _ = try await OldMirror.connect(options(socket))
       }
       #expect("\(error as Any)".contains("state.screen.editor"))
-      await new.finish()
+      await new.connection.finish()
     }
   }
 }
@@ -310,8 +310,8 @@ private struct KeepingHandler: LogHandler {
     let mirror = try await MirrorStore<R>.connect(.init(socket: socket, label: "test"))
     let began = mirror.state
     for action in actions { try await mirror.send(action) }
-    let (ended, revision) = (mirror.state, mirror.position?.revision ?? 0)
-    await mirror.finish()
+    let (ended, revision) = (mirror.state, mirror.subscription.position?.revision ?? 0)
+    await mirror.connection.finish()
     loop.execute { box.value?.value.stop(retryAfter: nil) }
     await onThread { loop.waitUntilEnded() }
     box.value = nil

@@ -92,7 +92,7 @@ struct BadInputTests {
       let witness = try await served.mirror()
       try await witness.send(DocumentAction.set(["before"], true))
       try await body(served)
-      #expect(witness.connection == .live)
+      #expect(witness.status == .live)
       #expect(witness.counters.snapshots == 1)
       #expect(witness.value("/before") == true)
       try await witness.send(DocumentAction.set(["after"], true))
@@ -178,7 +178,7 @@ struct BadInputTests {
       let mirror = try await served.mirror()
       #expect(mirror.value("/a") == nil)
       try await eventually("all have gone") {
-        try await mirror.report("clients").elements.count == 2
+        try await mirror.connection.report("clients").elements.count == 2
       }
     }
   }
@@ -225,7 +225,7 @@ struct BadInputTests {
       for (payload, code, says) in Self.unfit {
         let revision = mirror.position?.revision
         do {
-          try await mirror.send(payload: payload)
+          try await mirror.connection.send(payload: payload)
           Issue.record("done: \(payload)")
         } catch ClientError.rejected(let rejection) {
           #expect(rejection.code == code.rawValue, "\(rejection)")
@@ -234,7 +234,7 @@ struct BadInputTests {
         #expect(mirror.position?.revision == revision)
       }
       #expect(mirror.value("/kept") == nil)
-      #expect(mirror.rejectedPosts == UInt64(Self.unfit.count))
+      #expect(mirror.connection.rejectedPosts == UInt64(Self.unfit.count))
       try await mirror.send(DocumentAction.set(["deep"], Self.nested(99)))
     }
   }

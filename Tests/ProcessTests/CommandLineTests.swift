@@ -187,7 +187,7 @@ struct CommandLineTests {
         #expect(own?[name] != nil, "\(name)")
       }
       #expect(try await lockstep(served.socket, "ping").status == .exit(0))
-      mirror.close()
+      mirror.connection.close()
     }
   }
 }

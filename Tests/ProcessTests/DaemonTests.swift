@@ -41,9 +41,9 @@ struct DaemonTests {
         daemons.count { $0.output.contains { $0.contains(" serving ") } } == 1
           && daemons.count { $0.output.contains { $0.contains("already") } } == 9
       }
-      let mirror = try await Replica<Value>.connect(.init(socket: socket, label: "test"))
+      let mirror = try await Subscription<Value>.connect(.init(socket: socket, label: "test"))
       try await mirror.send(DocumentAction.set(["a"], 1))
-      mirror.close()
+      mirror.connection.close()
       for daemon in daemons { try await daemon.kill() }
     }
   }
@@ -180,13 +180,13 @@ struct DaemonTests {
       try text.write(toFile: file, atomically: false, encoding: .utf8)
       let daemon = try await startDaemon(folder + "/socket", ["--load", file])
       defer { daemon.signal(SIGKILL) }
-      let mirror = try await Replica<Value>.connect(
+      let mirror = try await Subscription<Value>.connect(
         .init(socket: folder + "/socket", label: "test"))
       let expected: Value = [
         "a": [1, .double(2.5), Value(UInt64.max), .integer(.min)], "é": .null,
       ]
       #expect(mirror.state?.isSame(as: expected) == true)
-      mirror.close()
+      mirror.connection.close()
       try await daemon.kill()
     }
   }
@@ -261,13 +261,15 @@ struct DaemonTests {
       for number in 0..<3 {
         try await mirror.send(DocumentAction.set([.text("k\(number)")], .text(text)))
       }
-      let report = try await mirror.report("clients").elements.first { $0["label"] == "sleeper" }
+      let report = try await mirror.connection.report("clients").elements.first {
+        $0["label"] == "sleeper"
+      }
       #expect(report?["lagBytes"]?.number ?? 0 > 0)
       let start = ContinuousClock.now
       daemon.signal(SIGTERM)
       #expect(try await daemon.end() == .exit(0))
       #expect(ContinuousClock.now - start < .seconds(8))
-      mirror.close()
+      mirror.connection.close()
       try await client.kill()
     }
   }
@@ -283,7 +285,7 @@ struct DaemonTests {
       let mirror = try await served.mirror(of: ["nothing"])
       let text = String(repeating: "x", count: 1 << 20)
       try await mirror.send(DocumentAction.set(["k"], .text(text)))
-      mirror.close()
+      mirror.connection.close()
       daemon.signal(SIGTERM)
       try await daemon.line(with: "stopping")
       daemon.signal(SIGTERM)

@@ -21,7 +21,7 @@ struct ExactlyOnceTests {
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true
-      let mirror = try Replica<Value>.open(options)
+      let mirror = try Connection.open(options).subscribe(as: Value.self)
       let watcher = try await served.mirror()
       try await watcher.send(DocumentAction.set(["log"], []))
       var number: Int64 = 0
@@ -35,15 +35,15 @@ struct ExactlyOnceTests {
       }
       proxy.letThrough()
       try await mirror.send(DocumentAction.set(["last"], .integer(number)))
-      #expect(mirror.unacknowledged == 0)
-      #expect(mirror.rejectedPosts == 0)
+      #expect(mirror.connection.unacknowledged == 0)
+      #expect(mirror.connection.rejectedPosts == 0)
       let revision = try await watcher.daemonDigest().revision
       let log = try #require(watcher.value("/log")).elements.compactMap(\.number)
       #expect(log == Array(1...number))
       try await mirror.reached(revision: revision)
       let (ours, theirs) = try await mirror.bothDigests()
       #expect(ours == theirs)
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -56,7 +56,7 @@ struct ExactlyOnceTests {
       defer { proxy.close() }
       var options = served.options(at: proxy.path)
       options.waitsForDaemon = true
-      let mirror = try await Replica<Value>.connect(options)
+      let mirror = try await Subscription<Value>.connect(options)
       var last: UInt64 = 0
       var count = 0
       while proxy.cuts < 20 {
@@ -69,7 +69,7 @@ struct ExactlyOnceTests {
       }
       #expect(last == UInt64(count))
       proxy.letThrough()
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -120,7 +120,9 @@ struct ExactlyOnceTests {
         try await client.kill()
         let count = client.output.count { $0.hasPrefix("ack ") }
         try await eventually("the daemon notices") {
-          try await !watcher.report("clients").elements.contains { $0["label"] == "victim" }
+          try await !watcher.connection.report("clients").elements.contains {
+            $0["label"] == "victim"
+          }
         }
         _ = try await watcher.daemonDigest()
         let done = try #require(watcher.value("/n\(round)")?.number)
@@ -155,13 +157,13 @@ struct ExactlyOnceTests {
   {
     try await withDaemon { served in
       let mirror = try await served.mirror()
-      let token = try #require(mirror.welcome?.token)
+      let token = try #require(mirror.connection.welcome?.token)
       for _ in 0..<5000 { mirror.post(DocumentAction.increment(["n"], by: 1)) }
       let thief = try served.raw()
       #expect(try thief.greet(token: token).isResumed)
       try await eventually("the mirror is closed") {
         mirror.post(DocumentAction.increment(["n"], by: 1))
-        guard case .closed(let goodbye) = mirror.connection else { return false }
+        guard case .closed(let goodbye) = mirror.status else { return false }
         return goodbye.code == .replaced
       }
       await #expect(throws: ClientError.self) {
@@ -169,7 +171,7 @@ struct ExactlyOnceTests {
       }
       let watcher = try await served.mirror()
       // The mirror did not come back: it would have thrown the thief out.
-      #expect(try await watcher.report("status")["connections"] == 3)
+      #expect(try await watcher.connection.report("status")["connections"] == 3)
       thief.close()
     }
   }

@@ -63,7 +63,7 @@ struct FloodTests {
       #expect(meanwhile < 5 * got)
       #expect(last.many < 1000 * 16_000, "the flood was over before it mattered")
       print("flood: \(got) actions of 20 connections, meanwhile \(meanwhile) of 1000")
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -87,7 +87,7 @@ struct FloodTests {
       flood.stop()
       try await served.daemon.line(with: "stalled")
       try await eventually("all that do not read are gone") {
-        try await mirror.report("clients").elements.allSatisfy { $0["lagBytes"] == 0 }
+        try await mirror.connection.report("clients").elements.allSatisfy { $0["lagBytes"] == 0 }
       }
       let (ours, theirs) = try await mirror.bothDigests()
       #expect(ours == theirs)
@@ -96,7 +96,7 @@ struct FloodTests {
 
   /// The 99th percentile of at least 500 round trips.
   private func roundTrips(
-    _ mirror: Replica<Value>, until isOver: () -> Bool = { true }
+    _ mirror: Subscription<Value>, until isOver: () -> Bool = { true }
   ) async throws -> Duration {
     var times: [Duration] = []
     let clock = ContinuousClock()

@@ -85,7 +85,7 @@ struct ManyClientsTests {
       let clients = try await start(10, served)
       // Each process mirrors the whole; these mirror parts as well, on connections of their own.
       let paths: [Path] = [.root, ["objects"], ["lists"], ["lists", "l0"]]
-      var mirrors: [Replica<Value>] = []
+      var mirrors: [Subscription<Value>] = []
       for number in 0..<40 { mirrors.append(try await served.mirror(of: paths[number % 4])) }
 
       for (seed, client) in clients.enumerated() { client.write("random \(seed) 200") }
@@ -104,7 +104,7 @@ struct ManyClientsTests {
         try await mirror.reached(revision: revision)
         let (ours, theirs) = try await mirror.bothDigests()
         #expect(ours == theirs, "the mirror of \(mirror.path)")
-        #expect(mirror.divergences == 0)
+        #expect(mirror.connection.divergences == 0)
         if mirror.path.keys.isEmpty { #expect(theirs == whole.1) }
       }
     }

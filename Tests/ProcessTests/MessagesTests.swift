@@ -71,7 +71,7 @@ struct MessagesTests {
       }
       let done = try await lockstep(served.socket, "get", "/k")
       #expect(done.lines == ["lockstep: nothing stands at '/k'."])
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -342,7 +342,7 @@ struct MessagesTests {
           #expect(help.contains { $0.hasPrefix("  \(name)  ") }, "\(arguments): \(name)")
         }
       }
-      mirror.close()
+      mirror.connection.close()
       try await daemon.stop()
     }
   }

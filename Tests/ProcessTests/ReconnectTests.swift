@@ -24,7 +24,7 @@ struct ReconnectTests {
 
       try await first.kill()
       try await eventually("the mirror is stale") {
-        if case .stale = mirror.connection { true } else { false }
+        if case .stale = mirror.status { true } else { false }
       }
       #expect(mirror.value("/before") == true, "a stale mirror still shows what was")
       mirror.post(DocumentAction.set(["meanwhile"], true))
@@ -32,13 +32,13 @@ struct ReconnectTests {
       let second = try await startDaemon(socket)
       defer { second.signal(SIGKILL) }
       try await mirror.send(DocumentAction.set(["after"], true))
-      #expect(mirror.connection == .live)
+      #expect(mirror.status == .live)
       #expect(mirror.position?.epoch != epoch)
       #expect(mirror.counters.snapshots == 2)
       #expect(mirror.state?.isSame(as: ["meanwhile": true, "after": true]) == true)
       let (ours, theirs) = try await mirror.bothDigests()
       #expect(ours == theirs)
-      mirror.close()
+      mirror.connection.close()
       try await second.kill()
     }
   }
@@ -56,27 +56,27 @@ struct ReconnectTests {
       // A stopped daemon gets bytes and does nothing with them.
       first.signal(SIGSTOP)
       async let sent = Self.outcome(of: mirror)
-      try await eventually("the action is on its way") { mirror.unacknowledged == 1 }
+      try await eventually("the action is on its way") { mirror.connection.unacknowledged == 1 }
       try await LoopClock().sleep(for: .milliseconds(50))
       try await first.kill()
       try await eventually("the mirror is stale") {
-        if case .stale = mirror.connection { true } else { false }
+        if case .stale = mirror.status { true } else { false }
       }
       // Never sent: there is nobody to send it to.
       async let unsent = Self.outcome(of: mirror)
-      try await eventually("both wait") { mirror.unacknowledged == 2 }
+      try await eventually("both wait") { mirror.connection.unacknowledged == 2 }
 
       let second = try await startDaemon(socket)
       defer { second.signal(SIGKILL) }
       #expect(await sent == "outcomeUnknown")
       #expect(await unsent == "reduced")
       #expect(mirror.value("/n") == 1)
-      mirror.close()
+      mirror.connection.close()
       try await second.kill()
     }
   }
 
-  private static func outcome(of mirror: Replica<Value>) async -> String {
+  private static func outcome(of mirror: Subscription<Value>) async -> String {
     do {
       return "\(try await mirror.send(DocumentAction.increment(["n"], by: 1)).outcome)"
     } catch ClientError.outcomeUnknown {
@@ -109,24 +109,24 @@ struct ReconnectTests {
   @Test func `a client that waits for its daemon is served when it comes`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
-      var options = Replica<Value>.Options(socket: socket, label: "early")
+      var options = Connection.Options(socket: socket, label: "early")
       options.waitsForDaemon = true
-      let mirror = try Replica<Value>.open(options)
+      let mirror = try Connection.open(options).subscribe(as: Value.self)
       mirror.post(DocumentAction.set(["early"], true))
       let daemon = try await startDaemon(socket)
       defer { daemon.signal(SIGKILL) }
       try await mirror.reached(revision: 1)
       #expect(mirror.value("/early") == true)
-      mirror.close()
+      mirror.connection.close()
       try await daemon.kill()
     }
   }
 
   @Test func `a client without a daemon is told so at once`() async throws {
     try await withFolder { folder in
-      let options = Replica<Value>.Options(socket: folder + "/socket", label: "test")
+      let options = Connection.Options(socket: folder + "/socket", label: "test")
       let error = await #expect(throws: ClientError.self) {
-        try await Replica<Value>.connect(options)
+        try await Subscription<Value>.connect(options)
       }
       #expect(error?.description.contains("Is lockstepd running?") == true)
     }
@@ -139,12 +139,12 @@ struct ReconnectTests {
       defer { daemon.signal(SIGKILL) }
       let served = Served(folder: folder, socket: socket, daemon: daemon)
       let watcher = try await served.mirror()
-      var mirror: Replica<Value>? = try await served.mirror()
+      var mirror: Subscription<Value>? = try await served.mirror()
       try await mirror?.send(DocumentAction.set(["a"], 1))
-      #expect(try await watcher.report("clients").elements.count == 2)
+      #expect(try await watcher.connection.report("clients").elements.count == 2)
       mirror = nil
       try await eventually("the daemon serves one client", within: .seconds(5)) {
-        try await watcher.report("clients").elements.count == 1
+        try await watcher.connection.report("clients").elements.count == 1
       }
       try await daemon.kill()
     }
@@ -153,15 +153,16 @@ struct ReconnectTests {
   @Test func `an idle client is told where it stands, and stays connected`() async throws {
     try await withDaemon(["--limit", "bookmarkIntervalMs=1500"]) { served in
       let idle = try await served.mirror(of: ["nothing"])
-      #expect(idle.welcome?.limits.first { $0.name == "bookmarkIntervalMs" }?.value == 1500)
+      #expect(
+        idle.connection.welcome?.limits.first { $0.name == "bookmarkIntervalMs" }?.value == 1500)
       let writer = try await served.mirror()
       try await writer.send(DocumentAction.set(["a"], 1))
       try await idle.reached(revision: 1)
       #expect(idle.state == nil)
       // Several ticks of both sides later it is still the same connection.
       try await LoopClock().sleep(for: .seconds(4))
-      #expect(try await writer.report("status")["connections"] == 2)
-      #expect(idle.connection == .live)
+      #expect(try await writer.connection.report("status")["connections"] == 2)
+      #expect(idle.status == .live)
     }
   }
 
@@ -178,7 +179,7 @@ struct ReconnectTests {
       client.signal(SIGCONT)
       client.write("reached 1")
       try await client.line("done")
-      #expect(try await writer.report("status")["connections"] == 2)
+      #expect(try await writer.connection.report("status")["connections"] == 2)
       client.signal(SIGKILL)
     }
   }
@@ -186,12 +187,12 @@ struct ReconnectTests {
   @Test func `two mirrors of one path on one connection share a subscription`() async throws {
     try await withDaemon { served in
       let first = try await served.mirror(of: ["a"])
-      var second: Replica<Value>? = first.mirror(of: ["a"])
+      var second: Subscription<Value>? = first.connection.subscribe(to: ["a"])
       try await second?.reached(revision: 0)
       try await first.send(DocumentAction.set(["a"], 7))
       #expect(first.state?.isSame(as: 7) == true)
       #expect(second?.state?.isSame(as: 7) == true)
-      #expect(try await first.report("status")["scopes"] == 1)
+      #expect(try await first.connection.report("status")["scopes"] == 1)
       // One that goes takes nothing from the other.
       second = nil
       try await first.send(DocumentAction.set(["a"], 8))

@@ -24,9 +24,11 @@ struct SlowClientsTests {
       try await Self.change(served, times: 100)
       let grown = served.daemon.residentBytes - before
       #expect(grown < 64 << 20, "the daemon grew by \(grown >> 20) MiB")
-      let report = try await mirror.report("clients").elements.first { $0["label"] == "sleeper" }
+      let report = try await mirror.connection.report("clients").elements.first {
+        $0["label"] == "sleeper"
+      }
       #expect(report?["lagBytes"]?.number ?? 0 > 0)
-      let status = try await mirror.report("status")
+      let status = try await mirror.connection.report("status")
       #expect(status["heldStates"] == 1)
 
       client.signal(SIGCONT)

@@ -90,12 +90,12 @@ struct Served {
   }
 
   /// A mirror in this process.
-  func mirror(of path: Path = .root, at socket: String? = nil) async throws -> Replica<Value> {
-    try await Replica<Value>.connect(path: path, options(at: socket))
+  func mirror(of path: Path = .root, at socket: String? = nil) async throws -> Subscription<Value> {
+    try await Subscription<Value>.connect(to: path, options(at: socket))
   }
 
-  func options(at socket: String? = nil) -> Replica<Value>.Options {
-    var options = Replica<Value>.Options(socket: socket ?? self.socket, label: "test")
+  func options(at socket: String? = nil) -> Connection.Options {
+    var options = Connection.Options(socket: socket ?? self.socket, label: "test")
     options.digestInterval = nil
     return options
   }
@@ -103,7 +103,7 @@ struct Served {
   func raw() throws -> RawClient { try RawClient(path: socket) }
 }
 
-extension Replica<Value> {
+extension Subscription<Value> {
   func value(_ pointer: String) -> Value? {
     Path(pointer: pointer).flatMap { state?.value(at: $0) }
   }

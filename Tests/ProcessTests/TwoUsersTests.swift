@@ -164,7 +164,7 @@ struct TwoUsersTests {
       #expect(message.hasPrefix("the daemon's policy does not let user 65534 connect: "))
       #expect(message.contains("it has no policy file (--policy)"))
       #expect(peer.messages.count == 1 && !peer.was(told: "secret"))
-      mirror.close()
+      mirror.connection.close()
     }
     try await withDaemon { served in
       chmod(served.folder, 0o711)
@@ -199,7 +199,7 @@ struct TwoUsersTests {
       #expect(child.welcome?.peer.uid == 0)
       #expect(child.welcome?.peer.pid == UInt64(child.process.pid))
       try await eventually("it sees all") { child.was(told: "<secret>") }
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -246,7 +246,7 @@ struct TwoUsersTests {
         alice.messages.contains { if case .pong = $0 { true } else { false } }
       }
       #expect(!alice.was(told: "secret"))
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -279,7 +279,7 @@ struct TwoUsersTests {
       #expect(member.answers() == ["9 you may not send set"])
       try await eventually("the one that was done") { mirror.value("/public") == 2 }
       #expect(mirror.state?.isSame(as: ["public": 2, "secret": "<secret>"]) == true)
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -323,8 +323,8 @@ struct TwoUsersTests {
       try await mirror.send(DocumentAction.set(["open"], "<open>"))
       try await eventually("what it may see") { alice.was(told: "<open>") }
       #expect(!alice.was(told: "<later>"))
-      #expect(mirror.connection == .live && mirror.counters.snapshots == 1)
-      mirror.close()
+      #expect(mirror.status == .live && mirror.counters.snapshots == 1)
+      mirror.connection.close()
     }
   }
 

@@ -1,4 +1,3 @@
-import ClientCore
 public import EventLoop
 public import Wire
 
@@ -34,32 +33,6 @@ public enum ClientError: Error, CustomStringConvertible {
     case .refused(let reason): "the daemon refuses the subscription: \(reason)"
     case .noDigest:
       "the daemon has no digest to compare now: the mirror has not caught up, or shows only a part"
-    }
-  }
-}
-
-/// Where a mirror's connection stands.
-public enum ConnectionState: Sendable, Equatable {
-  case connecting
-  /// The mirror follows the daemon.
-  case live
-  /// The mirror shows what was true when the connection was lost, so long ago; the goodbye is the
-  /// daemon's, if it said one. Or what it could last read, where the daemon's state holds a case
-  /// that this build does not know: the goodbye then says which.
-  case stale(for: Duration, Goodbye?)
-  /// There is no coming back.
-  case closed(Goodbye)
-}
-
-extension ConnectionState {
-  init<Mirrored>(_ state: ClientSession<Mirrored>.ConnectionState, at now: Instant) {
-    switch state {
-    case .connecting: self = .connecting
-    case .live: self = .live
-    case .stale(let since, let goodbye):
-      let lag = now.milliseconds(since: since)
-      self = .stale(for: .milliseconds(Int64(clamping: lag)), goodbye)
-    case .closed(let goodbye): self = .closed(goodbye)
     }
   }
 }

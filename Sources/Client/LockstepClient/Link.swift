@@ -4,12 +4,17 @@ import Synchronization
 import Values
 import Wire
 
-/// The shell around a `ClientSession`: one connection, shared by all mirrors on it.
-///
-/// The session is behind a mutex, so any thread may read a mirror or send an action. What the
-/// session commands is queued under the same mutex and done on the loop, in order. What users are to
-/// be told is queued under it, too (`State.deliveries`), and told while it is free, by one thread at a
-/// time: so it comes in the order in which it happened, and what they do then may use the link.
+// Theory of operation
+//
+// The session is behind a mutex, so any thread may read a mirror or send an action. What the session
+// commands is queued under that mutex and done on the loop, in order.
+//
+// No code of a user runs under the mutex: a closure is called, a task resumed, a stream's element
+// yielded and an observer released while it is free. `State.deliveries` is the queue of these calls.
+// It is filled under the mutex and emptied by one thread at a time, so that they are made in the
+// order in which the session commanded them, and may use the connection in any way.
+
+/// The shell around a `ClientSession`: its socket, its mutex, and those who wait for it.
 final class Link: Sendable {
   typealias Session = ClientSession<AnyMirrored>
 
@@ -22,9 +27,8 @@ final class Link: Sendable {
     /// The error of the last attempt to connect.
     var connectError: LoopError?
     var hasBeenLive = false
-    /// How many `Replica`s share the connection, and each subscription.
-    var stores = 0
-    var shares: [UInt64: Int] = [:]
+    /// The `Subscription`s that share each subscription of the session.
+    var shares: [UInt64: Share] = [:]
 
     var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
     var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
@@ -34,15 +38,14 @@ final class Link: Sendable {
     var refusals: [UInt64: ServerMessage.Reason] = [:]
     /// Subscriptions that show what they could last read, and since when.
     var unreadable: [UInt64: (since: Instant, why: Goodbye)] = [:]
-    var connectionObservers: [UInt64: ConnectionObserver] = [:]
     var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
     var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
     /// Reports that go on.
     var reportStreams: [UInt64: AsyncThrowingStream<Value, any Error>.Continuation] = [:]
     var digests: [UInt64: [CheckedContinuation<(UInt64, Digest?), any Error>]] = [:]
     var observers: [UInt64: Observer] = [:]
-    var nextNumber: UInt64 = 1
-    /// Acknowledgements of actions that nobody waits for.
+    /// Numbers pings, queries and observers.
+    var lastNumber: UInt64 = 1
     var rejectedPosts: UInt64 = 0
     var divergences: UInt64 = 0
     var lastDivergence: String?
@@ -55,65 +58,45 @@ final class Link: Sendable {
     /// Whether a thread tells them, or will.
     var isDelivering = false
 
-    /// Where a subscription stands with the daemon.
-    func connection(of subscription: UInt64) -> Session.ConnectionState {
-      guard connection == .live, let (since, why) = unreadable[subscription] else {
+    /// The state of the connection, or of one of its subscriptions.
+    func connection(of subscription: UInt64?) -> Session.ConnectionState {
+      guard connection == .live, let subscription, let (since, why) = unreadable[subscription]
+      else {
         return connection
       }
       return .stale(since: since, why)
     }
 
+    mutating func nextNumber() -> UInt64 {
+      lastNumber += 1
+      return lastNumber
+    }
+
     mutating func deliver(_ body: @escaping @Sendable () -> Void) { deliveries.append(body) }
   }
 
-  struct ConnectionObserver: Sendable {
-    let subscription: UInt64
-    let stream: AsyncStream<ConnectionState>.Continuation
-  }
+  typealias Waiter = CheckedContinuation<Void, any Error>
 
-  struct Waiter: Sendable {
-    let continuation: CheckedContinuation<Void, any Error>
+  struct Share: Sendable {
+    let type: ObjectIdentifier
+    var count = 0
   }
 
   /// Someone who wants to know of changes.
   struct Observer: Sendable {
-    let subscription: UInt64
-    let onChange: (@Sendable (ClientSubscription<AnyMirrored>) -> Void)?
-    let onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)?
-    let onConnection: (@Sendable (Session.ConnectionState) -> Void)?
-    let onEnd: @Sendable () -> Void
+    /// Nil for one who is told of the connection only.
+    var subscription: UInt64?
+    var onChange: (@Sendable (ClientSubscription<AnyMirrored>) -> Void)?
+    var onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)?
+    var onConnection: (@Sendable (Session.ConnectionState) -> Void)?
+    var onEnd: @Sendable () -> Void
   }
 
   let path: String
   let waitsForDaemon: Bool
   let loop: Loop
   let state: Mutex<State>
-
-  /// The loop's own things.
-  ///
-  /// Unchecked: made on any thread, then used on the loop's thread only.
-  final class Wire: @unchecked Sendable {
-    var pipe: Pipe?
-    var timer: EventLoop.Timer?
-    var ticker: EventLoop.Timer?
-    /// Runs out a moment after each tick, when what has come meanwhile has been read.
-    var afterTick: EventLoop.Timer?
-    var generation: UInt64 = 0
-
-    func close() {
-      generation += 1
-      timer?.close()
-      ticker?.close()
-      afterTick?.close()
-      timer = nil
-      ticker = nil
-      afterTick = nil
-      pipe?.stopReading()
-      pipe?.closeAfterWriting()
-      pipe = nil
-    }
-  }
-  let wire = Wire()
+  let socket = Socket()
 
   init(
     path: String, configuration: Session.Configuration, waitsForDaemon: Bool, loop: Loop
@@ -125,23 +108,25 @@ final class Link: Sendable {
     state = Mutex(State(session: Session(configuration, seed: random.next())))
   }
 
-  /// Nobody mirrors anything here any more, and nobody waits: the connection goes, too.
-  deinit { loop.execute { [wire] in wire.close() } }
+  deinit { loop.execute { [socket] in socket.close() } }
 
   func start() {
     loop.execute { [self] in
       let ticker = EventLoop.Timer(on: loop) { [weak self] in self?.tick() }
       ticker.start(after: .seconds(1), repeating: .seconds(1))
-      wire.ticker = ticker
+      socket.ticker = ticker
     }
     perform { $0.session.start(at: Self.now(), into: &$0.commands) }
   }
+
+  func close() { perform { $0.session.close(into: &$0.commands) } }
 
   static func now() -> Instant { Instant(nanoseconds: Loop.monotonicNanoseconds()) }
 
   // MARK: The session, from any thread
 
-  /// Do something with the session, and have its commands done.
+  /// Do something with the session, and have its commands done. The body runs under the mutex: it
+  /// calls and releases nothing of a user's, but delivers or returns it.
   @discardableResult
   func perform<R: Sendable>(_ body: (inout State) -> sending R) -> R {
     let (result, schedules, delivers) = state.withLock { state -> (R, Bool, Bool) in
@@ -171,7 +156,7 @@ final class Link: Sendable {
     if !isDone { loop.execute { [self] in deliver() } }
   }
 
-  /// Tell users what the session has to say, and note whether the loop has work.
+  /// Queue what users are to be told, and note whether the loop has work.
   private func settle(_ state: inout State) -> Bool {
     defer {
       state.deliveries += state.answers
@@ -196,278 +181,115 @@ final class Link: Sendable {
     return true
   }
 
-  private func wakeReached(_ state: inout State) {
-    guard !state.reached.isEmpty else { return }
-    state.reached.removeAll { item in
-      guard let position = state.session.position(of: item.subscription),
-        position.revision >= item.revision
-      else { return false }
-      state.deliveries.append { item.waiter.continuation.resume() }
-      return true
+  // MARK: Subscriptions
+
+  /// Subscribe to a path, or share the subscription to it. `release` undoes it.
+  func subscribe<T: Synchronizable>(
+    to path: Path, as type: T.Type, everyRevision: Bool
+  ) -> UInt64 {
+    perform { state in
+      if let known = state.session.mirrors.first(where: { $0.path == path })?.number {
+        precondition(
+          state.shares[known]?.type == ObjectIdentifier(type),
+          "Mirrors of one path on one connection must be of one type.")
+        state.shares[known]?.count += 1
+        if everyRevision { state.session.wantEveryRevision(of: known) }
+        return known
+      }
+      let number = state.session.subscribe(
+        to: path, everyRevision: everyRevision, as: AnyMirrored.form(of: type),
+        into: &state.commands)
+      state.shares[number] = Share(type: ObjectIdentifier(type), count: 1)
+      return number
     }
   }
 
-  // MARK: Notices
+  func release(_ subscription: UInt64) {
+    perform { state in
+      state.shares[subscription]?.count -= 1
+      guard state.shares[subscription]?.count == 0 else { return }
+      state.shares[subscription] = nil
+      state.session.unsubscribe(subscription, into: &state.commands)
+    }
+  }
 
-  private func tell(_ notice: Session.Notice, _ state: inout State) {
-    switch notice {
-    case .connection(let connection):
-      state.connection = connection
-      // Every subscription begins anew with a connection.
-      if connection == .live { (state.refusals, state.unreadable) = ([:], [:]) }
-      for case let onConnection? in state.observers.values.map(\.onConnection) {
+  // MARK: Observers
+
+  /// Register an observer and tell it what is there. Returns how to remove it.
+  func observe(_ observer: Observer) -> @Sendable () -> Void {
+    let number = perform { state -> UInt64 in
+      let number = state.nextNumber()
+      if let onConnection = observer.onConnection {
+        let connection = state.connection(of: observer.subscription)
         state.deliver { onConnection(connection) }
       }
-      for observer in state.connectionObservers.values {
-        observer.stream.yield(ConnectionState(connection, at: Self.now()))
+      if case .closed = state.connection {
+        state.deliver(observer.onEnd)
+        return number
       }
-      switch connection {
-      case .live:
-        state.hasBeenLive = true
-        for waiter in state.connecting { state.deliver { waiter.continuation.resume() } }
-        state.connecting = []
-      case .closed(let goodbye): end(goodbye, &state)
-      case .stale:
-        // Answers to these never come: they belong to the connection, not to the session.
-        failRequests(ClientError.closed(Goodbye(.done, "the connection was lost")), &state)
-      case .connecting: break
-      }
-    case .changed(let subscription):
-      guard let mirror = state.session.mirror(subscription) else { return }
-      for observer in state.observers.values where observer.subscription == subscription {
-        if let onChange = observer.onChange { state.deliver { onChange(mirror) } }
-      }
-    case .revised(let subscription, let value, let revision, let patch):
-      for observer in state.observers.values where observer.subscription == subscription {
-        if let onRevision = observer.onRevision {
-          state.deliver { onRevision(value, revision, patch) }
+      state.observers[number] = observer
+      if let subscription = observer.subscription,
+        let mirror = state.session.mirror(subscription), let position = mirror.position
+      {
+        state.deliver {
+          observer.onChange?(mirror)
+          observer.onRevision?(mirror.value, position.revision, [])
         }
       }
-    case .refused(let subscription, let reason):
-      state.refusals[subscription] = reason
-      fail(.refused(reason), subscription, &state)
-    case .unreadable(let subscription, let why):
-      state.unreadable[subscription] = (Self.now(), why)
-      fail(.closed(why), subscription, &state)
-      let stale = ConnectionState(state.connection(of: subscription), at: Self.now())
-      for observer in state.connectionObservers.values
-      where observer.subscription == subscription {
-        observer.stream.yield(stale)
-      }
-    case .acknowledged(let actions, let acknowledgement):
-      acknowledge(actions, acknowledgement, &state)
-    case .pong(let number, let revision):
-      if let waiter = state.pongs.removeValue(forKey: number) {
-        state.deliver { waiter.resume(returning: revision) }
-      }
-    case .report(let number, let value):
-      if let waiter = state.reports.removeValue(forKey: number) {
-        state.deliver { waiter.resume(returning: value) }
-      }
-      state.reportStreams[number]?.yield(value)
-    case .digest(let subscription, let revision, let digest):
-      for waiter in state.digests.removeValue(forKey: subscription) ?? [] {
-        state.deliver { waiter.resume(returning: (revision, digest)) }
-      }
-    case .diverged(_, let why):
-      state.divergences += 1
-      state.lastDivergence = why
-    case .schema: break
+      return number
+    }
+    return { [self] in
+      // Released when the mutex is free: with the observer may go what uses the connection.
+      _ = perform { $0.observers.removeValue(forKey: number) }
     }
   }
 
-  /// Tell what waits for a subscription that it comes no further.
-  private func fail(_ error: ClientError, _ subscription: UInt64, _ state: inout State) {
-    state.reached.removeAll { item in
-      guard item.subscription == subscription else { return false }
-      state.deliveries.append { item.waiter.continuation.resume(throwing: error) }
-      return true
+  /// The state of the connection, or of one of its subscriptions, then each change of that.
+  func states(of subscription: UInt64?) -> AsyncStream<ConnectionState> {
+    AsyncStream { continuation in
+      let stop = observe(
+        Observer(
+          subscription: subscription,
+          onConnection: { continuation.yield(ConnectionState($0, at: Self.now())) },
+          onEnd: { continuation.finish() }))
+      continuation.onTermination(stop)
     }
   }
 
-  private func acknowledge(
-    _ actions: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ state: inout State
-  ) {
-    if case .rejected = acknowledgement.outcome {
-      state.rejectedPosts += 1
-    }
-    guard !state.actions.isEmpty else { return }
-    for number in actions.lowerBound.rawValue...actions.upperBound.rawValue {
-      guard let waiter = state.actions.removeValue(forKey: ActionID(number)) else { continue }
-      state.answers.append { waiter.resume(with: Self.result(acknowledgement)) }
-    }
-  }
+  // MARK: Requests
 
-  /// What the sender of an action is told of it.
-  private static func result(
-    _ acknowledgement: Acknowledgement
-  ) -> Result<Acknowledgement, any Error> {
-    switch acknowledgement.outcome {
-    case .rejected(let rejection) where rejection.code == 0:
-      .failure(ClientError.closed(Goodbye(.done, rejection.message)))
-    case .rejected(let rejection): .failure(ClientError.rejected(rejection))
-    case .outcomeUnknown: .failure(ClientError.outcomeUnknown)
-    case .reduced, .unchanged, .swallowed, .accepted: .success(acknowledgement)
-    }
-  }
-
-  private func failRequests(_ error: ClientError, _ state: inout State) {
-    for waiter in state.pongs.values { state.deliver { waiter.resume(throwing: error) } }
-    for waiter in state.reports.values { state.deliver { waiter.resume(throwing: error) } }
-    for waiter in state.digests.values.joined() { state.deliver { waiter.resume(throwing: error) } }
-    state.pongs = [:]
-    for (_, stream) in state.reportStreams { stream.finish(throwing: error) }
-    state.reports = [:]
-    state.reportStreams = [:]
-    state.digests = [:]
-  }
-
-  private func end(_ goodbye: Goodbye, _ state: inout State) {
-    let error =
-      if !state.hasBeenLive, let cause = state.connectError {
-        ClientError.cannotConnect(path: path, cause)
-      } else {
-        ClientError.closed(goodbye)
-      }
-    failRequests(error, &state)
-    for waiter in state.reached.map(\.waiter) + state.connecting {
-      state.deliver { waiter.continuation.resume(throwing: error) }
-    }
-    state.reached = []
-    state.connecting = []
-    for waiter in state.actions.values { state.deliver { waiter.resume(throwing: error) } }
-    state.actions = [:]
-    for observer in state.observers.values { state.deliver(observer.onEnd) }
-    state.observers = [:]
-    for observer in state.connectionObservers.values { observer.stream.finish() }
-    state.connectionObservers = [:]
-  }
-
-  // MARK: The wire, on the loop
-
-  private func flush() {
-    let commands = state.withLock { state in
-      state.isFlushScheduled = false
-      defer { state.commands = [] }
-      return state.commands
-    }
-    var frames: [[UInt8]] = []
-    for command in commands {
-      if case .send(let bytes) = command {
-        frames.append(bytes)
-        continue
-      }
-      write(&frames)
-      switch command {
-      case .connect(let delay): connect(after: delay)
-      case .disconnect: disconnect()
-      case .send, .notify: break
-      }
-    }
-    write(&frames)
-  }
-
-  private func write(_ frames: inout [[UInt8]]) {
-    guard !frames.isEmpty else { return }
-    if let pipe = wire.pipe, case .failed(let error) = pipe.write(frames) { writingFailed(error) }
-    frames.removeAll(keepingCapacity: true)
-  }
-
-  /// A daemon that has closed takes no more bytes, but why it has is still to be read, and the end
-  /// comes behind it.
-  private func writingFailed(_ error: LoopError) {
-    if error.name != "EPIPE" && error.name != "ECONNRESET" { lost() }
-  }
-
-  private func connect(after delay: Duration) {
-    guard delay > .zero else { return connect() }
-    let timer = wire.timer ?? EventLoop.Timer(on: loop) { [weak self] in self?.connect() }
-    wire.timer = timer
-    timer.start(after: delay)
-  }
-
-  private func connect() {
-    wire.generation += 1
-    let generation = wire.generation
-    Pipe.connect(path: path, on: loop) { [weak self] result in
-      guard let self, wire.generation == generation else {
-        if case .success(let pipe) = result { pipe.close() }
-        return
-      }
-      switch result {
-      case .success(let pipe): opened(pipe)
-      case .failure(let error): failed(error)
+  /// Ask the daemon something, and wait for the answer. `body` keeps the continuation.
+  func request<R: Sendable>(
+    _ body: (inout State, CheckedContinuation<R, any Error>) -> Void
+  ) async throws -> R {
+    try await withCheckedThrowingContinuation { continuation in
+      perform { state in
+        guard state.session.isLive else {
+          let error = downError(state)
+          return state.deliver { continuation.resume(throwing: error) }
+        }
+        body(&state, continuation)
       }
     }
   }
 
-  private func opened(_ pipe: Pipe) {
-    wire.pipe = pipe
-    pipe.onWriteError = { [weak self, weak pipe] error in
-      // A pipe that we have left already may still fail.
-      if let self, let pipe, wire.pipe === pipe { writingFailed(error) }
+  /// Why nothing can be asked now.
+  func downError(_ state: State) -> ClientError {
+    if case .closed(let goodbye) = state.connection { return closedError(goodbye, state) }
+    return closedError(Goodbye(.done, "the connection is down"), state)
+  }
+
+  func closedError(_ goodbye: Goodbye, _ state: State) -> ClientError {
+    if !state.hasBeenLive, let error = state.connectError {
+      return .cannotConnect(path: path, error)
     }
-    pipe.startReading(
-      onBytes: { [weak self] bytes in self?.received(bytes) },
-      onEnd: { [weak self] _ in self?.lost() })
-    perform { $0.session.connected(at: Self.now(), into: &$0.commands) }
-  }
-
-  private func failed(_ error: LoopError) {
-    perform { state in
-      state.connectError = error
-      if !state.hasBeenLive && !waitsForDaemon {
-        state.session.close(into: &state.commands)
-      } else {
-        state.session.disconnected(at: Self.now(), into: &state.commands)
-      }
-    }
-  }
-
-  private func received(_ bytes: UnsafeRawBufferPointer) {
-    // Unchecked: the bytes are read before this call returns, on this thread.
-    nonisolated(unsafe) let bytes = bytes
-    perform { $0.session.received(bytes, at: Self.now(), into: &$0.commands) }
-  }
-
-  private func lost() {
-    guard let pipe = wire.pipe else { return }
-    wire.pipe = nil
-    pipe.close()
-    perform { $0.session.disconnected(at: Self.now(), into: &$0.commands) }
-  }
-
-  private func disconnect() {
-    wire.generation += 1
-    if let pipe = wire.pipe {
-      wire.pipe = nil
-      pipe.stopReading()
-      pipe.closeAfterWriting()
-    }
-    let hasEnded = perform { state in
-      state.session.disconnected(at: Self.now(), into: &state.commands)
-      return state.session.hasEnded
-    }
-    if hasEnded { wire.close() }
-  }
-
-  /// A process that was stopped, or got no time, wakes to a tick before it has read what came
-  /// meanwhile: read first, for silence is the daemon's fault only if we have listened.
-  private func tick() {
-    let timer =
-      wire.afterTick
-      ?? EventLoop.Timer(on: loop) { [weak self] in
-        self?.perform { $0.session.tick(at: Self.now(), into: &$0.commands) }
-      }
-    wire.afterTick = timer
-    timer.start(after: .milliseconds(1))
+    return .closed(goodbye)
   }
 }
 
-/// The loop on which every client of the process lives, on a thread of its own.
-enum ClientLoop {
-  static let shared: Result<Loop, LoopError> = Result { () throws(LoopError) in
-    Signals.ignoreBrokenPipe()
-    return try Loop.startThread(name: "lockstep-client")
+extension AsyncStream.Continuation {
+  /// Call `body` when the reader is cancelled or gone, not when the stream is finished.
+  func onTermination(_ body: @escaping @Sendable () -> Void) {
+    onTermination = { reason in if case .cancelled = reason { body() } }
   }
 }

@@ -10,7 +10,7 @@ struct Feed: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Send what /proc says, ten times a second.")
 
-  @OptionGroup var connection: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   @Option(help: "How many times a second.")
   var rate = 10
@@ -20,8 +20,8 @@ struct Feed: AsyncParsableCommand {
 
   func run() async throws {
     // The feeder shows nothing, so it mirrors nothing but the counter of its own work.
-    let mirror = try await Replica<Value>.connect(
-      path: ["proc", "samples"], .init(socket: connection.socket, label: connection.label))
+    let mirror = try await Subscription<Value>.connect(
+      to: ["proc", "samples"], .init(socket: daemon.socket, label: daemon.label))
     try await mirror.send(DocumentAction.set(["proc"], [:]))
     let clock = LoopClock()
     var next = clock.now
@@ -30,8 +30,8 @@ struct Feed: AsyncParsableCommand {
       next += .seconds(1) / rate
       try await clock.sleep(until: next)
     }
-    print(#"{"label":"\#(connection.label)","samples":\#(rate * seconds)}"#)
-    mirror.close()
+    print(#"{"label":"\#(daemon.label)","samples":\#(rate * seconds)}"#)
+    mirror.connection.close()
   }
 
   private static func sample(number: Int) -> DocumentAction {

@@ -16,7 +16,7 @@ struct Follow: AsyncParsableCommand {
       state.
       """)
 
-  @OptionGroup var connection: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   @Option(help: "What to mirror, as a JSON Pointer.")
   var scope = ""
@@ -32,17 +32,17 @@ struct Follow: AsyncParsableCommand {
       throw ValidationError("--scope \(scope) is not a JSON Pointer")
     }
     let stop = try Termination()
-    let mirror = try await Replica<Value>.connect(
-      path: path, .init(socket: connection.socket, label: connection.label))
+    let mirror = try await Subscription<Value>.connect(
+      to: path, .init(socket: daemon.socket, label: daemon.label))
     let latencies = Task { await measure(mirror, path) }
     await stop.wait()
     let isEqual = try await compare(mirror, path, latencies)
-    mirror.close()
+    mirror.connection.close()
     if !isEqual { throw ExitCode(1) }
   }
 
   /// Follow the mirror to the end of its changes, and note how old each sample was on arrival.
-  private func measure(_ mirror: Replica<Value>, _ path: Path) async -> [Int64] {
+  private func measure(_ mirror: Subscription<Value>, _ path: Path) async -> [Int64] {
     var latencies: [Int64] = []
     var screen = Table()
     for await state in mirror.changes {
@@ -57,24 +57,24 @@ struct Follow: AsyncParsableCommand {
   }
 
   private func compare(
-    _ mirror: Replica<Value>, _ path: Path, _ latencies: Task<[Int64], Never>
+    _ mirror: Subscription<Value>, _ path: Path, _ latencies: Task<[Int64], Never>
   ) async throws -> Bool {
     // The answer stands in the stream where the digest is true, so the mirror is there as well.
-    let daemon = try await mirror.daemonDigest()
+    let theirs = try await mirror.daemonDigest()
     let digest = mirror.digest
     let coalesced = try await coalescedRevisions(mirror)
     let counters = mirror.counters
     let position = mirror.position
     latencies.cancel()
-    mirror.close()
+    mirror.connection.close()
     let sorted = await latencies.value.sorted()
     func percentile(_ share: Double) -> Value {
       guard !sorted.isEmpty else { return .null }
       return .integer(sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))] / 1000)
     }
-    let isEqual = digest == daemon.digest && mirror.divergences == 0
+    let isEqual = digest == theirs.digest && mirror.connection.divergences == 0
     try write([
-      "label": .text(connection.label), "scope": .text(path.pointer),
+      "label": .text(daemon.label), "scope": .text(path.pointer),
       "revision": Value(position?.revision ?? 0),
       "digest": .text(digest?.description ?? ""), "snapshots": Value(counters.snapshots),
       "patches": Value(counters.patches), "coalesced": coalesced,
@@ -95,8 +95,10 @@ struct Follow: AsyncParsableCommand {
   }
 
   /// How many revisions the daemon coalesced for this process, by its own account.
-  private func coalescedRevisions(_ mirror: Replica<Value>) async throws -> Value {
-    guard case .array(let clients) = try await mirror.report("clients") else { return .null }
+  private func coalescedRevisions(_ mirror: Subscription<Value>) async throws -> Value {
+    guard case .array(let clients) = try await mirror.connection.report("clients") else {
+      return .null
+    }
     let own = clients.first { $0.value(at: ["pid"]) == .integer(Int64(getpid())) }
     return own?.value(at: ["coalesced"]) ?? .null
   }

@@ -10,7 +10,7 @@ struct Monitor: AsyncParsableCommand {
     subcommands: [Feed.self, Follow.self, Summarize.self])
 }
 
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: "The daemon's socket.")
   var socket: String?
 

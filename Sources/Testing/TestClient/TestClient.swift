@@ -46,18 +46,18 @@ struct TestClient {
     if arguments.count == 5, let count = UInt64(arguments[4]) {
       return try appendNumbers(socket: arguments[1], tokenFile: arguments[3], through: count)
     }
-    var options = Replica<Value>.Options(socket: arguments[1], label: arguments[2])
+    var options = Connection.Options(socket: arguments[1], label: arguments[2])
     options.digestInterval = nil
-    let mirror = try await Replica<Value>.connect(options)
+    let mirror = try await Subscription<Value>.connect(options)
     say("live \(mirror.position?.revision ?? 0)")
     while let line = readLine() {
       try await perform(line.split(separator: " ").map(String.init), on: mirror)
       say("done")
     }
-    mirror.close()
+    mirror.connection.close()
   }
 
-  private static func perform(_ words: [String], on mirror: Replica<Value>) async throws {
+  private static func perform(_ words: [String], on mirror: Subscription<Value>) async throws {
     switch words[0] {
     case "increment":
       let action = DocumentAction.increment(try path(words[1]), by: 1)

@@ -14,7 +14,7 @@ import Wire
 struct DiskTroubleTests {
   /// A client that sets members of the document, and remembers which are durable.
   private final class Setter {
-    let replica: Replica<Value>
+    let replica: Subscription<Value>
     private(set) var durable: [String: Int64] = [:]
     private var count: Int64 = 0
 
@@ -84,12 +84,12 @@ struct DiskTroubleTests {
       let refused = try await home.lockstep("set", "/x", "1", "--durable")
       #expect(refused.status == .exit(1))
       #expect(refused.lines.joined().contains("disk is full"), "\(refused.lines)")
-      let status = try await setter.replica.report("status")
+      let status = try await setter.replica.connection.report("status")
       #expect(status["journal"]?.cell.contains("disk is full") == true, "\(status)")
 
       disk.makeRoom()
       try await setter.setUntilDurable()
-      #expect(try await setter.replica.report("status")["journal"] == "healthy")
+      #expect(try await setter.replica.connection.report("status")["journal"] == "healthy")
       // What was only applied is kept by now, too.
       try await first.process.kill()
       let kept = try KeptDocument(home.state)
@@ -99,7 +99,7 @@ struct DiskTroubleTests {
       #expect(second.digest == kept.digest)
       #expect(try await setter.set() == nil)
       try await second.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -126,8 +126,8 @@ struct DiskTroubleTests {
       disk.makeRoom()
       try await second.process.line(with: "changes are durable again")
       #expect(try await setter.set() == nil)
-      mirror.close()
-      setter.replica.close()
+      mirror.connection.close()
+      setter.replica.connection.close()
       try await second.process.kill()
       let kept = try KeptDocument(home.state)
       setter.check(kept.root)
@@ -151,7 +151,7 @@ struct DiskTroubleTests {
       disk.makeRoom()
       try await daemon.process.line(with: "changes are durable again")
       #expect(try await mirror.send(DocumentAction.set(["n"], 2), .durable).mark == .durable)
-      mirror.close()
+      mirror.connection.close()
       try await daemon.process.kill()
       let next = try await home.start()
       #expect(next.epoch == daemon.epoch && next.run > daemon.run && next.revision == 2)
@@ -185,9 +185,11 @@ struct DiskTroubleTests {
       }
       let (ours, theirs) = try await setter.replica.bothDigests()
       #expect(ours == theirs)
-      #expect(setter.replica.divergences == 0, "\(setter.replica.lastDivergence ?? "")")
+      #expect(
+        setter.replica.connection.divergences == 0,
+        "\(setter.replica.connection.lastDivergence ?? "")")
       try await third.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -213,15 +215,17 @@ struct DiskTroubleTests {
       #expect(second.digest == kept.digest)
       // Nothing of the session was kept: what it sends before it knows would be of unknown outcome.
       try await eventually("it is back") {
-        setter.replica.connection == .live && setter.replica.position?.run == second.run
+        setter.replica.status == .live && setter.replica.position?.run == second.run
       }
       let acknowledgement = try await setter.replica.send(DocumentAction.set(["after"], 1))
       try await setter.replica.reached(revision: acknowledgement.revision)
       let (ours, theirs) = try await setter.replica.bothDigests()
       #expect(ours == theirs)
-      #expect(setter.replica.divergences == 0, "\(setter.replica.lastDivergence ?? "")")
+      #expect(
+        setter.replica.connection.divergences == 0,
+        "\(setter.replica.connection.lastDivergence ?? "")")
       try await second.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -249,7 +253,7 @@ struct DiskTroubleTests {
       setter.check(mirror.state)
       #expect(mirror.value("/applied") == 1)
       try await second.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -265,7 +269,7 @@ struct DiskTroubleTests {
       try await setter.setUntilDurable()
       try await first.process.kill()
       setter.check(try KeptDocument(home.state).root)
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -286,7 +290,7 @@ struct DiskTroubleTests {
       setter.check(try KeptDocument(home.state).root)
       let second = try await home.start()
       try await second.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -311,7 +315,7 @@ struct DiskTroubleTests {
       #expect(second.epoch != first.epoch)
       #expect(second.revision == 0)
       try await second.stop()
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 
@@ -344,7 +348,7 @@ struct DiskTroubleTests {
       let daemon = try await home.start()
       let setter = try await Setter(home)
       for _ in 0..<200 { #expect(try await setter.set() == nil) }
-      setter.replica.close()
+      setter.replica.connection.close()
       try await daemon.stop()
       let before = Files.read(home.journal)
       var (refused, done) = (0, 0)
@@ -396,7 +400,7 @@ struct DiskTroubleTests {
       crowd = []
       let mirror = try await home.mirror()
       try await mirror.send(DocumentAction.set(["n"], 1))
-      mirror.close()
+      mirror.connection.close()
     }
   }
 
@@ -425,7 +429,7 @@ struct DiskTroubleTests {
       #expect(daemon.output.count { $0.contains("too many open files") } < 100)
       try await daemon.kill()
       setter.check(try KeptDocument(home.state).root)
-      setter.replica.close()
+      setter.replica.connection.close()
     }
   }
 }

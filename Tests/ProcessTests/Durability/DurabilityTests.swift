@@ -47,7 +47,7 @@ struct DurabilityTests {
         let mirror = try await home.mirror()
         let set = try await mirror.send(DocumentAction.set(["a"], 1), .durable)
         #expect(set.mark == .durable)
-        mirror.close()
+        mirror.connection.close()
         try await daemon.process.kill()
         let next = try await home.start()
         #expect(next.epoch == daemon.epoch)
@@ -80,7 +80,7 @@ struct Torture {
   private var raw: [RawWriter]
   /// One that comes just before the daemon is killed: its session may be lost with it.
   private var newcomer: RawWriter?
-  private let mirrors: [Replica<Value>]
+  private let mirrors: [Subscription<Value>]
   private let began = ContinuousClock.now
   private var starts = 1
   private var killsAtStart = 0
@@ -103,7 +103,7 @@ struct Torture {
     raw = (1...4).map { number in
       RawWriter("raw-\(number)", home, isDeaf: number == 4, seed: seed + UInt64(number))
     }
-    var mirrors: [Replica<Value>] = []
+    var mirrors: [Subscription<Value>] = []
     for _ in 1...3 { mirrors.append(try await home.mirror()) }
     self.mirrors = mirrors
   }
@@ -153,7 +153,7 @@ struct Torture {
   /// End what goes on by itself.
   func abandon() {
     for writer in raw { writer.abandon() }
-    for writer in library { writer.replica.close() }
+    for writer in library { writer.replica.connection.close() }
   }
 
   private mutating func check() throws -> KeptDocument {
@@ -172,11 +172,13 @@ struct Torture {
     for writer in library { try await writer.end() }
     let asker = mirrors[0]
     // It may not have come back from the last kill.
-    try await eventually("it is connected", within: .seconds(60)) { asker.connection == .live }
+    try await eventually("it is connected", within: .seconds(60)) { asker.status == .live }
     let (revision, digest) = try await asker.daemonDigest()
     for mirror in mirrors + library.map(\.replica) {
       try await mirror.reached(revision: revision)
-      #expect(mirror.divergences == 0, "seed \(seed): \(mirror.lastDivergence ?? "")")
+      #expect(
+        mirror.connection.divergences == 0,
+        "seed \(seed): \(mirror.connection.lastDivergence ?? "")")
     }
     for mirror in mirrors { #expect(mirror.digest == digest, "seed \(seed)") }
     let complaints = books.flatMap { $0.complaints(asker.state, isWhole: true) }
@@ -197,7 +199,7 @@ struct Torture {
     try await restart()
     #expect(daemon.digest == digest.description)
     try await daemon.stop()
-    for mirror in mirrors { mirror.close() }
+    for mirror in mirrors { mirror.connection.close() }
   }
 
   /// A line of figures.

@@ -51,13 +51,12 @@ struct Home: Sendable {
 
   /// A mirror in this process, which waits for a daemon that is not there.
   func mirror(
-    of path: Path = .root, label: String = "test", subscribes: Bool = true
-  ) async throws -> Replica<Value> {
-    var options = Replica<Value>.Options(socket: socket, label: label)
+    of path: Path = .root, label: String = "test"
+  ) async throws -> Subscription<Value> {
+    var options = Connection.Options(socket: socket, label: label)
     options.digestInterval = nil
     options.waitsForDaemon = true
-    options.subscribes = subscribes
-    return try await Replica<Value>.connect(path: path, options)
+    return try await Subscription<Value>.connect(to: path, options)
   }
 
   /// Run the command line to its end.

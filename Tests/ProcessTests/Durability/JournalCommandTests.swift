@@ -86,7 +86,7 @@ struct JournalCommandTests {
       #expect(try await home.lockstep("journal", home.state, "--last", "0").lines == [])
       #expect(try await home.lockstep("fsck", home.state).status == .exit(0))
 
-      mirror.close()
+      mirror.connection.close()
       try await daemon.process.kill()
       #expect(try await home.lockstep("journal", home.state).values.prefix(6) == rows[...])
       let none = try await home.lockstep("journal", home.folder + "/none")
@@ -110,7 +110,7 @@ struct JournalCommandTests {
       #expect(checked.values.first?["revision"] == 50)
       #expect(checked.values.first?["soundRevision"] == 50)
       #expect(checked.values.first?["findings"] == [])
-      mirror.close()
+      mirror.connection.close()
       try await daemon.stop()
       let later = try await home.lockstep("fsck", home.journal)
       #expect(later.values.first?["digest"] == .text(digest.description))

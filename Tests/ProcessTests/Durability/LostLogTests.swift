@@ -41,7 +41,7 @@ struct LostLogProcessTests {
         for number in 1...20 as ClosedRange<Int64> {
           try await mirror.send(DocumentAction.set(["before"], .integer(number)), .durable)
         }
-        mirror.close()
+        mirror.connection.close()
         try await daemon.stop()
       }
       let daemon = try await home.start()
@@ -52,7 +52,7 @@ struct LostLogProcessTests {
         #expect(set.mark == .durable)
       }
       let (revision, digest) = try await mirror.daemonDigest()
-      mirror.close()
+      mirror.connection.close()
       try await daemon.process.kill()
       let copy = home.state + ".copy"
       try FileManager.default.copyItem(atPath: home.state, toPath: copy)

@@ -79,7 +79,7 @@ struct MemoryLimitTests {
 
   /// Send actions until one is rejected for its size. Returns how many were done.
   private func grow(
-    _ replica: Replica<Value>, _ limit: Int, _ action: (Int) -> DocumentAction
+    _ replica: Subscription<Value>, _ limit: Int, _ action: (Int) -> DocumentAction
   ) async throws -> (done: Int, rejection: String) {
     for number in 0..<limit {
       do {
@@ -136,7 +136,7 @@ struct MemoryLimitTests {
 
   /// Remove what was added. That there is room again is known once it has been measured.
   private func empty(
-    _ flooder: Replica<Value>, _ action: (Int) -> DocumentAction
+    _ flooder: Subscription<Value>, _ action: (Int) -> DocumentAction
   ) async throws {
     try await flooder.send(DocumentAction.remove(["flood"]))
     for action in [.set(["flood"], [:]), action(0)] {
@@ -178,7 +178,7 @@ struct MemoryLimitTests {
           let mirror = try await home.mirror()
           let (revision, _) = try await mirror.daemonDigest()
           try await mirror.reached(revision: revision)
-          mirror.close()
+          mirror.connection.close()
         } catch ClientError.refused(.memory) {
           // It said so.
         }
@@ -200,8 +200,8 @@ struct MemoryLimitTests {
       work.cancel()
       #expect(try await work.value > 100)
       #expect(kill(daemon.pid, 0) == 0)
-      flooder.close()
-      other.close()
+      flooder.connection.close()
+      other.connection.close()
     }
   }
 
@@ -222,7 +222,7 @@ struct MemoryLimitTests {
           != nil
       }
       #expect(kill(daemon.pid, 0) == 0)
-      other.close()
+      other.connection.close()
     }
   }
 }

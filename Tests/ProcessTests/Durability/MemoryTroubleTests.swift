@@ -24,7 +24,7 @@ struct MemoryTroubleTests {
         // Whatever it takes at this moment, and not what a snapshot takes.
         try await limitMemory(of: first.process, toMore: 16 << 20)
         do {
-          try await home.mirror().close()
+          try await home.mirror().connection.close()
           return false
         } catch ClientError.refused(.memory) {
           return true
@@ -44,7 +44,7 @@ struct MemoryTroubleTests {
       let mirror = try await home.mirror()
       let (ours, theirs) = try await mirror.bothDigests()
       #expect(ours == theirs)
-      mirror.close()
+      mirror.connection.close()
       try await first.process.kill()
       let kept = try KeptDocument(home.state)
       #expect(kept.root["small"] == 2)
@@ -52,7 +52,7 @@ struct MemoryTroubleTests {
       let second = try await home.start()
       #expect(second.digest == kept.digest)
       try await second.stop()
-      writer.close()
+      writer.connection.close()
     }
   }
 

@@ -25,7 +25,7 @@ struct ResumeTests {
       let before = try await home.start()
       let writer = try await home.mirror()
       try await writer.send(DocumentAction.set(["secret"], "hush"), .durable)
-      writer.close()
+      writer.connection.close()
       try await before.stop()
       try policy.write(toFile: file, atomically: true, encoding: .utf8)
       let first = try await home.start(["--policy", file])
@@ -37,7 +37,7 @@ struct ResumeTests {
       try await eventually("it sees all") { mirror.state == ["open": 1, "secret": "hush"] }
       let (ours, theirs) = try await mirror.bothDigests()
       #expect(ours == theirs)
-      mirror.close()
+      mirror.connection.close()
       try await second.stop()
     }
   }
@@ -45,7 +45,7 @@ struct ResumeTests {
   /// Mirrors in processes of their own, and in this one.
   private struct Crowd {
     let processes: [ChildProcess]
-    let mirrors: [Replica<Value>]
+    let mirrors: [Subscription<Value>]
 
     init(_ home: Home, processes: Int, mirrors: Int) async throws {
       var clients: [ChildProcess] = []
@@ -53,7 +53,7 @@ struct ResumeTests {
         clients.append(try ChildProcess(Binaries.client, [home.socket, "mirror-\(number)"]))
       }
       for client in clients { try await client.line("live") }
-      var own: [Replica<Value>] = []
+      var own: [Subscription<Value>] = []
       for number in 1...mirrors { own.append(try await home.mirror(label: "own-\(number)")) }
       (self.processes, self.mirrors) = (clients, own)
     }
@@ -65,7 +65,7 @@ struct ResumeTests {
         try await mirror.reached(revision: revision)
         #expect(mirror.digest == digest)
         #expect(mirror.counters.snapshots == snapshots)
-        #expect(mirror.divergences == 0)
+        #expect(mirror.connection.divergences == 0)
       }
       for client in processes {
         client.write("reached \(revision)")
@@ -106,14 +106,14 @@ struct ResumeTests {
       #expect(second.run == first.run + 1)
       // What comes behind the restart arrives as patches.
       try await write(300, home, crowd)
-      let status = try await crowd.mirrors[0].report("status")
+      let status = try await crowd.mirrors[0].connection.report("status")
       #expect(status["clients"] == 50)
       #expect(status["snapshots"] == 0, "the daemon sent snapshots")
       let clients = try await home.lockstep("clients").values
       #expect(clients.count { $0["label"] != "lockstep clients" } == 50)
       try await second.stop()
       for client in crowd.processes { client.signal(SIGKILL) }
-      for mirror in crowd.mirrors { mirror.close() }
+      for mirror in crowd.mirrors { mirror.connection.close() }
     }
   }
 
@@ -135,11 +135,11 @@ struct ResumeTests {
       let third = try await home.start()
       for client in crowd.processes { client.signal(SIGCONT) }
       try await write(100, home, crowd)
-      #expect(try await writer.report("status")["snapshots"] == 0)
+      #expect(try await writer.connection.report("status")["snapshots"] == 0)
       #expect(third.run == first.run + 2)
       try await third.stop()
       for client in crowd.processes { client.signal(SIGKILL) }
-      writer.close()
+      writer.connection.close()
     }
   }
 
@@ -158,7 +158,7 @@ struct ResumeTests {
       try await eventually("it shows some") { watcher.value("/n") != nil }
       try await first.process.kill()
       // What its socket still holds, it takes as well.
-      try await eventually("it has read to the end") { watcher.connection != .live }
+      try await eventually("it has read to the end") { watcher.status != .live }
       let ahead = watcher.position?.revision ?? 0
       let kept = try KeptDocument(home.state)
       let second = try await home.start(["--durability", "async"])
@@ -167,16 +167,16 @@ struct ResumeTests {
       let acknowledgement = try await writer.send(DocumentAction.set(["end"], true))
       // Of the former run it may have larger revisions.
       try await eventually("it is back") {
-        watcher.connection == .live && watcher.position?.run == second.run
+        watcher.status == .live && watcher.position?.run == second.run
       }
       try await watcher.reached(revision: acknowledgement.revision)
       let (ours, theirs) = try await watcher.bothDigests()
       #expect(ours == theirs)
-      #expect(watcher.divergences == 0)
+      #expect(watcher.connection.divergences == 0)
       #expect(watcher.counters.snapshots == (ahead > kept.revision ? 2 : 1))
       try await second.stop()
-      writer.close()
-      watcher.close()
+      writer.connection.close()
+      watcher.connection.close()
     }
   }
 }

@@ -106,7 +106,7 @@ struct StateDirectoryTests {
           let value: Value = ["text": .text(String(repeating: "x", count: 8 * number))]
           try await mirror.send(DocumentAction.set([.text("\(name)\(number)")], value))
         }
-        mirror.close()
+        mirror.connection.close()
       }
       try await daemon.stop()
       let kept = try KeptDocument(home.state)
@@ -162,7 +162,7 @@ struct StateDirectoryTests {
       let first = try await home.start(["--load", file])
       let mirror = try await home.mirror()
       try await mirror.send(DocumentAction.set(["n"], 2), .durable)
-      mirror.close()
+      mirror.connection.close()
       try await first.stop()
       try FileManager.default.removeItem(atPath: file)
       let second = try await home.start(["--load", file])
@@ -256,7 +256,7 @@ struct StateDirectoryTests {
         mark = Files.read(home.state + "/standing")
         try await mirror.send(DocumentAction.set(["n"], .integer(number)), .durable)
       }
-      mirror.close()
+      mirror.connection.close()
       try await first.process.kill()
       let whole = Files.read(home.journal + "-wal")
       let copy = home.state + ".copy"

@@ -103,7 +103,7 @@ final class Book: Sendable {
 /// Writes by the client library, one action after the other, across any number of daemons.
 final class LibraryWriter: Sendable {
   let book: Book
-  let replica: Replica<Value>
+  let replica: Subscription<Value>
   private let home: Home
   private let done = Mutex(false)
 
@@ -118,7 +118,7 @@ final class LibraryWriter: Sendable {
     }
   }
 
-  private static func run(_ book: Book, _ replica: Replica<Value>) async {
+  private static func run(_ book: Book, _ replica: Subscription<Value>) async {
     while !book.isEnding {
       let number = book.next()
       do {
@@ -151,12 +151,13 @@ final class LibraryWriter: Sendable {
       let clients = try await home.lockstep("clients", "--json")
       let status = try await home.lockstep("status", "--json")
       throw ChildProcess.Failure(
-        description: "\(error): \(replica.connection), \(replica.unacknowledged) unacknowledged of "
+        description:
+          "\(error): \(replica.status), \(replica.connection.unacknowledged) unacknowledged of "
           + "\(book.now.sent), \(String(describing: replica.position)), \(replica.counters), "
-          + "\(String(describing: replica.welcome)); \(clients.lines); \(status.lines)")
+          + "\(String(describing: replica.connection.welcome)); \(clients.lines); \(status.lines)")
     }
-    if replica.divergences > 0 {
-      book.note { $0.wrong.append("diverged: \(replica.lastDivergence ?? "")") }
+    if replica.connection.divergences > 0 {
+      book.note { $0.wrong.append("diverged: \(replica.connection.lastDivergence ?? "")") }
     }
   }
 }

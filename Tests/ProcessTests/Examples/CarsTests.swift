@@ -65,7 +65,7 @@ struct CarsProcessTests {
       let beginOfSecond = try #require(order.firstIndex(of: "b"))
       let endOfFirst = try #require(order.lastIndex(of: "a"))
       #expect(beginOfSecond < endOfFirst)
-      await mirror.finish()
+      await mirror.connection.finish()
     }
   }
 
@@ -99,7 +99,7 @@ struct CarsProcessTests {
       try await eventually("it is loading") { mirror.loading }
       #expect(mirror.carList.isEmpty)
       #expect(try await served.effects() == ["reloadCarList"])
-      await mirror.finish()
+      await mirror.connection.finish()
     }
   }
 

@@ -22,7 +22,7 @@ struct CounterProcessTests {
     } _: { served in
       let mirror = try await MirrorStore<Counter>.connect(.init(socket: served.socket))
       try await body(served, mirror)
-      await mirror.finish()
+      await mirror.connection.finish()
     }
   }
 

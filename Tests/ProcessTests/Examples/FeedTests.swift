@@ -132,9 +132,9 @@ struct FeedTests {
       let feed = try await MirrorStore<Feed>.connect(.init(socket: example.socket))
       try await watcher.kill()
       try await eventually("the effect is gone", within: .seconds(1)) {
-        try await feed.report("effects").elements.isEmpty
+        try await feed.connection.report("effects").elements.isEmpty
       }
-      await feed.finish()
+      await feed.connection.finish()
     }
   }
 
@@ -148,11 +148,11 @@ struct FeedTests {
       let acknowledgement = try await feed.send(.watchWhileConnected)
       #expect(acknowledgement.outcome == .accepted)
       try await eventually("no effect is left") {
-        try await feed.report("effects").elements.isEmpty
+        try await feed.connection.report("effects").elements.isEmpty
       }
-      let status = try await feed.report("status")
+      let status = try await feed.connection.report("status")
       #expect(status["actions"]?.number == 1001)
-      await feed.finish()
+      await feed.connection.finish()
     }
   }
 }

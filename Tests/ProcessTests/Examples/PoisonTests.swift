@@ -18,7 +18,7 @@ struct PoisonTests {
         return try #require(RunningDaemon(daemon, line), "\(line)")
       }
       let first = try await start()
-      var options = MirrorStore<AppShell>.Options(socket: home.socket, label: "poisoner")
+      var options = Connection.Options(socket: home.socket, label: "poisoner")
       options.waitsForDaemon = true
       let mirror = try await MirrorStore<AppShell>.connect(options)
       // A session that is kept: the action comes back under its number.
@@ -43,7 +43,7 @@ struct PoisonTests {
       // It stays so, and the daemon starts as ever.
       let fourth = try await start()
       try await mirror.send(.tabAction(.select(.profile)), .durable)
-      mirror.close()
+      mirror.connection.close()
       try await fourth.stop()
     }
   }

@@ -72,7 +72,7 @@ struct PrimeTimeTests {
       try await scoped.line("count 1")
       #expect(try await report(on: scoped, example)["patches"] as? Int == before + 1)
       try await eventually("the app shows 1") { app.count == 1 }
-      await app.finish()
+      await app.connection.finish()
     }
   }
 

@@ -19,7 +19,7 @@ struct TodosProcessTests {
     } _: { served in
       let mirror = try await MirrorStore<Todos>.connect(.init(socket: served.socket))
       try await body(served, mirror)
-      await mirror.finish()
+      await mirror.connection.finish()
     }
   }
 
@@ -56,10 +56,10 @@ struct TodosProcessTests {
   func unknown() async throws {
     try await withTodos(["milk"]) { served, mirror in
       #expect(try await served.run("todos", "load").status == .exit(0))
-      let before = mirror.position
+      let before = mirror.subscription.position
       let toggle = try await served.run("todos", "toggle", "9")
       #expect(toggle.status == .exit(1) && toggle.lines == ["Error: there is no todo 9"])
-      #expect(mirror.position == before)
+      #expect(mirror.subscription.position == before)
       let last = try #require(try await served.log().last)
       #expect(last["action"] as? String == "toggleTodo")
       #expect(last["outcome"] as? String == "unchanged")

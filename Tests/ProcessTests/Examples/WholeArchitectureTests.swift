@@ -26,11 +26,11 @@ struct WholeArchitectureTests {
         for _ in 0..<10 { try await mirror.send(.increment) }
       }
       try await eventually("all stand at the same revision") {
-        mirrors.allSatisfy { $0.position?.revision == 80 }
+        mirrors.allSatisfy { $0.subscription.position?.revision == 80 }
       }
-      #expect(Set(mirrors.map { $0.digest }).count == 1)
+      #expect(Set(mirrors.map { $0.subscription.digest }).count == 1)
       #expect(mirrors.allSatisfy { $0.count == 80 })
-      for mirror in mirrors { await mirror.finish() }
+      for mirror in mirrors { await mirror.connection.finish() }
     }
   }
 
@@ -71,12 +71,12 @@ struct WholeArchitectureTests {
         let goodbye = try #require(try intruder.goodbye())
         #expect(goodbye.code == .malformed && goodbye.message.contains("comes from daemons only"))
       }
-      #expect(mirror.count == 1 && mirror.position?.revision == 1)
+      #expect(mirror.count == 1 && mirror.subscription.position?.revision == 1)
       // The next action counts on from what was there.
       #expect(try await served.run("counter", "increment").lines == ["2"])
       try await mirror.send(.increment)
-      #expect(mirror.count == 3 && mirror.position?.revision == 3)
-      await mirror.finish()
+      #expect(mirror.count == 3 && mirror.subscription.position?.revision == 3)
+      await mirror.connection.finish()
     }
   }
 
@@ -93,7 +93,7 @@ struct WholeArchitectureTests {
         ClientMessage.action(number: 1, .applied, payload: payload).encode(into: &$0)
       }
       #expect(Array(proxy.fromClients[before...]) == frame)
-      await mirror.finish()
+      await mirror.connection.finish()
     }
   }
 

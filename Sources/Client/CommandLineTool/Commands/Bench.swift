@@ -87,7 +87,7 @@ struct BenchRun: Sendable {
   }
 
   /// One increment after another, each until the mirror shows it.
-  func roundTrips(_ count: Int, _ mirror: Replica<Value>) async throws -> Latencies {
+  func roundTrips(_ count: Int, _ mirror: Subscription<Value>) async throws -> Latencies {
     var latencies = Latencies()
     for _ in 0..<count {
       try Interruption.check()
@@ -99,7 +99,7 @@ struct BenchRun: Sendable {
   }
 
   /// As many increments as the window admits at any time. Returns how many were done a second.
-  func pipeline(_ count: Int, _ mirror: Replica<Value>) async throws -> Double {
+  func pipeline(_ count: Int, _ mirror: Subscription<Value>) async throws -> Double {
     let start = clock.now
     let batch = 10_000
     var sent = 0
@@ -109,7 +109,9 @@ struct BenchRun: Sendable {
       for _ in sent..<end { mirror.post(DocumentAction.increment(path, by: 1)) }
       sent = end
       // What is posted is kept until it is acknowledged.
-      while mirror.unacknowledged > 2 * batch { try await clock.sleep(for: .milliseconds(1)) }
+      while mirror.connection.unacknowledged > 2 * batch {
+        try await clock.sleep(for: .milliseconds(1))
+      }
     }
     try await mirror.send(DocumentAction.increment(path, by: 1))
     return Double(count) / start.duration(to: clock.now).inSeconds

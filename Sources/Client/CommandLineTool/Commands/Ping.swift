@@ -30,7 +30,7 @@ struct Ping: AsyncParsableCommand {
       var latencies = Latencies()
       for number in 1...count {
         if number > 1, let interval { try await LoopClock().sleep(for: interval.duration) }
-        let time = try await client.store.ping()
+        let time = try await client.connection.ping()
         latencies.add(time)
         if output.isPretty {
           try output.lines("\(number): \(time.formatted)")

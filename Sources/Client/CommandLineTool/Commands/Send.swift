@@ -36,7 +36,7 @@ struct Send: SendingCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      guard let schema = client.store.schema else {
+      guard let schema = client.connection.schema else {
         throw Failure(.refused, "the daemon does not say what its actions are.")
       }
       let payload = try Self.payload([action] + values, schema: schema)

@@ -32,7 +32,7 @@ struct ShowDigest: AsyncParsableCommand {
       }
       let (revision, digest) = try await mirror.daemonDigest()
       // The session compared both at this very revision, and would have replaced the mirror.
-      let isEqual = mirror.lastDivergence == nil
+      let isEqual = mirror.connection.lastDivergence == nil
       let output = Output(options)
       if output.isPretty {
         let remark = isEqual ? "daemon and mirror are equal" : "the mirror differed"
@@ -44,7 +44,7 @@ struct ShowDigest: AsyncParsableCommand {
           "revision": Value(revision),
         ])
       }
-      if let divergence = mirror.lastDivergence {
+      if let divergence = mirror.connection.lastDivergence {
         throw Failure(
           .differs,
           "the mirror differed from the daemon's state: \(divergence). That is a defect: please "
@@ -65,7 +65,7 @@ struct ShowDigest: AsyncParsableCommand {
         + "'\(path.scope.pointer)'.", at: path.path)
   }
 
-  private func showDaemons(_ mirror: Replica<Value>) async throws {
+  private func showDaemons(_ mirror: Subscription<Value>) async throws {
     let (revision, digest) = try await mirror.daemonDigest()
     let output = Output(options)
     if output.isPretty {

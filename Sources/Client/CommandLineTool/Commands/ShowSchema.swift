@@ -18,7 +18,7 @@ struct ShowSchema: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      guard let schema = client.store.schema else {
+      guard let schema = client.connection.schema else {
         throw Failure(.refused, "the daemon does not say what its state is made of.")
       }
       let output = Output(options)

@@ -90,7 +90,7 @@ struct Watch: AsyncParsableCommand {
           if try writer.show(change.state, at: change.revision, patch: change.patch) { return }
         }
       }
-      guard case .closed(let goodbye) = mirror.connection else { return }
+      guard case .closed(let goodbye) = mirror.status else { return }
       throw Failure(goodbye)
     }
   }
@@ -99,7 +99,7 @@ struct Watch: AsyncParsableCommand {
   private static func tellConnection(of client: Client) {
     Task.detached {
       var wasLost = false
-      for await connection in client.store.connections {
+      for await connection in client.connection.states {
         switch connection {
         case .stale where !wasLost:
           wasLost = true

@@ -10,7 +10,7 @@ import Wire
 
 /// A connection to a daemon, made for one command.
 struct Client: Sendable {
-  let store: Replica<Value>
+  let connection: Connection
   let socket: String
 
   /// Connect as the options say, do something, and say goodbye. Nothing is mirrored at first.
@@ -21,10 +21,10 @@ struct Client: Sendable {
     let client = try await connect(options, for: command, reconnects: reconnects)
     do {
       let result = try await body(client)
-      await client.store.finish()
+      await client.connection.finish()
       return result
     } catch {
-      await client.store.finish()
+      await client.connection.finish()
       throw error
     }
   }
@@ -35,13 +35,12 @@ struct Client: Sendable {
     Deadline.start(options.timeout, acts: command is any SendingCommand)
     let socket = options.socket ?? SocketPath.standard
     let label = options.label ?? "lockstep \(C.configuration.commandName ?? "")"
-    var settings = Replica<Value>.Options(socket: socket, label: label)
+    var settings = Connection.Options(socket: socket, label: label)
     settings.reconnects = reconnects
-    settings.subscribes = false
     settings.digestInterval = nil
     settings.schemaUse = .names
     do {
-      return Client(store: try await Replica<Value>.connect(settings), socket: socket)
+      return Client(connection: try await Connection.connect(settings), socket: socket)
     } catch ClientError.closed(let goodbye) where goodbye.isLoss {
       throw Failure(
         .unreachable,
@@ -58,7 +57,7 @@ struct Client: Sendable {
   // MARK: Seeing
 
   /// A mirror of what stands at a path, whole.
-  func mirror(of path: Path, everyRevision: Bool = false) async throws -> Replica<Value> {
+  func mirror(of path: Path, everyRevision: Bool = false) async throws -> Subscription<Value> {
     let mirror = open(path, everyRevision: everyRevision)
     do {
       try await mirror.reached(revision: 0)
@@ -69,16 +68,16 @@ struct Client: Sendable {
   }
 
   /// A mirror of what stands at a path, empty as yet.
-  func open(_ path: Path, everyRevision: Bool = false) -> Replica<Value> {
-    store.mirror(of: path, everyRevision: everyRevision)
+  func open(_ path: Path, everyRevision: Bool = false) -> Subscription<Value> {
+    connection.subscribe(to: path, everyRevision: everyRevision)
   }
 
   /// Whether the state is a document: one without a schema of its own.
-  var isDocument: Bool { store.schema.map { $0.state == .value } ?? true }
+  var isDocument: Bool { connection.schema.map { $0.state == .value } ?? true }
 
   /// The path as the daemon's schema has it, or the reason why it leads nowhere.
   func resolve(_ path: PathArgument) throws(Failure) -> PathArgument {
-    guard let schema = store.schema else { return path }
+    guard let schema = connection.schema else { return path }
     do {
       return try path.resolved(in: schema)
     } catch {
@@ -88,14 +87,14 @@ struct Client: Sendable {
 
   /// What the daemon says of itself.
   func report(_ name: String, _ arguments: [String] = []) async throws -> Value {
-    try Self.checked(try await store.report(name, arguments: arguments))
+    try Self.checked(try await connection.report(name, arguments: arguments))
   }
 
   /// Reports until the connection ends or their reader has enough.
   func reports(
     _ name: String, _ arguments: [String], _ body: (Value) throws -> Void
   ) async throws {
-    for try await report in store.reports(name, arguments: arguments) {
+    for try await report in connection.reports(name, arguments: arguments) {
       try body(Self.checked(report))
     }
   }
@@ -127,18 +126,18 @@ struct Client: Sendable {
           + "message. 'lockstep load' sends a document in parts; 'lockstepd --limit frameBytes=…' "
           + "allows more.")
     }
-    return try await store.send(payload: payload, mark)
+    return try await connection.send(payload: payload, mark)
   }
 
   /// The most bytes of one message to the daemon.
   var frameLimit: Int {
-    let limit = store.welcome?.limits.first { $0.name == "frameBytes" }
+    let limit = connection.welcome?.limits.first { $0.name == "frameBytes" }
     return Int(clamping: limit?.value ?? UInt64(Frame.defaultLimit))
   }
 
   /// Payloads carry numbers of cases: make sure that they mean the same to the daemon.
   private func requireActions(of action: DocumentAction) throws(Failure) {
-    guard let schema = store.schema else { return }
+    guard let schema = connection.schema else { return }
     guard isDocument else {
       throw Failure(
         .refused, code: "unknownAction",

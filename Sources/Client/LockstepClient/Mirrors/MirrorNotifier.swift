@@ -57,13 +57,15 @@ final class MirrorNotifier<F: Feature>: Sendable {
   /// Be told of what happens to the store's mirror.
   func watch(_ store: MirrorStore<F>) {
     progress.withLock { $0.store = store }
-    store.replica.observe(
-      { stop in progress.withLock { $0.stopWatching = stop } },
-      onChange: { [self] mirror in changed(isLive: mirror.isLive) },
-      onConnection: { [self] connection in
-        if connection == .live { progress.withLock { $0.isCurrent = false } }
-      },
-      onEnd: { [self] in ended() })
+    let stop = store.subscription.link.observe(
+      Link.Observer(
+        subscription: store.subscription.number,
+        onChange: { [self] mirror in changed(isLive: mirror.isLive) },
+        onConnection: { [self] connection in
+          if connection == .live { progress.withLock { $0.isCurrent = false } }
+        },
+        onEnd: { [self] in ended() }))
+    progress.withLock { $0.stopWatching = stop }
   }
 
   /// The store is no more.
@@ -74,14 +76,13 @@ final class MirrorNotifier<F: Feature>: Sendable {
   }
 
   private func changed(isLive: Bool) {
-    let schedules = progress.withLock { progress in
-      if isLive && !progress.isCurrent {
-        progress.isCurrent = true
-        for binding in progress.bindings.values { binding.connections.yield() }
-      }
+    let (schedules, bindings) = progress.withLock { progress in
+      let isNew = isLive && !progress.isCurrent
+      if isNew { progress.isCurrent = true }
       defer { progress.isTellingScheduled = true }
-      return !progress.isTellingScheduled
+      return (!progress.isTellingScheduled, isNew ? Array(progress.bindings.values) : [])
     }
+    for binding in bindings { binding.connections.yield() }
     if schedules { schedule { $0.tell($1) } }
   }
 
@@ -136,6 +137,8 @@ final class MirrorNotifier<F: Feature>: Sendable {
 
   /// Have a binding told of this connection, if its state is here, and of those to come.
   func add(_ binding: Binding) {
+    // Under the mutex, so that a new connection does not come in between and yields twice. The
+    // reader is a task of `bind`, so nothing of a user's runs here.
     progress.withLock { progress in
       if progress.hasEnded { return binding.connections.finish() }
       progress.bindings[progress.nextBinding] = binding

@@ -52,8 +52,7 @@ extension MirrorStore where F.Action: CasePathable {
     _ keys: [PathKey], _ isolation: (any Actor)?,
     _ embed: @escaping @Sendable (ChildAction) -> F.Action
   ) async throws -> MirrorStore<Part<Child, ChildAction>> {
-    let place = Path(path.keys + keys)
-    let part = replica.mirror(of: place, as: Child.self)
+    let part = connection.subscribe(to: Path(subscription.path.keys + keys), as: Child.self)
     try await part.reached(revision: 0)
     return try MirrorStore<Part<Child, ChildAction>>(part, isolation) { [encode] action in
       encode(embed(action))

@@ -1,5 +1,4 @@
 import CBOR
-public import ClientCore
 public import Lockstep
 public import LockstepStore
 import Schemas
@@ -16,12 +15,17 @@ public import Wire
 /// Nothing but actions changes the state, and nothing here changes it at all. Observers are told in
 /// the isolation in which `connect` was called, on the connection's loop if there is none. What
 /// they read is at least as new as what they were told of.
+///
+/// `mirror.name` is the state's own field, whatever its name, except for the members of this type:
+/// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session, end),
+/// `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`. A field with
+/// one of these names is `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
 @dynamicMemberLookup
 public final class MirrorStore<F: Feature>: ObservableStore {
   public typealias State = F.State
-  public typealias Options = Replica<F.State>.Options
 
-  let replica: Replica<F.State>
+  /// What the store shows, and how far it follows the daemon.
+  public let subscription: Subscription<F.State>
   /// The form of an action on the wire: embedded in the actions of those around.
   let encode: @Sendable (F.Action) -> [UInt8]
   public let stateObservers = StateObservers<F.State>()
@@ -32,29 +36,25 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   /// Throws `ClientError`; one that is `.closed` with the code `schema` when the daemon's types and
   /// these cannot meet.
   public static func connect(
-    isolation: isolated (any Actor)? = #isolation, _ options: Options = Options()
+    isolation: isolated (any Actor)? = #isolation,
+    _ options: Connection.Options = Connection.Options()
   ) async throws -> MirrorStore {
     var options = options
     options.schemaUse = .expected(F.schema)
-    options.subscribes = true
-    let replica = try await Replica<F.State>.connect(options)
-    return try MirrorStore(replica, isolation) { action in
-      var encoder = CBOREncoder()
-      action.encode(into: &encoder)
-      return encoder.bytes
-    }
+    let subscription = try await Subscription<F.State>.connect(options)
+    return try MirrorStore(subscription, isolation) { Connection.payload($0) }
   }
 
   init(
-    _ replica: Replica<F.State>, _ isolation: (any Actor)?,
+    _ subscription: Subscription<F.State>, _ isolation: (any Actor)?,
     _ encode: @escaping @Sendable (F.Action) -> [UInt8]
   ) throws {
-    guard let state = replica.state ?? Self.absent else {
-      throw AbsentState(path: replica.path)
+    guard let state = subscription.state ?? Self.absent else {
+      throw AbsentState(path: subscription.path)
     }
-    self.replica = replica
+    self.subscription = subscription
     self.encode = encode
-    news = MirrorNotifier(told: state, isolation, replica.link.loop)
+    news = MirrorNotifier(told: state, isolation, subscription.link.loop)
     news.watch(self)
   }
 
@@ -67,80 +67,43 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   /// The newest state that has come. A copy is a consistent snapshot, O(1); reading it is not
   /// observed.
-  public var state: F.State { replica.state ?? Self.absent ?? news.told }
+  public var state: F.State { subscription.state ?? Self.absent ?? news.told }
 
-  /// The state that stands for nothing, of a part that is optional.
+  /// The state for an absent part, of a part that is optional.
   static var absent: F.State? {
     (F.State.self as? any ExpressibleByNilLiteral.Type)?.init(nilLiteral: ()) as? F.State
   }
 
-  /// Where the mirror stands.
-  public var position: Position? { replica.position }
-
-  /// The digest of the state, in the form in which it is held. O(what changed since it was last
-  /// asked for).
-  public var digest: Digest? { replica.digest }
-
-  /// What the store shows: a path in the daemon's state.
-  public var path: Path { replica.path }
-
-  public var connection: ConnectionState { replica.connection }
-
-  /// Where the connection stands, then each change of that. Ends with the connection.
-  public var connections: AsyncStream<ConnectionState> { replica.connections }
-
-  /// Snapshots, patches and bytes that came.
-  public var counters: MirrorCounters { replica.counters }
-
-  /// The daemon's number for this client's session: under it others see what the client owns
-  /// (`ClientOrigin.session`), and it finds what is its own. Nil before the first connection.
-  public var sessionNumber: UInt64? { replica.sessionNumber }
+  /// What the store comes by: asks for reports, knows the session, and closes. Stores of parts share
+  /// it.
+  public var connection: Connection { subscription.connection }
 
   /// The value of a pulse each time that it is assigned from now on, a reconnection in between or
   /// not: what was assigned several times meanwhile counts once. Ends with the connection.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<F.State, Pulse<T>> & Sendable
   ) -> AsyncStream<T> {
-    replica.link.perform { [subscription = replica.subscription] state in
-      state.session.wantEveryRevision(of: subscription)
-    }
-    return AsyncStream { continuation in
-      let reader = PulseReader()
-      replica.observe(
-        continuation.onTermination(_:),
-        onRevision: { value, _, _ in
-          guard let state = value?.value(as: F.State.self) else { return }
-          if let value = reader.value(of: state[keyPath: property]) { continuation.yield(value) }
-        },
-        onEnd: { continuation.finish() })
+    subscription.wantEveryRevision()
+    let reader = PulseReader()
+    return subscription.revisions { state, _, _ in
+      state.flatMap { reader.value(of: $0[keyPath: property]) }
     }
   }
 
   // MARK: Sending
 
   /// Have an action done, and return when this store shows what it did. Throws
-  /// `ClientError.rejected` when it was not done, `.outcomeUnknown` when nobody can know.
+  /// `ClientError.rejected` when it was not done, `.outcomeUnknown` when that cannot be known.
   @discardableResult
   public func send(
     _ action: F.Action, _ mark: Mark = .applied
   ) async throws -> Acknowledgement {
-    try await replica.send(payload: encode(action), mark)
+    try await connection.send(payload: encode(action), mark)
   }
 
   /// Have an action done, without waiting. It is kept, and sent again after a reconnection, like
   /// any other.
-  public func post(_ action: F.Action) { replica.post(payload: encode(action)) }
-
-  /// What the daemon says of itself: "status", "clients" or "limits", or of what arguments name.
-  public func report(_ name: String, arguments: [String] = []) async throws -> Value {
-    try await replica.report(name, arguments: arguments)
-  }
-
-  /// Say goodbye. What waits ends with `ClientError.closed`.
-  public func close() { replica.close() }
-
-  /// Say goodbye, and return when it is on its way: the process may end then.
-  public func finish() async { await replica.finish() }
+  public func post(_ action: F.Action) { connection.post(payload: encode(action)) }
 
   // MARK: Binding
 
@@ -178,7 +141,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   }
 }
 
-/// There is no such state: nothing stands at the path of a store whose state is not optional.
+/// There is no such state: nothing is at the path of a store whose state is not optional.
 public struct AbsentState: Error, CustomStringConvertible {
   public let path: Path
 

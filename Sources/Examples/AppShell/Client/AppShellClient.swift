@@ -14,7 +14,7 @@ import LockstepClient
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -22,10 +22,10 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<AppShell>) async throws -> Void) async throws {
     let app = try await MirrorStore<AppShell>.connect(.init(socket: socket, label: "appshell"))
     do { try await body(app) } catch {
-      await app.finish()
+      await app.connection.finish()
       throw error
     }
-    await app.finish()
+    await app.connection.finish()
   }
 
   func send(_ action: AppAction) async throws {
@@ -44,7 +44,7 @@ struct Select: AsyncParsableCommand {
   @Argument(help: "The tab to show.")
   var tab: Tab
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.tabAction(.select(tab))) }
 }
@@ -55,21 +55,21 @@ struct Push: AsyncParsableCommand {
   @Argument(help: "The screen to show.")
   var route: String
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.navigationAction(.push(route))) }
 }
 
 struct Pop: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Close the screen.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.navigationAction(.pop)) }
 }
 
 struct Home: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Close all screens.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.navigationAction(.popToRoot)) }
 }
@@ -80,14 +80,14 @@ struct Login: AsyncParsableCommand {
   @Argument(help: "What to be called.")
   var user: String
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.loginAction(.login(user))) }
 }
 
 struct Logout: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Log out.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.loginAction(.logout)) }
 }
@@ -95,7 +95,7 @@ struct Logout: AsyncParsableCommand {
 struct Evict: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Log out whoever is logged in; for the administrator.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.loginAction(.evict)) }
 }
@@ -103,11 +103,11 @@ struct Evict: AsyncParsableCommand {
 struct Crash: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Crash the daemon, if it allows that; for the administrator.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     // A daemon that crashes acknowledges nothing, and nobody should ask it twice.
-    var options = MirrorStore<AppShell>.Options(socket: daemon.socket, label: "appshell")
+    var options = Connection.Options(socket: daemon.socket, label: "appshell")
     options.reconnects = false
     try await MirrorStore<AppShell>.connect(options).send(.crash)
   }
@@ -117,7 +117,7 @@ struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show where the app is, and each change of it, until interrupted.")
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { app in

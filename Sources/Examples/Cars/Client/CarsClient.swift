@@ -10,7 +10,7 @@ import LockstepClient
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -18,17 +18,17 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<Cars>) async throws -> Void) async throws {
     let cars = try await MirrorStore<Cars>.connect(.init(socket: socket, label: "cars"))
     do { try await body(cars) } catch {
-      await cars.finish()
+      await cars.connection.finish()
       throw error
     }
-    await cars.finish()
+    await cars.connection.finish()
   }
 }
 
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the cars, and each change of them, until interrupted.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { cars in
@@ -43,7 +43,7 @@ struct Watch: AsyncParsableCommand {
 struct Reload: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Begin to load the cars anew; 'cars watch' shows how it goes on.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { try await $0.send(.reloadCarList) }
@@ -57,7 +57,7 @@ struct Show: AsyncParsableCommand {
   @Argument(help: "The number of the row, from 0.")
   var row: Int
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { cars in
@@ -73,7 +73,7 @@ struct Show: AsyncParsableCommand {
 struct View: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show a list that is loaded anew whenever a line is entered.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { cars in

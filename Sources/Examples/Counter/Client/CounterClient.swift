@@ -11,7 +11,7 @@ import LockstepClient
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -19,16 +19,16 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<Counter>) async throws -> Void) async throws {
     let counter = try await MirrorStore<Counter>.connect(.init(socket: socket, label: "counter"))
     do { try await body(counter) } catch {
-      await counter.finish()
+      await counter.connection.finish()
       throw error
     }
-    await counter.finish()
+    await counter.connection.finish()
   }
 }
 
 struct Increment: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Add one.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { counter in
@@ -40,7 +40,7 @@ struct Increment: AsyncParsableCommand {
 
 struct Decrement: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Take one away.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { counter in
@@ -53,7 +53,7 @@ struct Decrement: AsyncParsableCommand {
 struct Fact: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Ask for a fact about the number, and wait for it.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { counter in
@@ -74,7 +74,7 @@ struct Disabled: Error, CustomStringConvertible {
 
 struct Cancel: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Stop waiting for a fact.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { try await $0.send(.cancelFact) }
@@ -90,7 +90,7 @@ struct Watch: AsyncParsableCommand {
   @Argument(help: "What to show; changes of anything else are not even looked at.")
   var part = Part.all
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { counter in

@@ -14,7 +14,7 @@ import LockstepClient
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -22,10 +22,10 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<Feed>) async throws -> Void) async throws {
     let feed = try await MirrorStore<Feed>.connect(.init(socket: socket, label: "feed"))
     do { try await body(feed) } catch {
-      await feed.finish()
+      await feed.connection.finish()
       throw error
     }
-    await feed.finish()
+    await feed.connection.finish()
   }
 
   func send(_ action: Feed.Action) async throws {
@@ -38,28 +38,28 @@ struct Connection: ParsableArguments {
 
 struct Active: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "The app comes to the foreground.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.scenePhaseEvent(.active)) }
 }
 
 struct Background: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "The app goes to the background.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.scenePhaseEvent(.background)) }
 }
 
 struct Connect: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Connect to the remote.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.connectWebSocket) }
 }
 
 struct Disconnect: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Disconnect from the remote.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.disconnectWebSocket) }
 }
@@ -67,7 +67,7 @@ struct Disconnect: AsyncParsableCommand {
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the feed, and each change of it, until interrupted.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { feed in
@@ -79,7 +79,7 @@ struct Watch: AsyncParsableCommand {
 struct WatchWhileConnected: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Have the daemon listen until this process ends, and show the feed.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { feed in

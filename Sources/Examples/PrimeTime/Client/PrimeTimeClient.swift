@@ -15,7 +15,7 @@ import PrimeTimeFeature
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -23,10 +23,10 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<PrimeTime>) async throws -> Void) async throws {
     let app = try await MirrorStore<PrimeTime>.connect(.init(socket: socket, label: "primetime"))
     do { try await body(app) } catch {
-      await app.finish()
+      await app.connection.finish()
       throw error
     }
-    await app.finish()
+    await app.connection.finish()
   }
 
   func send(_ action: AppAction) async throws {
@@ -39,28 +39,28 @@ struct Connection: ParsableArguments {
 
 struct Increment: AsyncParsableCommand {
   static let configuration = CommandConfiguration(commandName: "+", abstract: "Add one.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.counter(.incrTapped)) }
 }
 
 struct Decrement: AsyncParsableCommand {
   static let configuration = CommandConfiguration(commandName: "-", abstract: "Take one away.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.counter(.decrTapped)) }
 }
 
 struct Save: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Add the number to the favorites.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.primeModal(.saveFavoritePrimeTapped)) }
 }
 
 struct Remove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Remove the number from the favorites.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.primeModal(.removeFavoritePrimeTapped)) }
 }
@@ -71,7 +71,7 @@ struct Delete: AsyncParsableCommand {
   @Argument(help: "Places in the list, from 0.")
   var indices: [Int]
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.send(.favoritePrimes(.deleteFavoritePrime(Set(indices))))
@@ -87,7 +87,7 @@ struct Login: AsyncParsableCommand {
   @Option(help: "What there is to say of oneself.")
   var bio = ""
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.send(.account(.login(User(id: Int(getuid()), name: name, bio: bio))))
@@ -96,7 +96,7 @@ struct Login: AsyncParsableCommand {
 
 struct Logout: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Log out.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws { try await daemon.send(.account(.logout)) }
 }
@@ -105,7 +105,7 @@ struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the state, and each change of it, until interrupted.")
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { app in
@@ -122,7 +122,7 @@ struct ScopeToCounter: AsyncParsableCommand {
       of the state nothing comes to this process.
       """)
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     let counter = try await connect()

@@ -6,7 +6,7 @@ import TodosFeature
 
 struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Show the todos, a line each.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -22,7 +22,7 @@ struct Watch: AsyncParsableCommand {
   @Option(help: "Tell the others who is reading, for as long as this runs.")
   var name: String?
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -41,7 +41,7 @@ struct Watch: AsyncParsableCommand {
 
 struct Readers: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Show who is reading, a line each.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -52,7 +52,7 @@ struct Readers: AsyncParsableCommand {
 
 struct Load: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Load the first page from the backend.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -64,7 +64,7 @@ struct Load: AsyncParsableCommand {
 
 struct More: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Load the next page.")
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in

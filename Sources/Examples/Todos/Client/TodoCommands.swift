@@ -10,7 +10,7 @@ struct Add: AsyncParsableCommand {
   @Argument(help: "What is to be done.")
   var title: String
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { try await $0.send(.addTodo(title)) }
@@ -24,7 +24,7 @@ struct Retry: AsyncParsableCommand {
   @Argument(help: "What is to be done.")
   var title: String
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -40,7 +40,7 @@ struct Discard: AsyncParsableCommand {
   @Argument(help: "What was to be done.")
   var title: String
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -55,7 +55,7 @@ struct Toggle: AsyncParsableCommand {
   @Argument(help: "The number of the todo.")
   var id: Todo.ID
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in
@@ -71,7 +71,7 @@ struct Select: AsyncParsableCommand {
   @Argument(help: "The number of the todo.")
   var id: Todo.ID
 
-  @OptionGroup var daemon: Connection
+  @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
     try await daemon.with { todos in

@@ -13,7 +13,7 @@ import TodosFeature
 }
 
 /// The daemon to talk to.
-struct Connection: ParsableArguments {
+struct DaemonAddress: ParsableArguments {
   @Option(help: ArgumentHelp("The daemon's socket.", valueName: "path"))
   var socket: String?
 
@@ -21,10 +21,10 @@ struct Connection: ParsableArguments {
   func with(_ body: (MirrorStore<Todos>) async throws -> Void) async throws {
     let todos = try await MirrorStore<Todos>.connect(.init(socket: socket, label: "todos"))
     do { try await body(todos) } catch {
-      await todos.finish()
+      await todos.connection.finish()
       throw error
     }
-    await todos.finish()
+    await todos.connection.finish()
   }
 }
 

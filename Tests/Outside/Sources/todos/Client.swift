@@ -18,6 +18,6 @@ import TodosFeature
     try await mirror.send(.todo(2, .part(1, .part(1, .toggle))))
     let part = mirror.todos[2]?.parts[1]?.parts[1]
     print(part?.title ?? "nothing", part?.isCompleted ?? false)
-    await mirror.finish()
+    await mirror.connection.finish()
   }
 }

@@ -1,0 +1,99 @@
+import CBOR
+import ClientCore
+public import Lockstep
+public import Values
+public import Wire
+
+extension Connection {
+  // MARK: Actions
+
+  /// Have an action done, and return when every mirror of this connection contains what it did.
+  /// Throws `ClientError.rejected` when it was not done, `.outcomeUnknown` when that cannot be known.
+  @discardableResult
+  public func send(
+    _ action: some SynchronizableAction, _ mark: Mark = .applied
+  ) async throws -> Acknowledgement {
+    try await send(payload: Self.payload(action), mark)
+  }
+
+  /// Have an action done that is encoded already.
+  @discardableResult
+  public func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
+    try await withCheckedThrowingContinuation { continuation in
+      link.perform { state in
+        if case .closed(let goodbye) = state.connection {
+          return state.deliver { continuation.resume(throwing: ClientError.closed(goodbye)) }
+        }
+        let id = state.session.send(payload, mark, into: &state.commands)
+        state.actions[id] = continuation
+      }
+    }
+  }
+
+  /// Have an action done, without waiting. It is kept, and sent again after a reconnection, like
+  /// any other; a rejection is only counted (`rejectedPosts`).
+  public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
+
+  /// Have an action done that is encoded already, without waiting.
+  public func post(payload: [UInt8]) {
+    link.perform { state in
+      if case .closed = state.connection { return }
+      _ = state.session.send(payload, into: &state.commands)
+    }
+  }
+
+  static func payload(_ action: some SynchronizableAction) -> [UInt8] {
+    var encoder = CBOREncoder()
+    action.encode(into: &encoder)
+    return encoder.bytes
+  }
+
+  // MARK: Questions
+
+  /// The time of a round trip through the daemon's loop.
+  public func ping() async throws -> Duration {
+    let clock = ContinuousClock()
+    let start = clock.now
+    _ = try await link.request { state, continuation in
+      let number = state.nextNumber()
+      state.pongs[number] = continuation
+      state.session.ping(number, into: &state.commands)
+    }
+    return start.duration(to: clock.now)
+  }
+
+  /// What the daemon says of itself: "status", "clients" or "limits", or of what arguments name.
+  public func report(_ name: String, arguments: [String] = []) async throws -> Value {
+    try await link.request { state, continuation in
+      let number = state.nextNumber()
+      state.reports[number] = continuation
+      state.session.query(number, name, arguments: arguments, into: &state.commands)
+    }
+  }
+
+  /// The reports of a query that goes on being answered, as "log.follow" is. Ends with the
+  /// connection, by its error. A reader that is slower than the daemon makes the stream grow.
+  public func reports(
+    _ name: String, arguments: [String] = []
+  ) -> AsyncThrowingStream<Value, any Error> {
+    AsyncThrowingStream { continuation in
+      let number = link.perform { state -> UInt64? in
+        guard state.session.isLive else {
+          let error = link.downError(state)
+          state.deliver { continuation.finish(throwing: error) }
+          return nil
+        }
+        let number = state.nextNumber()
+        state.reportStreams[number] = continuation
+        state.session.query(number, name, arguments: arguments, into: &state.commands)
+        return number
+      }
+      guard let number else { return }
+      continuation.onTermination = { [link] reason in
+        // A finished stream is forgotten already.
+        guard case .cancelled = reason else { return }
+        _ = link.perform { state in state.reportStreams.removeValue(forKey: number) }
+      }
+    }
+  }
+}

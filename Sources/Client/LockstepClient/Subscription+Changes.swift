@@ -1,0 +1,87 @@
+import ClientCore
+public import Values
+import Wire
+
+extension Subscription {
+  /// The newest value, then every change of it that its reader is in time for: a reader that is
+  /// not gets the last. Ends with the connection.
+  public var changes: AsyncStream<State?> { changes(of: { $0 }) }
+
+  /// The newest value of a part, then its changes; equal ones are left out. `part` is called where
+  /// changes come in, one call after the other, and may use the mirror and its connection.
+  public func changes<Part: Synchronizable>(
+    of part: @escaping @Sendable (State?) -> Part?
+  ) -> AsyncStream<Part?> {
+    AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+      let last = LastValue<Part>()
+      let stop = link.observe(
+        Link.Observer(
+          subscription: number,
+          onChange: { mirror in
+            guard mirror.position != nil else { return }
+            let part = part(mirror.value?.value(as: State.self))
+            if last.isNew(part) { continuation.yield(part) }
+          },
+          onEnd: { continuation.finish() }))
+      continuation.onTermination(stop)
+    }
+  }
+
+  /// A revision as it came: the value that it made, and the patch that made it (empty for a
+  /// snapshot).
+  public struct RevisionChange: Sendable {
+    public let revision: UInt64
+    public let state: State?
+    public let patch: [UInt8]
+  }
+
+  /// Every revision that comes from now on, none left out, where the subscription was made for
+  /// `everyRevision`. A reader that is slower than the daemon makes the stream grow.
+  public var revisions: AsyncStream<RevisionChange> {
+    revisions { RevisionChange(revision: $1, state: $0, patch: $2) }
+  }
+
+  /// What `element` makes of every revision that comes from now on, if anything.
+  func revisions<Element>(
+    _ element: @escaping @Sendable (State?, UInt64, [UInt8]) -> Element?
+  ) -> AsyncStream<Element> {
+    AsyncStream { continuation in
+      let stop = link.observe(
+        Link.Observer(
+          subscription: number,
+          onRevision: { value, revision, patch in
+            if let element = element(value?.value(as: State.self), revision, patch) {
+              continuation.yield(element)
+            }
+          },
+          onEnd: { continuation.finish() }))
+      continuation.onTermination(stop)
+    }
+  }
+
+  /// Have every revision come, of a mirror that was not made for that.
+  func wantEveryRevision() {
+    link.perform { [number] state in state.session.wantEveryRevision(of: number) }
+  }
+}
+
+extension Subscription<Value> {
+  /// The newest value at a path of the document, then its changes; equal ones are left out.
+  public func changes(of path: Path) -> AsyncStream<Value?> {
+    changes(of: { $0?.value(at: path) })
+  }
+}
+
+/// The value that an observer was last told.
+///
+/// Unchecked: touched only by the link's deliveries, of which one runs at a time.
+private final class LastValue<Part: Synchronizable>: @unchecked Sendable {
+  private var value: Part??
+
+  /// Note a value. Returns whether it differs from the one before.
+  func isNew(_ new: Part?) -> Bool {
+    if let value, value.isSame(as: new) { return false }
+    value = .some(new)
+    return true
+  }
+}

@@ -1,0 +1,131 @@
+public import ClientCore
+public import Lockstep
+import Synchronization
+public import Values
+public import Wire
+
+/// A mirror of one path of a daemon's state: an exact copy that follows it.
+///
+///     let visits = try await Subscription<Value>.connect(to: ["visits"])
+///     try await visits.send(DocumentAction.increment(["visits"], by: 1))
+///     print(visits.state ?? .null)  // Reads its own write.
+///
+/// Every read gives the newest value that has come; `state` is a consistent snapshot, O(1). Nothing
+/// but actions changes it. The subscription ends when nothing refers to it any more; `connection`
+/// can have others.
+public final class Subscription<State: Synchronizable>: Sendable {
+  /// What the mirror comes by: sends, asks, and closes.
+  public let connection: Connection
+  /// What the mirror shows: a path in the daemon's state.
+  public let path: Path
+  /// The session's number for it.
+  let number: UInt64
+
+  /// `number` is one that `Link.subscribe` gave.
+  init(_ connection: Connection, _ number: UInt64, _ path: Path) {
+    self.connection = connection
+    self.number = number
+    self.path = path
+  }
+
+  deinit { link.release(number) }
+
+  /// Connect to a daemon, mirror a path, and return when the mirror is whole.
+  public static func connect(
+    to path: Path = .root, everyRevision: Bool = false,
+    _ options: Connection.Options = Connection.Options()
+  ) async throws -> Subscription {
+    let mirror = try Connection.open(options)
+      .subscribe(to: path, as: State.self, everyRevision: everyRevision)
+    try await mirror.reached(revision: 0)
+    return mirror
+  }
+
+  var link: Link { connection.link }
+
+  // MARK: Reading
+
+  /// The newest value; nil when nothing is at the path. A copy is a snapshot, O(1).
+  public var state: State? {
+    link.state.withLock { $0.session.value(of: number) }?.value(as: State.self)
+  }
+
+  /// The revision that the mirror shows, of which run of the daemon; nil before its first snapshot.
+  public var position: Position? { link.state.withLock { $0.session.position(of: number) } }
+
+  /// The value and its position, read together.
+  public var snapshot: (state: State?, position: Position?) {
+    let (value, position) = link.state.withLock { state in
+      (state.session.value(of: number), state.session.position(of: number))
+    }
+    return (value?.value(as: State.self), position)
+  }
+
+  /// The digest of the value, in the form in which it is held: not the daemon's where a schema has
+  /// it translated. O(what changed since it was last asked for).
+  public var digest: Digest? {
+    let (value, seed) = link.state.withLock { state in
+      (state.session.value(of: number), state.session.welcome?.seed)
+    }
+    return seed.map { Digest(value.digest(seed: $0)) }
+  }
+
+  /// Snapshots, patches and bytes that came.
+  public var counters: MirrorCounters {
+    link.state.withLock { $0.session.mirror(number)?.counters ?? .init() }
+  }
+
+  /// Whether the mirror follows the daemon. One that holds what this build does not know is stale,
+  /// with the goodbye code `schema`, though others of its connection are live.
+  public var status: ConnectionState {
+    ConnectionState(link.state.withLock { $0.connection(of: number) }, at: Link.now())
+  }
+
+  /// The status, then each change of it. Ends with the connection.
+  public var statuses: AsyncStream<ConnectionState> { link.states(of: number) }
+
+  // MARK: Sending
+
+  /// Have an action done, and return when this mirror contains what it did, as `Connection.send`.
+  @discardableResult
+  public func send(
+    _ action: some SynchronizableAction, _ mark: Mark = .applied
+  ) async throws -> Acknowledgement {
+    try await connection.send(action, mark)
+  }
+
+  /// Have an action done, without waiting, as `Connection.post`.
+  public func post(_ action: some SynchronizableAction) { connection.post(action) }
+
+  // MARK: Waiting
+
+  /// Return when the mirror is at a revision, or past it.
+  public func reached(revision: UInt64) async throws {
+    try await withCheckedThrowingContinuation { (continuation: Link.Waiter) in
+      link.perform { state in
+        if let error = obstacle(state) {
+          return state.deliver { continuation.resume(throwing: error) }
+        }
+        state.reached.append((number, revision, continuation))
+      }
+    }
+  }
+
+  /// Why the mirror comes no further.
+  private func obstacle(_ state: Link.State) -> ClientError? {
+    if case .closed(let goodbye) = state.connection { return link.closedError(goodbye, state) }
+    if let reason = state.refusals[number] { return .refused(reason) }
+    return state.unreadable[number].map { .closed($0.why) }
+  }
+
+  /// The daemon's digest of what the mirror shows, and the revision at which it is true. Throws
+  /// `ClientError.noDigest` when there is none that could be compared now.
+  public func daemonDigest() async throws -> (revision: UInt64, digest: Digest) {
+    let (revision, digest): (UInt64, Digest?) = try await link.request { state, continuation in
+      state.digests[number, default: []].append(continuation)
+      state.session.requestDigest(of: number, into: &state.commands)
+    }
+    guard let digest else { throw ClientError.noDigest }
+    return (revision, digest)
+  }
+}
