@@ -11,7 +11,10 @@ import Wire
 extension BoardMirror {
   /// Use everything of the mirror that does not wait.
   fileprivate func useEverything() {
-    _ = (state.count, self.count, self.panel, stateObservers, changes, observe(\.count), pulses(\.alerts))
+    _ = (
+      state.count, self.count, self.panel, stateObservers, changes, observe(\.count),
+      pulses(\.alerts)
+    )
     subscription.useEverything()
     // Changes nothing after the first time, so that what this is called for comes to an end.
     post(.load(true))

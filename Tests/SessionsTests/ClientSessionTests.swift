@@ -7,7 +7,7 @@ import Wire
 
 /// A client session, and what a daemon says to it.
 private struct ClientBench {
-  typealias Session = ClientSession<Value>
+  typealias Session = ClientSession
   var session: Session
   var now = Instant(nanoseconds: 1_000_000_000)
 
@@ -53,22 +53,22 @@ private struct ClientBench {
   }
 }
 
-private func said(_ commands: [ClientSession<Value>.Command]) -> [ClientMessage] {
+private func said(_ commands: [ClientSession.Command]) -> [ClientMessage] {
   clientMessages(
     commands.flatMap { if case .send(let bytes) = $0 { bytes } else { [UInt8]() } })
 }
 
-private func numbers(_ commands: [ClientSession<Value>.Command]) -> [UInt64] {
+private func numbers(_ commands: [ClientSession.Command]) -> [UInt64] {
   said(commands).compactMap { if case .action(let number, _, _) = $0 { number } else { nil } }
 }
 
-private func wait(_ commands: [ClientSession<Value>.Command]) -> Duration? {
+private func wait(_ commands: [ClientSession.Command]) -> Duration? {
   for case .connect(let wait) in commands { return wait }
   return nil
 }
 
 private func answers(
-  _ commands: [ClientSession<Value>.Command]
+  _ commands: [ClientSession.Command]
 ) -> [(ClosedRange<ActionID>, Acknowledgement.Outcome)] {
   commands.compactMap { command in
     if case .notify(.acknowledged(let range, let answer)) = command {
@@ -79,7 +79,7 @@ private func answers(
   }
 }
 
-private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
+private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
   for case .notify(.connection(.closed(let goodbye))) in commands { return goodbye }
   return nil
 }
@@ -247,7 +247,7 @@ private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
     var bench = ClientBench()
     _ = bench.connect()
     _ = bench.run { session, _, commands in
-      _ = session.subscribe(to: ["n"], into: &commands)
+      _ = session.subscribe(to: ["n"], as: Value.self, into: &commands)
     }
     return bench
   }
@@ -255,11 +255,11 @@ private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
   @Test func `a snapshot shows once it stands where it was announced`() {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 3), part([1], at: 1))
-    #expect(bench.session.value(of: 1) == nil)
+    #expect(bench.session.value(of: 1, as: Value.self) == nil)
     _ = bench.hear(patch(1, .init(span: 1, patch: [2])))
     #expect(bench.session.mirror(1)?.isLive == false)
     _ = bench.hear(subscribed(.current, at: 3))
-    #expect(bench.session.value(of: 1) == 2)
+    #expect(bench.session.value(of: 1, as: Value.self) == 2)
     #expect(bench.session.position(of: 1) == Position(epoch: 9, run: 1, revision: 3))
     #expect(bench.session.mirror(1)?.isLive == true)
   }
@@ -268,11 +268,11 @@ private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 5), part([1], at: 5))
     _ = bench.hear(patch(3, .init(span: 2, patch: [9])))
-    #expect(bench.session.value(of: 1) == 1)
+    #expect(bench.session.value(of: 1, as: Value.self) == 1)
     _ = bench.hear(patch(3, .init(span: 2, patch: [9]), .init(span: 1, patch: [2])))
-    #expect(bench.session.value(of: 1) == 2)
+    #expect(bench.session.value(of: 1, as: Value.self) == 2)
     let commands = bench.hear(patch(7, .init(span: 1, patch: [9])))
-    #expect(bench.session.value(of: 1) == 2)
+    #expect(bench.session.value(of: 1, as: Value.self) == 2)
     #expect(
       said(commands) == [.unsubscribe(subscription: 1), .subscribe(subscription: 1, ["n"], nil)])
   }
@@ -283,7 +283,7 @@ private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
     _ = bench.hear(.bookmark(revision: 8, durable: nil))
     #expect(bench.session.position(of: 1)?.revision == 8)
     _ = bench.hear(patch(7, .init(span: 3, patch: [2])))
-    #expect(bench.session.value(of: 1) == 2)
+    #expect(bench.session.value(of: 1, as: Value.self) == 2)
     #expect(bench.session.position(of: 1)?.revision == 10)
   }
 
@@ -296,6 +296,6 @@ private func goodbye(_ commands: [ClientSession<Value>.Command]) -> Goodbye? {
     #expect(said(commands).count == 2)
     #expect(bench.session.mirror(1)?.isLive == false)
     // It shows what it had until the snapshot has come.
-    #expect(bench.session.value(of: 1) == 1)
+    #expect(bench.session.value(of: 1, as: Value.self) == 1)
   }
 }

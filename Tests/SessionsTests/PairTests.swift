@@ -9,8 +9,8 @@ import Wire
 /// A server and a client with nothing between them.
 struct Pair {
   var bench: Bench
-  var session = ClientSession<Value>(.init(label: "pair"), seed: 1)
-  var notices: [ClientSession<Value>.Notice] = []
+  var session = ClientSession(.init(label: "pair"), seed: 1)
+  var notices: [ClientSession.Notice] = []
   private var connection: UInt64 = 0
   private var toServer: [UInt8] = []
 
@@ -35,10 +35,10 @@ struct Pair {
 
   mutating func update(
     _ body: (
-      inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]
+      inout ClientSession, Instant, inout [ClientSession.Command]
     ) -> Void
   ) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&session, bench.now, &commands)
     for command in commands {
       switch command {
@@ -62,7 +62,9 @@ struct Pair {
 
   mutating func subscribe(to path: Path) -> UInt64 {
     var number: UInt64 = 0
-    update { session, _, commands in number = session.subscribe(to: path, into: &commands) }
+    update { session, _, commands in
+      number = session.subscribe(to: path, as: Value.self, into: &commands)
+    }
     return number
   }
 
@@ -77,13 +79,13 @@ struct Pair {
     let root = pair.subscribe(to: .root)
     let member = pair.subscribe(to: ["n"])
     pair.run()
-    #expect(pair.session.value(of: root) == ["n": 1])
-    #expect(pair.session.value(of: member) == 1)
+    #expect(pair.session.value(of: root, as: Value.self) == ["n": 1])
+    #expect(pair.session.value(of: member, as: Value.self) == 1)
     pair.send(.put("n", 2))
     pair.send(.put("m", [1, 2]))
     pair.run()
-    #expect(pair.session.value(of: root) == ["n": 2, "m": [1, 2]])
-    #expect(pair.session.value(of: member) == 2)
+    #expect(pair.session.value(of: root, as: Value.self) == ["n": 2, "m": [1, 2]])
+    #expect(pair.session.value(of: member, as: Value.self) == 2)
     #expect(pair.session.position(of: member)?.revision == 2)
     #expect(pair.session.unacknowledged == 0)
   }
@@ -93,13 +95,13 @@ struct Pair {
     let number = pair.subscribe(to: ["a", "b"])
     pair.run()
     #expect(pair.session.mirror(number)?.isLive == true)
-    #expect(pair.session.value(of: number) == nil)
+    #expect(pair.session.value(of: number, as: Value.self) == nil)
     pair.send(.put("a", ["b": 1]))
     pair.run()
-    #expect(pair.session.value(of: number) == 1)
+    #expect(pair.session.value(of: number, as: Value.self) == 1)
     pair.send(.put("a", 5))
     pair.run()
-    #expect(pair.session.value(of: number) == nil)
+    #expect(pair.session.value(of: number, as: Value.self) == nil)
   }
 
   @Test func `an interrupted client does everything once`() {
@@ -118,7 +120,7 @@ struct Pair {
       pair.lose()
       pair.run()
     }
-    #expect(pair.session.value(of: number) == ["n": 5])
+    #expect(pair.session.value(of: number, as: Value.self) == ["n": 5])
     #expect(pair.session.unacknowledged == 0)
   }
 
@@ -131,10 +133,10 @@ struct Pair {
     pair.bench.server = wrong.bench.server
     pair.lose()
     pair.run()
-    #expect(pair.session.value(of: number) == ["n": 0])
+    #expect(pair.session.value(of: number, as: Value.self) == ["n": 0])
     pair.update { session, _, commands in session.requestDigest(of: number, into: &commands) }
     pair.run()
-    #expect(pair.session.value(of: number) == ["n": 7])
+    #expect(pair.session.value(of: number, as: Value.self) == ["n": 7])
     let isTold = pair.notices.contains { if case .diverged = $0 { true } else { false } }
     #expect(isTold)
   }

@@ -189,7 +189,7 @@ private struct Daemon<R: Reducer>: AnyDaemon {
 
 /// A client of one build and a daemon of any, with nothing between them.
 private struct Meeting<Mirrored: Synchronizable> {
-  typealias Session = ClientSession<Mirrored>
+  typealias Session = ClientSession
   var daemon: any AnyDaemon
   var session: Session
   var notices: [Session.Notice] = []
@@ -276,10 +276,12 @@ private struct Meeting<Mirrored: Synchronizable> {
   mutating func subscribe(to path: Path = .root) -> UInt64 {
     var number: UInt64 = 0
     update { session, _, commands in
-      number = session.subscribe(to: path, everyRevision: true, into: &commands)
+      number = session.subscribe(to: path, as: Mirrored.self, everyRevision: true, into: &commands)
     }
     return number
   }
+
+  func value(of number: UInt64) -> Mirrored? { session.value(of: number, as: Mirrored.self) }
 
   mutating func send(_ action: some Synchronizable) {
     update { session, _, commands in
@@ -309,13 +311,13 @@ private struct Meeting<Mirrored: Synchronizable> {
       .expected(First.Builder.schema))
     let whole = meeting.subscribe()
     meeting.run()
-    #expect(meeting.session.value(of: whole)?.filter == .unknown)
+    #expect(meeting.value(of: whole)?.filter == .unknown)
     meeting.send(First.Action.add("milk"))
     meeting.send(First.Action.count(7))
     meeting.send(First.Action.note("n"))
     meeting.run()
     #expect(
-      meeting.session.value(of: whole)
+      meeting.value(of: whole)
         == First.State(
           todos: [.init(title: "milk")], note: "n", filter: .unknown,
           byNumber: [7: .init(title: "t7")]))
@@ -331,14 +333,14 @@ private struct Meeting<Mirrored: Synchronizable> {
     let old = meeting.subscribe(to: [.integer(6)])
     let other = meeting.subscribe(to: [.integer(77)])
     meeting.run()
-    #expect(meeting.session.value(of: title) == "t")
+    #expect(meeting.value(of: title) == "t")
     for number in [old, other] {
       #expect(meeting.session.mirror(number)?.isLive == true)
-      #expect(meeting.session.value(of: number) == nil)
+      #expect(meeting.value(of: number) == nil)
     }
     meeting.send(First.Action.count(7))
     meeting.run()
-    #expect(meeting.session.value(of: title) == "t7")
+    #expect(meeting.value(of: title) == "t7")
   }
 
   @Test func `a new client follows an older daemon`() {
@@ -347,7 +349,7 @@ private struct Meeting<Mirrored: Synchronizable> {
       .expected(Second.Builder.schema))
     let whole = meeting.subscribe()
     meeting.run()
-    #expect(meeting.session.value(of: whole) == Second.State(filter: .done, note: "n"))
+    #expect(meeting.value(of: whole) == Second.State(filter: .done, note: "n"))
     meeting.send(Second.Action.count(isBig: true, number: 3))
     meeting.send(Second.Action.show(.all))
     meeting.send(Second.Action.show(.done))
@@ -356,7 +358,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     meeting.send(Second.Action.note(nil))
     meeting.run()
     #expect(
-      meeting.session.value(of: whole)
+      meeting.value(of: whole)
         == Second.State(
           filter: .done, todos: [.init(priority: 3, title: "x")],
           byNumber: [3: .init(priority: 3, title: "t3")], note: "none"))
@@ -373,7 +375,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     let whole = meeting.subscribe()
     meeting.run()
     meeting.send(Second.Action.note(nil))
-    meeting.shown = { $0.value(of: whole)?.note }
+    meeting.shown = { $0.value(of: whole, as: Second.State.self)?.note }
     meeting.run()
     #expect(meeting.outcomes == [.reduced])
     #expect(meeting.shownAtOutcomes == ["none"])
@@ -386,17 +388,17 @@ private struct Meeting<Mirrored: Synchronizable> {
     meeting.run()
     meeting.send(First.Action.touch)
     meeting.run()
-    #expect(meeting.session.value(of: whole)?.old == 5)
+    #expect(meeting.value(of: whole)?.old == 5)
     meeting.replace(by: Daemon(Second.State(note: "new"), Second.Builder(), run: 2))
     // Waits while there is no connection, and is said in the new daemon's terms.
     meeting.send(First.Action.add("milk"))
     meeting.run()
     #expect(
-      meeting.session.value(of: whole)
+      meeting.value(of: whole)
         == First.State(todos: [.init(title: "milk")], note: "new"))
     meeting.replace(by: Daemon(First.State(old: 9), First.Builder(), run: 3))
     meeting.run()
-    #expect(meeting.session.value(of: whole) == First.State(old: 9))
+    #expect(meeting.value(of: whole) == First.State(old: 9))
     #expect(meeting.outcomes == [.reduced, .reduced])
   }
 
@@ -409,11 +411,11 @@ private struct Meeting<Mirrored: Synchronizable> {
     meeting.send(First.Action.count(7))
     meeting.run()
     #expect(
-      meeting.session.value(of: whole) == [
+      meeting.value(of: whole) == [
         "todos": [], "filter": ["named": "f"], "counts": [:], "old": 0,
         "byNumber": ["7": ["title": "t7", "isDone": false]],
       ])
-    #expect(meeting.session.value(of: part) == ["title": "t7", "isDone": false])
+    #expect(meeting.value(of: part) == ["title": "t7", "isDone": false])
     let patches = meeting.notices.compactMap { notice -> [UInt8]? in
       guard case .revised(whole, _, 1, let patch) = notice else { return nil }
       return patch
@@ -437,7 +439,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     same.run()
     for notice in named.notices { if case .diverged = notice { Issue.record("diverged") } }
     for notice in same.notices { if case .diverged = notice { Issue.record("diverged") } }
-    #expect(same.session.value(of: second) == First.State(old: 1))
+    #expect(same.value(of: second) == First.State(old: 1))
     // A client that knows the daemon's schema is not sent it.
     #expect(same.session.welcome?.schema == nil)
     #expect(named.session.welcome?.schema != nil)
@@ -463,7 +465,7 @@ private struct Meeting<Mirrored: Synchronizable> {
       Daemon(First.State(), First.Builder(), run: 1), .expected(strict))
     let whole = meeting.subscribe()
     meeting.run()
-    #expect(meeting.session.value(of: whole) == First.State())
+    #expect(meeting.value(of: whole) == First.State())
     meeting.replace(by: Daemon(First.State(filter: .named("x")), First.Builder(), run: 2))
     meeting.run()
     #expect(
@@ -494,15 +496,15 @@ private struct Meeting<Mirrored: Synchronizable> {
     }
     hear(.schema(other))
     #expect(meeting.session.mirror(whole)?.isLive == false)
-    #expect(meeting.session.value(of: whole) == First.State())
+    #expect(meeting.value(of: whole) == First.State())
     hear(.subscribed(.init(subscription: whole, scope: 3, .snapshot, .none, revision: 6)))
     hear(
       .snapshot(
         .init(
           scope: 3, revision: 6, index: 0, isLast: true,
           bytes: [0xa5, 9, 8, 1, 0x80, 3, 0, 4, 0xa0, 5, 0xa0])))
-    #expect(meeting.session.value(of: whole) == First.State(old: 8))
+    #expect(meeting.value(of: whole) == First.State(old: 8))
     hear(.patch(scope: 3, from: 6, [.init(span: 1, patch: [0xa1, 9, 0x18, 0x20])]))
-    #expect(meeting.session.value(of: whole) == First.State(old: 32))
+    #expect(meeting.value(of: whole) == First.State(old: 32))
   }
 }

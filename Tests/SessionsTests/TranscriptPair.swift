@@ -25,10 +25,10 @@ struct ShownMirror: Equatable {
   var position: Position?
   var isCurrent: Bool
 
-  static func all(of session: ClientSession<Value>) -> [ShownMirror] {
+  static func all(of session: ClientSession) -> [ShownMirror] {
     session.mirrors.map { mirror in
       ShownMirror(
-        subscription: mirror.number, value: mirror.value, position: mirror.position,
+        subscription: mirror.number, value: mirror.value.value(), position: mirror.position,
         isCurrent: mirror.isLive)
     }
   }
@@ -53,10 +53,10 @@ struct TranscriptPair {
   /// Whether the client waits for nothing but the daemon's goodbye.
   private var isLeaving = false
 
-  static func client() -> ClientSession<Value> {
-    var configuration = ClientSession<Value>.Configuration(label: "transcript")
+  static func client() -> ClientSession {
+    var configuration = ClientSession.Configuration(label: "transcript")
     configuration.digestInterval = nil
-    return ClientSession<Value>(configuration, seed: 1)
+    return ClientSession(configuration, seed: 1)
   }
 
   init(_ root: Value = ["n": 0], limits: Limits = Limits()) {
@@ -73,7 +73,9 @@ struct TranscriptPair {
   @discardableResult
   mutating func subscribe(to path: Path) -> UInt64 {
     var number: UInt64 = 0
-    update { session, _, commands in number = session.subscribe(to: path, into: &commands) }
+    update { session, _, commands in
+      number = session.subscribe(to: path, as: Value.self, into: &commands)
+    }
     return number
   }
 
@@ -104,9 +106,9 @@ struct TranscriptPair {
   mutating func close() { update { session, _, commands in session.close(into: &commands) } }
 
   private mutating func update(
-    _ body: (inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]) -> Void
+    _ body: (inout ClientSession, Instant, inout [ClientSession.Command]) -> Void
   ) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&session, bench.now, &commands)
     for command in commands {
       switch command {

@@ -71,7 +71,8 @@ private struct TranscriptPlayer {
     guard let message = clientMessages(TranscriptPair.framed(item)).first else { return }
     update { session, _, commands in
       switch message {
-      case .subscribe(_, let path, _): _ = session.subscribe(to: path, into: &commands)
+      case .subscribe(_, let path, _):
+        _ = session.subscribe(to: path, as: Value.self, into: &commands)
       case .unsubscribe(let number): session.unsubscribe(number, into: &commands)
       case .action(_, let mark, let payload): _ = session.send(payload, mark, into: &commands)
       case .ping(let value): session.ping(value, into: &commands)
@@ -85,9 +86,9 @@ private struct TranscriptPlayer {
   }
 
   private mutating func update(
-    _ body: (inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]) -> Void
+    _ body: (inout ClientSession, Instant, inout [ClientSession.Command]) -> Void
   ) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&session, now, &commands)
     for command in commands {
       switch command {

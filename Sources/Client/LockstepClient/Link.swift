@@ -16,7 +16,7 @@ import Wire
 
 /// The shell around a `ClientSession`: its socket, its mutex, and those who wait for it.
 final class Link: Sendable {
-  typealias Session = ClientSession<AnyMirrored>
+  typealias Session = ClientSession
 
   struct State: Sendable {
     var session: Session
@@ -27,8 +27,8 @@ final class Link: Sendable {
     /// The error of the last attempt to connect.
     var connectError: LoopError?
     var hasBeenLive = false
-    /// The `Subscription`s that share each subscription of the session.
-    var shares: [UInt64: Share] = [:]
+    /// How many `Subscription`s share each subscription of the session.
+    var shares: [UInt64: Int] = [:]
 
     var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
     var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
@@ -77,17 +77,12 @@ final class Link: Sendable {
 
   typealias Waiter = CheckedContinuation<Void, any Error>
 
-  struct Share: Sendable {
-    let type: ObjectIdentifier
-    var count = 0
-  }
-
   /// Someone who wants to know of changes.
   struct Observer: Sendable {
     /// Nil for one who is told of the connection only.
     var subscription: UInt64?
-    var onChange: (@Sendable (ClientSubscription<AnyMirrored>) -> Void)?
-    var onRevision: (@Sendable (AnyMirrored?, UInt64, [UInt8]) -> Void)?
+    var onChange: (@Sendable (ClientSubscription) -> Void)?
+    var onRevision: (@Sendable (MirroredValue, UInt64, [UInt8]) -> Void)?
     var onConnection: (@Sendable (Session.ConnectionState) -> Void)?
     var onEnd: @Sendable () -> Void
   }
@@ -188,26 +183,24 @@ final class Link: Sendable {
     to path: Path, as type: T.Type, everyRevision: Bool
   ) -> UInt64 {
     perform { state in
-      if let known = state.session.mirrors.first(where: { $0.path == path })?.number {
+      if let known = state.session.mirrors.first(where: { $0.path == path }) {
         precondition(
-          state.shares[known]?.type == ObjectIdentifier(type),
-          "Mirrors of one path on one connection must be of one type.")
-        state.shares[known]?.count += 1
-        if everyRevision { state.session.wantEveryRevision(of: known) }
-        return known
+          known.value.isOf(type), "Mirrors of one path on one connection must be of one type.")
+        state.shares[known.number, default: 0] += 1
+        if everyRevision { state.session.wantEveryRevision(of: known.number) }
+        return known.number
       }
       let number = state.session.subscribe(
-        to: path, everyRevision: everyRevision, as: AnyMirrored.form(of: type),
-        into: &state.commands)
-      state.shares[number] = Share(type: ObjectIdentifier(type), count: 1)
+        to: path, as: type, everyRevision: everyRevision, into: &state.commands)
+      state.shares[number] = 1
       return number
     }
   }
 
   func release(_ subscription: UInt64) {
     perform { state in
-      state.shares[subscription]?.count -= 1
-      guard state.shares[subscription]?.count == 0 else { return }
+      state.shares[subscription, default: 1] -= 1
+      guard state.shares[subscription] == 0 else { return }
       state.shares[subscription] = nil
       state.session.unsubscribe(subscription, into: &state.commands)
     }

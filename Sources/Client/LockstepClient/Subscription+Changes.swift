@@ -19,7 +19,7 @@ extension Subscription {
           subscription: number,
           onChange: { mirror in
             guard mirror.position != nil else { return }
-            let part = part(mirror.value?.value(as: State.self))
+            let part = part(mirror.value.value(as: State.self))
             if last.isNew(part) { continuation.yield(part) }
           },
           onEnd: { continuation.finish() }))
@@ -50,7 +50,7 @@ extension Subscription {
         Link.Observer(
           subscription: number,
           onRevision: { value, revision, patch in
-            if let element = element(value?.value(as: State.self), revision, patch) {
+            if let element = element(value.value(as: State.self), revision, patch) {
               continuation.yield(element)
             }
           },

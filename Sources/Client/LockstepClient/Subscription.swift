@@ -47,7 +47,7 @@ public final class Subscription<State: Synchronizable>: Sendable {
 
   /// The newest value; nil when nothing is at the path. A copy is a snapshot, O(1).
   public var state: State? {
-    link.state.withLock { $0.session.value(of: number) }?.value(as: State.self)
+    link.state.withLock { $0.session.mirror(number)?.value }?.value(as: State.self)
   }
 
   /// The revision that the mirror shows, of which run of the daemon; nil before its first snapshot.
@@ -56,7 +56,7 @@ public final class Subscription<State: Synchronizable>: Sendable {
   /// The value and its position, read together.
   public var snapshot: (state: State?, position: Position?) {
     let (value, position) = link.state.withLock { state in
-      (state.session.value(of: number), state.session.position(of: number))
+      (state.session.mirror(number)?.value, state.session.position(of: number))
     }
     return (value?.value(as: State.self), position)
   }
@@ -65,9 +65,10 @@ public final class Subscription<State: Synchronizable>: Sendable {
   /// it translated. O(what changed since it was last asked for).
   public var digest: Digest? {
     let (value, seed) = link.state.withLock { state in
-      (state.session.value(of: number), state.session.welcome?.seed)
+      (state.session.mirror(number)?.value, state.session.welcome?.seed)
     }
-    return seed.map { Digest(value.digest(seed: $0)) }
+    guard let value, let seed else { return nil }
+    return Digest(value.digest(seed: seed))
   }
 
   /// Snapshots, patches and bytes that came.

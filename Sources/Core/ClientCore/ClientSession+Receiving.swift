@@ -180,7 +180,7 @@ extension ClientSession {
       return
     }
     if subscribed.continuation == .refused {
-      let shown = mirrors[index].value != nil
+      let shown = !mirrors[index].value.isAbsent
       mirrors[index].end()
       commands.append(.notify(.refused(subscribed.subscription, subscribed.reason)))
       if shown { changed.insert(subscribed.subscription) }

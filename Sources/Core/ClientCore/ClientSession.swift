@@ -24,7 +24,7 @@ public struct ActionID: Hashable, Comparable, Sendable {
 }
 
 /// One end of a connection that mirrors parts of a daemon's state and sends it actions.
-public struct ClientSession<Mirrored: Synchronizable>: Sendable {
+public struct ClientSession: Sendable {
   /// What the shell must now do, or tell its user.
   public enum Command: Sendable {
     /// Open a connection after this long; `connected` or `disconnected` follows.
@@ -42,7 +42,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     /// A mirror changed. Several changes may share one notice.
     case changed(UInt64)
     /// A mirror changed by one patch: the value it then had, for those who want every revision.
-    case revised(UInt64, Mirrored?, revision: UInt64, patch: [UInt8])
+    case revised(UInt64, MirroredValue, revision: UInt64, patch: [UInt8])
     /// A subscription was refused.
     case refused(UInt64, ServerMessage.Reason)
     /// A mirror has come to something that is not known here. It shows what it could last read, and
@@ -137,7 +137,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   var numberOffset: UInt64 = 0
 
   /// What the client subscribes to, in the order in which it asked.
-  public internal(set) var mirrors: [ClientSubscription<Mirrored>] = []
+  public internal(set) var mirrors: [ClientSubscription] = []
   var nextSubscription: UInt64 = 1
   var changed: Set<UInt64> = []
   /// Pages of reports that are still coming, by the query's number.
@@ -176,16 +176,15 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     return id
   }
 
-  /// See what stands at a path. `everyRevision` asks for a notice for each patch; `form` says how
-  /// values are made, if not as `Mirrored` does it.
-  public mutating func subscribe(
-    to path: Path, everyRevision: Bool = false, as form: MirrorForm<Mirrored>? = nil,
-    into commands: inout [Command]
+  /// Mirror a path, as a value of a type. `everyRevision` asks for a notice for each patch. Returns
+  /// the number of the subscription.
+  public mutating func subscribe<T: Synchronizable>(
+    to path: Path, as type: T.Type, everyRevision: Bool = false, into commands: inout [Command]
   ) -> UInt64 {
     let number = nextSubscription
     nextSubscription += 1
     var mirror = ClientSubscription(
-      number: number, path: path, everyRevision: everyRevision, form: form)
+      number: number, path: path, as: type, everyRevision: everyRevision)
     mirror.translate(by: stateTranslation)
     mirrors.append(mirror)
     if case .live = phase { commands.append(subscription(of: mirror)) }
@@ -240,13 +239,14 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
   // MARK: What the user sees
 
   /// What a subscription shows: nil when nothing stands there, or nothing has come yet.
-  public func value(of number: UInt64) -> Mirrored? { mirror(number)?.value }
+  public func value<T: Synchronizable>(of number: UInt64, as type: T.Type) -> T? {
+    mirror(number)?.value.value(as: type)
+  }
 
   /// Where a subscription stands; nil before its first snapshot.
   public func position(of number: UInt64) -> Position? { mirror(number)?.position }
 
-  /// Where all mirrors stand at least.
-  public func mirror(_ number: UInt64) -> ClientSubscription<Mirrored>? {
+  public func mirror(_ number: UInt64) -> ClientSubscription? {
     mirrors.first { $0.number == number }
   }
 
@@ -366,7 +366,7 @@ public struct ClientSession<Mirrored: Synchronizable>: Sendable {
     Frame.encode { message.encode(into: &$0) }
   }
 
-  func subscription(of mirror: ClientSubscription<Mirrored>) -> Command {
+  func subscription(of mirror: ClientSubscription) -> Command {
     .send(
       Self.frame(
         .subscribe(subscription: mirror.number, mirror.sourcePath, mirror.position)))

@@ -1,23 +1,20 @@
-public import CBOR
+import CBOR
 import Schemas
 public import Values
 public import Wire
 
 /// A subscription at a client: its copy of the value at a path, and how far its stream has come.
-public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
+public struct ClientSubscription: Sendable {
   public let number: UInt64
   /// In the client's terms.
   public let path: Path
   var everyRevision: Bool
-  /// How its values are made, where the session's mirrors differ in that.
-  let form: MirrorForm<Mirrored>?
   /// What the path leads to in the daemon's state, and how values and patches from there become
   /// ours; nil when they are ours already.
   private(set) var translation: (by: Translation, place: Translation.Place)?
   /// The patch that was applied last, if it was translated.
   private(set) var translatedPatch: [UInt8] = []
-  /// Nil when nothing stands at the path.
-  public internal(set) var value: Mirrored?
+  public internal(set) var value: MirroredValue
   /// Nil before the first snapshot.
   public internal(set) var position: Position?
   /// A snapshot is to come in place of what the mirror should not show any more. What is
@@ -31,7 +28,7 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
   /// The parts of a snapshot that is coming.
   private var parts: [UInt8] = []
   /// A snapshot that is whole, while patches bring it to where the subscription is to stand.
-  private var draft: Mirrored?
+  private var draft: MirroredValue?
   /// Snapshots and patches that came, and revisions that came only as part of a wider patch.
   public internal(set) var counters = Counters()
 
@@ -52,10 +49,8 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
     case live
   }
 
-  init(
-    number: UInt64, path: Path, everyRevision: Bool, form: MirrorForm<Mirrored>? = nil
-  ) {
-    self.form = form
+  init<T: Synchronizable>(number: UInt64, path: Path, as type: T.Type, everyRevision: Bool) {
+    value = MirroredValue(absent: type)
     self.number = number
     self.path = path
     self.everyRevision = everyRevision
@@ -89,13 +84,13 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
   mutating func freeze() {
     disconnect()
     isUnreadable = true
-    if translation == nil { value = nil }
+    if translation == nil { value.remove() }
   }
 
   /// The daemon refuses the subscription, or ends it: nothing shows.
   mutating func end() {
     disconnect()
-    value = nil
+    value.remove()
     position = nil
   }
 
@@ -140,11 +135,10 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
 
   /// Show the draft if it stands where it should. Returns whether it does.
   private mutating func publish(_ welcome: ServerMessage.Welcome) -> Bool {
-    guard case .drafting(let revision, let target) = phase, revision >= target else {
-      return false
-    }
-    value = draft
-    draft = nil
+    guard case .drafting(let revision, let target) = phase, revision >= target,
+      let whole = draft.take()
+    else { return false }
+    value = whole
     isHealing = false
     position = Position(
       epoch: welcome.position.epoch, run: welcome.position.run, revision: revision)
@@ -174,7 +168,7 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
 
   private func decode(
     _ bytes: [UInt8], _ welcome: ServerMessage.Welcome
-  ) throws(CBORError) -> Mirrored? {
+  ) throws(CBORError) -> MirroredValue {
     var bytes = bytes
     if let (translation, place) = translation {
       bytes = try CBORDecoder.read(bytes) { decoder throws(CBORError) in
@@ -184,8 +178,7 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
       }
     }
     return try CBORDecoder.read(bytes, depth: Self.depth) { decoder throws(CBORError) in
-      if let form { return try form.decode(&decoder, welcome.seed) }
-      return try Mirrored?(from: &decoder, seed: welcome.seed)
+      try value.decoded(from: &decoder, seed: welcome.seed)
     }
   }
 
@@ -244,24 +237,14 @@ public struct ClientSubscription<Mirrored: Synchronizable>: Sendable {
     _ decoder: inout CBORDecoder, _ to: UInt64, _ welcome: ServerMessage.Welcome
   ) throws(CBORError) -> PatchOutcome {
     if case .drafting(_, let target) = phase {
-      try apply(&decoder, to: &draft, welcome)
-      draft.adopt(seed: welcome.seed)
+      try draft?.apply(patch: &decoder, seed: welcome.seed)
       phase = .drafting(revision: to, target: target)
       return publish(welcome) ? .published : .known
     }
-    try apply(&decoder, to: &value, welcome)
-    // A mirror never settles: this ends its transaction, so that no notes pile up.
-    value.adopt(seed: welcome.seed)
+    try value.apply(patch: &decoder, seed: welcome.seed)
     position?.revision = to
     if case .catchingUp(let target) = phase, to >= target { phase = .live }
     return .applied
-  }
-
-  private func apply(
-    _ decoder: inout CBORDecoder, to value: inout Mirrored?, _ welcome: ServerMessage.Welcome
-  ) throws(CBORError) {
-    if let form { return try form.apply(&value, &decoder, welcome.seed) }
-    try value.apply(patch: &decoder, seed: welcome.seed)
   }
 
   /// The revision on which the next patch must be based; nil when none can be applied.
@@ -289,23 +272,4 @@ public struct MirrorCounters: Hashable, Sendable {
   public var resyncs: UInt64 = 0
 
   public init() {}
-}
-
-/// How the values of one mirror are made, in a session whose mirrors are of several types and
-/// whose `Mirrored` can hold a value of each.
-public struct MirrorForm<Mirrored: Synchronizable>: Sendable {
-  public typealias Decode =
-    @Sendable (inout CBORDecoder, HashSeed) throws(CBORError) -> Mirrored
-  public typealias Apply =
-    @Sendable (inout Mirrored?, inout CBORDecoder, HashSeed) throws(CBORError) -> Void
-
-  /// Read a value in value form, or `undefined`.
-  let decode: Decode
-  /// Change a value that `decode` made by the next item, a patch.
-  let apply: Apply
-
-  public init(decode: @escaping Decode, apply: @escaping Apply) {
-    self.decode = decode
-    self.apply = apply
-  }
 }

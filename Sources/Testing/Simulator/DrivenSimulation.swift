@@ -60,7 +60,10 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
   public func mirror(_ client: Int) -> (state: R.State?, revision: Revision?, isLive: Bool) {
     let session = simulation.clients[client].session
     let mirror = session.mirrors.first
-    return (mirror?.value, mirror?.position?.revision, session.isLive && mirror?.isLive == true)
+    return (
+      mirror?.value.value(as: R.State.self), mirror?.position?.revision,
+      session.isLive && mirror?.isLive == true
+    )
   }
 
   /// What a client was told of its action with this number; nil while it has not been told.

@@ -4,11 +4,11 @@ import Values
 import Wire
 
 /// A client process: a real session, and what its user remembers in order to check it.
-struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
+struct SimulatedClient: Sendable {
   /// Names its actions. A clone goes on with the name.
   let identity: UInt64
   let uid: UInt64
-  var session: ClientSession<Mirrored>
+  var session: ClientSession
   var link: ConnectionID?
   var connectAt: Instant?
   /// The process lost its session to a clone, and does nothing of its own any more.
@@ -29,7 +29,7 @@ struct SimulatedClient<Mirrored: Synchronizable>: Sendable {
   /// How many times the daemon had started when the session began.
   let starts: Int
 
-  init(_ identity: UInt64, uid: UInt64, _ session: ClientSession<Mirrored>, starts: Int) {
+  init(_ identity: UInt64, uid: UInt64, _ session: ClientSession, starts: Int) {
     self.identity = identity
     self.uid = uid
     self.session = session

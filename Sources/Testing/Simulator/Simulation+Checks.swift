@@ -142,7 +142,7 @@ extension Simulation {
   }
 
   private func checkValue(
-    _ value: Mirrored?, at path: Path, _ position: Position, _ slot: Int,
+    _ value: MirroredValue, at path: Path, _ position: Position, _ slot: Int,
     _ name: @autoclosure () -> String
   ) throws(SimulationFailure) {
     guard let (state, seed) = ledger[position] else {
@@ -177,7 +177,7 @@ extension Simulation {
   }
 
   mutating func checkNotice(
-    _ notice: ClientSession<Mirrored>.Notice, _ slot: Int
+    _ notice: ClientSession.Notice, _ slot: Int
   ) throws(SimulationFailure) {
     switch notice {
     case .acknowledged(let range, let acknowledgement):

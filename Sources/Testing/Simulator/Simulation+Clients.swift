@@ -8,17 +8,20 @@ import Wire
 /// The clients' processes, and their users.
 extension Simulation {
   mutating func addClient() {
-    var configuration = ClientSession<Mirrored>.Configuration(label: "client \(nextIdentity)")
+    var configuration = ClientSession.Configuration(label: "client \(nextIdentity)")
     configuration.frameBytes = plan.limits.frameBytes
     configuration.digestInterval = plan.digestInterval
-    var session = ClientSession<Mirrored>(configuration, seed: random.next())
+    var session = ClientSession(configuration, seed: random.next())
     session.skipsBaseCheck = plan.skipsBaseCheck
-    var commands: [ClientSession<Mirrored>.Command] = []
+    var commands: [ClientSession.Command] = []
     session.start(at: now, into: &commands)
-    if isDriven { _ = session.subscribe(to: .root, everyRevision: chance(500), into: &commands) }
+    if isDriven {
+      _ = session.subscribe(
+        to: .root, as: Mirrored.self, everyRevision: chance(500), into: &commands)
+    }
     for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
       _ = session.subscribe(
-        to: feature.path(&random), everyRevision: chance(500), into: &commands)
+        to: feature.path(&random), as: Mirrored.self, everyRevision: chance(500), into: &commands)
     }
     let uid = plan.users[Int(nextIdentity) % plan.users.count]
     var client = SimulatedClient(nextIdentity, uid: uid, session, starts: starts)
@@ -121,7 +124,8 @@ extension Simulation {
       let path = feature.path(&random)
       let everyRevision = chance(500)
       try update(slot) { session, _, commands in
-        _ = session.subscribe(to: path, everyRevision: everyRevision, into: &commands)
+        _ = session.subscribe(
+          to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
       }
     case 2:
       guard let mirror = clients[slot].session.mirrors.first else { return }
@@ -194,10 +198,10 @@ extension Simulation {
   mutating func update(
     _ slot: Int,
     _ body: (
-      inout ClientSession<Mirrored>, Instant, inout [ClientSession<Mirrored>.Command]
+      inout ClientSession, Instant, inout [ClientSession.Command]
     ) -> Void
   ) throws(SimulationFailure) {
-    var commands: [ClientSession<Mirrored>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&clients[slot].session, now, &commands)
     var isLost = false
     var refused: [UInt64] = []

@@ -67,7 +67,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var effectsMayWait = false
 
   // Everyone else.
-  var clients: [SimulatedClient<Mirrored>] = []
+  var clients: [SimulatedClient] = []
   var strangers: [Stranger] = []
   var nextIdentity: UInt64 = 1
   var nextConnection: UInt64 = 1

@@ -16,7 +16,8 @@ func fuzzClientSession(_ given: Input) {
     case 1, 2, 3, 4: victim.hear(Frame.encode { $0.raw(input.chunk()) })
     case 5: victim.welcome(input.byte())
     case 6: victim.ask { _ = $0.send(input.chunk(), into: &$1) }
-    case 7: victim.ask { _ = $0.subscribe(to: ["a"], everyRevision: true, into: &$1) }
+    case 7:
+      victim.ask { _ = $0.subscribe(to: ["a"], as: Value.self, everyRevision: true, into: &$1) }
     case 8: victim.ask { $0.unsubscribe(UInt64(input.byte() & 7), into: &$1) }
     case 9: victim.subscribed(input.byte(), input.byte())
     case 10: victim.snapshot(input.byte(), input.chunk())
@@ -34,21 +35,21 @@ func fuzzClientSession(_ given: Input) {
 }
 
 private struct Victim {
-  var client = ClientSession<Value>(.init(label: "victim"), seed: 1)
+  var client = ClientSession(.init(label: "victim"), seed: 1)
   var now = Instant(nanoseconds: 1_000_000_000)
 
   init() {
     ask {
       $0.start(at: Instant(nanoseconds: 1_000_000_000), into: &$1)
       $0.connected(at: Instant(nanoseconds: 1_000_000_000), into: &$1)
-      _ = $0.subscribe(to: .root, everyRevision: true, into: &$1)
+      _ = $0.subscribe(to: .root, as: Value.self, everyRevision: true, into: &$1)
     }
   }
 
   mutating func ask(
-    _ body: (inout ClientSession<Value>, inout [ClientSession<Value>.Command]) -> Void
+    _ body: (inout ClientSession, inout [ClientSession.Command]) -> Void
   ) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&client, &commands)
     for command in commands {
       guard case .send(let bytes) = command else { continue }
@@ -124,7 +125,7 @@ private struct Victim {
   func check() {
     require(client.unacknowledged >= 0, "actions are answered once")
     for mirror in client.mirrors {
-      guard let value = mirror.value else { continue }
+      guard let value = mirror.value.value(as: Value.self) else { continue }
       requireSound(value, "a mirror")
     }
   }

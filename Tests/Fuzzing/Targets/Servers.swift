@@ -122,7 +122,7 @@ private struct World {
   var peers: [UInt64: Connection] = [:]
   /// Whether the peer's next frames cannot all be written.
   var blocking: [UInt64: Bool] = [:]
-  var client: ClientSession<Value>
+  var client: ClientSession
   /// What the good client has sent and the server has not read.
   var outgoing: [UInt8] = []
   var jobs: [SnapshotJobID] = []
@@ -139,10 +139,10 @@ private struct World {
       at: now)
     client = ClientSession(.init(label: "good"), seed: 1)
     connect(0)
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     client.start(at: now, into: &commands)
     client.connected(at: now, into: &commands)
-    _ = client.subscribe(to: .root, everyRevision: true, into: &commands)
+    _ = client.subscribe(to: .root, as: Value.self, everyRevision: true, into: &commands)
     obey(commands)
     turn()
   }
@@ -222,13 +222,13 @@ private struct World {
   /// The good client asks for no more at once than it may.
   mutating func look(at path: Path) {
     guard client.mirrors.count < 6 else { return }
-    good { _ = $0.subscribe(to: path, into: &$1) }
+    good { _ = $0.subscribe(to: path, as: Value.self, into: &$1) }
   }
 
   mutating func good(
-    _ body: (inout ClientSession<Value>, inout [ClientSession<Value>.Command]) -> Void
+    _ body: (inout ClientSession, inout [ClientSession.Command]) -> Void
   ) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&client, &commands)
     obey(commands)
   }
@@ -282,14 +282,14 @@ private struct World {
   }
 
   private mutating func read(_ frames: [[UInt8]]) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     for frame in frames {
       frame.withUnsafeBytes { client.received($0, at: now, into: &commands) }
     }
     obey(commands)
   }
 
-  private mutating func obey(_ commands: [ClientSession<Value>.Command]) {
+  private mutating func obey(_ commands: [ClientSession.Command]) {
     for command in commands {
       switch command {
       case .connect: continue
@@ -329,7 +329,7 @@ private struct World {
       }
       require(mirror.isLive, "the good client's mirror of \(mirror.path) is live in the end")
       require(
-        mirror.value.isSame(as: server.state.root.scoped(to: mirror.path)),
+        mirror.value.value(as: Value.self).isSame(as: server.state.root.scoped(to: mirror.path)),
         "the good client's mirror of \(mirror.path) is what the server has")
     }
     requireSound(server.state.root, "the state")

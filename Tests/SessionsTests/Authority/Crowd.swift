@@ -26,7 +26,7 @@ struct Crowd {
 
   struct Client {
     let uid: UInt64
-    var session: ClientSession<Value>
+    var session: ClientSession
     var link: ConnectionID?
     var isToConnect = false
     /// Frames on their way there, and bytes on their way back.
@@ -180,14 +180,15 @@ struct Crowd {
   // MARK: Clients
 
   private mutating func addClient(_ uid: UInt64) {
-    var configuration = ClientSession<Value>.Configuration(label: "crowd")
+    var configuration = ClientSession.Configuration(label: "crowd")
     configuration.digestInterval = nil
     var client = Client(uid: uid, session: ClientSession(configuration, seed: random.random.next()))
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     client.session.start(at: now, into: &commands)
     client.isToConnect = true
     for _ in 0...random.below(3) {
-      _ = client.session.subscribe(to: random.path(), everyRevision: true, into: &commands)
+      _ = client.session.subscribe(
+        to: random.path(), as: Value.self, everyRevision: true, into: &commands)
     }
     clients.append(client)
   }
@@ -206,10 +207,10 @@ struct Crowd {
   private mutating func update(
     _ index: Int,
     _ body: (
-      inout ClientSession<Value>, Instant, inout [ClientSession<Value>.Command]
+      inout ClientSession, Instant, inout [ClientSession.Command]
     ) -> Void
   ) throws(Fault) {
-    var commands: [ClientSession<Value>.Command] = []
+    var commands: [ClientSession.Command] = []
     body(&clients[index].session, now, &commands)
     var isLost = false
     for command in commands {
@@ -224,7 +225,7 @@ struct Crowd {
         throw Fault(description: "mirror \(number) of user \(clients[index].uid) diverged: \(why)")
       case .notify(.digest): count("digests")
       case .notify(.revised(let number, let value, let revision, _)):
-        try check(index, number, value, revision)
+        try check(index, number, value.value(), revision)
       case .notify(.connection(.closed(let goodbye))):
         guard goodbye.code == .denied || goodbye.code == .done else {
           throw Fault(description: "user \(clients[index].uid) was told \(goodbye)")
@@ -261,7 +262,7 @@ struct Crowd {
     }
     for mirror in clients[index].session.mirrors {
       if let position = mirror.position {
-        try check(index, mirror.number, mirror.value, position.revision)
+        try check(index, mirror.number, mirror.value.value(), position.revision)
       }
     }
   }
@@ -312,7 +313,7 @@ struct Crowd {
     let isFull = clients[index].session.mirrors.count > 3
     try update(index) { session, _, commands in
       if isFull, let oldest { session.unsubscribe(oldest, into: &commands) }
-      _ = session.subscribe(to: path, everyRevision: true, into: &commands)
+      _ = session.subscribe(to: path, as: Value.self, everyRevision: true, into: &commands)
     }
   }
 
@@ -493,13 +494,13 @@ struct Crowd {
     for client in clients where terms[client.uid]?.mayConnect == true {
       for mirror in client.session.mirrors {
         if client.refused.contains(mirror.number) {
-          guard mirror.value == nil else {
+          guard mirror.value.isAbsent else {
             throw Fault(description: "a refused mirror of user \(client.uid) shows something")
           }
           continue
         }
         let expected = shown(client.uid, newest, at: mirror.path)?.sorted
-        guard mirror.isLive, Self.item(mirror.value) == expected else {
+        guard mirror.isLive, Self.item(mirror.value.value()) == expected else {
           throw Fault(
             description: "at rest, the mirror of \(mirror.path) of user \(client.uid) is wrong")
         }

@@ -552,22 +552,22 @@ import Wire
     let one = Policy([Rule(isForEveryone: true, mayConnect: true, read: patterns(["public"]))])
     let (root, secret) = (pair.subscribe(to: .root), pair.subscribe(to: ["secret"]))
     pair.run()
-    #expect(pair.session.value(of: secret) == 2)
+    #expect(pair.session.value(of: secret, as: Value.self) == 2)
     pair.bench.handle(.policy(one))
     pair.run()
-    #expect(pair.session.value(of: secret) == nil)
-    #expect(pair.session.value(of: root) == ["public": 1])
+    #expect(pair.session.value(of: secret, as: Value.self) == nil)
+    #expect(pair.session.value(of: root, as: Value.self) == ["public": 1])
     #expect(
       pair.notices.contains { notice in
         if case .refused(secret, .denied) = notice { true } else { false }
       })
     pair.bench.handle(.policy(both))
     pair.run()
-    #expect(pair.session.value(of: root) == ["public": 1, "secret": 2])
-    #expect(pair.session.value(of: secret) == nil)
+    #expect(pair.session.value(of: root, as: Value.self) == ["public": 1, "secret": 2])
+    #expect(pair.session.value(of: secret, as: Value.self) == nil)
     pair.lose()
     pair.run()
-    #expect(pair.session.value(of: secret) == 2)
+    #expect(pair.session.value(of: secret, as: Value.self) == 2)
   }
 
   // MARK: Another process
