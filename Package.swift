@@ -121,6 +121,10 @@ let daemon = floor(
         .product(name: "CoreMetrics", package: "swift-metrics"),
         logging,
       ]),
+    // Does again what a daemon has recorded: a tool, in no product.
+    .executableTarget(
+      name: "lockstep-replay",
+      dependencies: ["DaemonCore", "Documents", "EventLoop", "Lockstep", "Values", argumentParser]),
     .executableTarget(
       name: "lockstepd",
       dependencies: [

@@ -35,6 +35,7 @@ final class ChildProcess: @unchecked Sendable {
       close(theirInput)
     }
     input = ourInput
+    let arguments = Recordings.arguments(arguments, of: program)
     pid = try Self.spawn(program, arguments, environment, theirInput, writer)
     // The thread does not keep the process alive: it goes on until that has ended.
     let thread = Thread { [weak self, pid] in

@@ -24,8 +24,13 @@ enum Binaries {
   static var client: String {
     let fast = (folder ?? ".") + "/TestClient"
     if FileManager.default.isExecutableFile(atPath: fast) { return fast }
+    return besideTests("TestClient")
+  }
+
+  /// A program that is built with the tests.
+  static func besideTests(_ name: String) -> String {
     let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return (tests as NSString).deletingLastPathComponent + "/TestClient"
+    return (tests as NSString).deletingLastPathComponent + "/" + name
   }
 }
 

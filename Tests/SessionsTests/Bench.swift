@@ -57,7 +57,7 @@ struct Bench {
 
   /// What the server does about an event, log lines and measurements left out.
   @discardableResult
-  mutating func handle(_ event: Event) -> [Command] {
+  mutating func handle(_ event: Event<DocumentAction>) -> [Command] {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
     measurements += commands.count { $0 == .measureState }
@@ -148,14 +148,14 @@ struct Bench {
   /// Go on in another process, with the image of this one. Returns what this one does before.
   mutating func handOver(limits: Limits) throws -> [Command] {
     var commands: [Command] = []
-    server.prepareHandOver(retryAfter: 1, at: now, into: &commands)
+    server.handle(.handingOver(retryAfter: 1), at: now, into: &commands)
     let encoded = server.handOver.encoded(schema: DocumentFeature().schema)
     let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
     server = Server(restoring: image.next, reducer: DocumentFeature(), limits: limits, at: now)
-    server.reserveScopes(of: image.connections)
+    server.reserveScopes(of: image)
     var taken: [Command] = []
     for connection in image.connections {
-      server.takeOver(connection, isTranslated: false, at: now, into: &taken)
+      server.handle(.inherited(connection, isTranslated: false), at: now, into: &taken)
     }
     return commands
   }

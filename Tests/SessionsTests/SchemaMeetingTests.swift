@@ -162,9 +162,12 @@ extension Second {
 
 /// A daemon of any feature, as its shell sees it.
 private protocol AnyDaemon {
-  mutating func handle(_ event: Event) -> [Command]
-  /// The encoded snapshot that a command asks for.
-  func snapshot(for id: SnapshotJobID) -> Event?
+  mutating func open(_ id: ConnectionID) -> [Command]
+  mutating func close(_ id: ConnectionID) -> [Command]
+  mutating func receive(_ id: ConnectionID, _ bytes: [UInt8]) -> [Command]
+  mutating func endTurn() -> [Command]
+  /// Encode the snapshot that a command asks for.
+  mutating func encode(_ id: SnapshotJobID) -> [Command]
 }
 
 private struct Daemon<R: Reducer>: AnyDaemon {
@@ -176,14 +179,27 @@ private struct Daemon<R: Reducer>: AnyDaemon {
       at: Instant(nanoseconds: 1_000_000_000))
   }
 
-  mutating func handle(_ event: Event) -> [Command] {
+  private mutating func handle(_ event: Event<R.Action>) -> [Command] {
     var commands: [Command] = []
     server.handle(event, at: Instant(nanoseconds: 1_000_000_000), into: &commands)
     return commands
   }
 
-  func snapshot(for id: SnapshotJobID) -> Event? {
-    server.snapshot(for: id).map { .snapshotEncoded(id, $0.encode()) }
+  mutating func open(_ id: ConnectionID) -> [Command] {
+    handle(.opened(id, Bench.peer, Bench.token(id.rawValue)))
+  }
+
+  mutating func close(_ id: ConnectionID) -> [Command] { handle(.closed(id)) }
+
+  mutating func receive(_ id: ConnectionID, _ bytes: [UInt8]) -> [Command] {
+    handle(.received(id, bytes))
+  }
+
+  mutating func endTurn() -> [Command] { handle(.turnEnded) }
+
+  mutating func encode(_ id: SnapshotJobID) -> [Command] {
+    guard let job = server.snapshot(for: id) else { return [] }
+    return handle(.snapshotEncoded(id, job.encode()))
   }
 }
 
@@ -215,9 +231,7 @@ private struct Meeting<Mirrored: Synchronizable> {
       switch command {
       case .connect:
         connection += 1
-        _ = daemon.handle(
-          .opened(
-            ConnectionID(connection), Bench.peer, Bench.token(connection)))
+        _ = daemon.open(ConnectionID(connection))
         update { $0.connected(at: $1, into: &$2) }
       case .send(let bytes): toDaemon += bytes
       case .disconnect: lose()
@@ -229,7 +243,7 @@ private struct Meeting<Mirrored: Synchronizable> {
   }
 
   mutating func lose() {
-    _ = daemon.handle(.closed(ConnectionID(connection)))
+    _ = daemon.close(ConnectionID(connection))
     toDaemon = []
     update { $0.disconnected(at: $1, into: &$2) }
   }
@@ -246,8 +260,8 @@ private struct Meeting<Mirrored: Synchronizable> {
       let bytes = toDaemon
       toDaemon = []
       var commands: [Command] = []
-      if !bytes.isEmpty { commands += daemon.handle(.received(ConnectionID(connection), bytes)) }
-      commands += daemon.handle(.turnEnded)
+      if !bytes.isEmpty { commands += daemon.receive(ConnectionID(connection), bytes) }
+      commands += daemon.endTurn()
       let said = take(&commands)
       if said.isEmpty && toDaemon.isEmpty { return }
       update { session, now, commands in
@@ -263,9 +277,9 @@ private struct Meeting<Mirrored: Synchronizable> {
       var next: [Command] = []
       for command in commands {
         if case .send(ConnectionID(connection), let frames) = command { said += frames.joined() }
-        if case .encodeSnapshot(let id) = command, let event = daemon.snapshot(for: id) {
-          next += daemon.handle(event)
-          next += daemon.handle(.turnEnded)
+        if case .encodeSnapshot(let id) = command {
+          next += daemon.encode(id)
+          next += daemon.endTurn()
         }
       }
       commands = next

@@ -301,7 +301,7 @@ import Wire
     var bench = Bench.withSubscribers(1)
     let times: [Int64] = [1_700_000_000_000_000_000, 0, .max, .min, 1_800_000_000_000_000_000]
     for (index, time) in times.enumerated() {
-      bench.server.setWallClock(Timestamp(nanoseconds: time), at: bench.now)
+      bench.handle(.clockSet(Timestamp(nanoseconds: time)))
       bench.act(1, UInt64(index) + 1, .put("n", .integer(Int64(index) + 1)))
       bench.pass(.seconds(1))
       #expect(bench.handle(.tick) == [])

@@ -50,7 +50,7 @@ private struct Tally: Reducer {
       _ = handle(.turnEnded)
     }
 
-    mutating func handle(_ event: Event) -> [Command] {
+    mutating func handle(_ event: Event<Tally.Action>) -> [Command] {
       var commands: [Command] = []
       server.handle(event, at: now, into: &commands)
       return commands
@@ -72,13 +72,13 @@ private struct Tally: Reducer {
     /// Go on in another process.
     mutating func handOver() throws {
       var commands: [Command] = []
-      server.prepareHandOver(retryAfter: 1, at: now, into: &commands)
+      server.handle(.handingOver(retryAfter: 1), at: now, into: &commands)
       let bytes = server.handOver.encoded(schema: Tally.schema)
       let image = try HandOver<Int>(bytes, schema: Tally.schema)
       server = Server(restoring: image.next, reducer: Tally(), at: now)
-      server.reserveScopes(of: image.connections)
+      server.reserveScopes(of: image)
       for connection in image.connections {
-        server.takeOver(connection, isTranslated: false, at: now, into: &commands)
+        server.handle(.inherited(connection, isTranslated: false), at: now, into: &commands)
       }
     }
   }
@@ -122,16 +122,17 @@ private struct Tally: Reducer {
     bench.act(1, 1, .put("n", 1))
     _ = bench.turn()
     var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    bench.server.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
     let bytes = bench.server.handOver.encoded(schema: DocumentFeature.schema)
     let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
     var kept = image.next
     kept.unjournaledSessions = [Bench.token(2)]
     bench.server = Server(
       restoring: kept, reducer: DocumentFeature(), durability: .sync, at: bench.now)
-    bench.server.reserveScopes(of: image.connections)
+    bench.server.reserveScopes(of: image)
     for connection in image.connections {
-      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
+      bench.server.handle(
+        .inherited(connection, isTranslated: false), at: bench.now, into: &commands)
     }
     _ = bench.turn()
     bench.act(2, 1, .put("n", 2))

@@ -372,7 +372,7 @@ private struct Working: Reducer {
     var server = Server(
       Document(["n": 0]), reducer: Working(), seed: HashSeed(7), epoch: 9, durability: .sync,
       at: now)
-    func handle(_ event: Event) -> [Command] {
+    func handle(_ event: Event<DocumentAction>) -> [Command] {
       var commands: [Command] = []
       server.handle(event, at: now, into: &commands)
       return commands

@@ -61,7 +61,7 @@ private struct Diary: Reducer {
 
     var lines: [String] { server.state.lines }
 
-    mutating func handle(_ event: Event) {
+    mutating func handle(_ event: Event<Diary.Action>) {
       var commands: [Command] = []
       server.handle(event, at: now, into: &commands)
       for command in commands {

@@ -84,7 +84,7 @@ import Wire
     bench.say(2, .query(number: 4, "policy.reload"))
     _ = bench.turn()
     var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    bench.server.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
     let last = bench.said(to: 2, commands)
     #expect(ends(last) == [4] && interrupted(last) == [4])
   }

@@ -338,7 +338,7 @@ import Wire
     bench.handle(.blocked(ConnectionID(1), unsent: 5))
     bench.pass(.seconds(121))
     // In the middle of a turn in which the state changed.
-    _ = bench.server.send(.put("n", 1))
+    bench.server.act(.put("n", 1))
     let commands = bench.handle(.tick)
     #expect(commands.last == .abort(ConnectionID(1)))
     guard case .goodbye(let goodbye)? = bench.said(to: 1, commands).last else {

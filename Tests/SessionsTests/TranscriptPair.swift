@@ -138,7 +138,7 @@ struct TranscriptPair {
 
   /// An action of somebody else.
   mutating func world(_ text: String, _ actions: DocumentAction...) {
-    world(text) { bench in for action in actions { _ = bench.server.send(action) } }
+    world(text) { bench in for action in actions { bench.server.act(action) } }
   }
 
   /// Give the server what the client has said.

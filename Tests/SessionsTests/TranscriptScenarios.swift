@@ -130,7 +130,7 @@ extension TranscriptScenario {
       pair.world("the client does not read for a while, and n changes three times") { bench in
         bench.handle(.blocked(ConnectionID(1), unsent: 1))
         for number in 1...3 as ClosedRange<Int64> {
-          _ = bench.server.send(.put("n", .integer(number)))
+          bench.server.act(.put("n", .integer(number)))
         }
         _ = bench.turn()
         bench.handle(.drained(ConnectionID(1)))
@@ -145,9 +145,9 @@ extension TranscriptScenario {
       var pair = live()
       pair.world("the message with the patch to revision 1 is never sent: a bug of the daemon") {
         bench in
-        _ = bench.server.send(.put("n", 1))
+        bench.server.act(.put("n", 1))
         _ = bench.turn()
-        _ = bench.server.send(.put("n", 2))
+        bench.server.act(.put("n", 2))
       }
       pair.exchange()
       pair.world("n is set to 3", .put("n", 3))
@@ -214,7 +214,7 @@ extension TranscriptScenario {
       var pair = live()
       pair.world("the daemon crashes, having lost nothing, and n is set to 5") { bench in
         bench.crash(keeping: bench.kept())
-        _ = bench.server.send(.put("n", 5))
+        bench.server.act(.put("n", 5))
       }
       pair.cut("the connection is lost")
       pair.hearFirst(1)
@@ -232,7 +232,7 @@ extension TranscriptScenario {
       var pair = live(limits: limits)
       pair.world("n changes forty times while the connection is cut") { bench in
         for number in 1...40 as ClosedRange<Int64> {
-          _ = bench.server.send(.put("n", .integer(number)))
+          bench.server.act(.put("n", .integer(number)))
         }
       }
       pair.cut("the connection is lost")
@@ -261,7 +261,7 @@ extension TranscriptScenario {
       pair.exchange()
       pair.world("the daemon crashes, and n is set to 9 at the revision that was lost") { bench in
         bench.crash(keeping: kept)
-        _ = bench.server.send(.put("n", 9))
+        bench.server.act(.put("n", 9))
       }
       pair.cut("the connection is lost")
       pair.exchange()
@@ -475,15 +475,16 @@ extension TranscriptPair {
   mutating func restart() throws {
     world("the daemon restarts, and hands its sockets over") { _ in }
     var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1000, at: bench.now, into: &commands)
+    bench.server.handle(.handingOver(retryAfter: 1000), at: bench.now, into: &commands)
     hear(commands)
     let bytes = bench.server.handOver.encoded(schema: DocumentFeature.schema)
     let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
     bench.server = Server(restoring: image.next, reducer: DocumentFeature(), at: bench.now)
-    bench.server.reserveScopes(of: image.connections)
+    bench.server.reserveScopes(of: image)
     commands = []
     for connection in image.connections {
-      bench.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
+      bench.server.handle(
+        .inherited(connection, isTranslated: false), at: bench.now, into: &commands)
     }
     hear(commands)
     exchange()

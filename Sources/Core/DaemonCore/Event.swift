@@ -18,16 +18,16 @@ public struct SnapshotJobID: Hashable, Comparable, Sendable {
   public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
 }
 
-/// What happened, given to the server.
-public enum Event: Equatable, Sendable {
+/// Everything that happens to a server: nothing else changes it.
+public enum Event<Action: Sendable>: Sendable {
   /// A peer connected. The token is random and fresh, should the server need one for it.
   case opened(ConnectionID, Peer, SessionToken)
   /// Bytes came. (`Server.receive` takes them without a copy.)
   case received(ConnectionID, [UInt8])
   /// The peer is gone, or the connection was closed as commanded.
   case closed(ConnectionID)
-  /// Not everything of the last `send` could be written: so many bytes wait. Delivered at once,
-  /// before any other event.
+  /// Not everything of the last `send` could be written: so many bytes wait. Handled when the
+  /// commands that the send was among have been executed, before anything that happens then.
   case blocked(ConnectionID, unsent: Int)
   /// Everything sent has been written.
   case drained(ConnectionID)
@@ -46,6 +46,18 @@ public enum Event: Equatable, Sendable {
   case journal(JournalEvent)
   /// Clients may come. Handled before any action of theirs.
   case started(Start)
+  /// The owner of the process acts. It is reduced and sent as a client's action would be, and
+  /// acknowledged to nobody.
+  case acted(Action)
+  /// An effect sent an action.
+  case effectSent(EffectID, Action)
+  /// An effect cancels what runs under a name.
+  case effectCancelled(ScopedEffectKey)
+  /// The task of an effect has ended, with an error that it did not catch if there was one.
+  case effectEnded(EffectID, unhandled: String?)
+  /// The time of day, at the time that the event has: at the start, and now and then, for clocks are
+  /// set.
+  case clockSet(Timestamp)
   /// The process that made a connection has ended. The connection may live on, or be gone long
   /// since. Until the server says `unwatch`.
   case exited(ConnectionID)
@@ -57,7 +69,19 @@ public enum Event: Equatable, Sendable {
   case tick
   /// Say goodbye to everyone; accept no one.
   case stop(retryAfter: UInt64?)
+  /// The process ends, and another goes on with its connections: compose everything that is due,
+  /// even for those who do not read. Nothing is to happen afterwards; `Server.handOver` tells the
+  /// rest.
+  case handingOver(retryAfter: UInt64)
+  /// Connections of a former process have these scopes, whose numbers must stay theirs: before any
+  /// of them is `inherited`.
+  case scopesReserved([UInt64])
+  /// A connection of a former process goes on, whose socket has come along. What that had not
+  /// written (`HandedConnection.unsent`) must be written before what is commanded.
+  case inherited(HandedConnection, isTranslated: Bool)
 }
+
+extension Event: Equatable where Action: Equatable {}
 
 /// What the shell must now do.
 public enum Command: Equatable, Sendable {
@@ -100,9 +124,11 @@ public enum Command: Equatable, Sendable {
 }
 
 /// A query that the shell answers, for it is about what the process does.
-public enum ShellQuery: String, CaseIterable, Sendable {
+public enum ShellQuery: Hashable, Sendable {
   /// Read the policy file again, and say what came of it.
-  case reloadPolicy = "policy.reload"
+  case reloadPolicy
+  /// What the shell counts, in the text format of OpenMetrics, behind what the server counts.
+  case metrics(String)
 }
 
 /// Something an administrator wants to know.

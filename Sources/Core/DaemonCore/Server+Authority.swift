@@ -161,12 +161,6 @@ extension Server {
     followers.removeAll { $0 == id }
   }
 
-  /// Whether a query is one for the shell, and the connection may make it.
-  func mayAskShell(_ name: String, _ connection: ServerSession) -> Bool {
-    guard ShellQuery(rawValue: name) != nil else { return false }
-    return (connection.rights?.mayAdminister ?? true) || authority.isOwner(connection.peer)
-  }
-
   /// Pass on what the shell answers, if the connection is still there.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
     // Another query may have had the same number.

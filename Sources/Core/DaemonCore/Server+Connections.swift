@@ -112,15 +112,16 @@ extension Server {
     noteUnsent(unsent, at: place)
     // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
     guard !connections[place: place].isBlocked else { return }
-    precondition(core.revision == flushed, "the shell reports a blocked write at once")
+    // A shell that told it late would have let the state go that the client has: it gets a snapshot.
+    let isKnown = core.revision == flushed
     changeReading(of: id, &commands) { [now = clock.now] in $0.blockedSince = now }
     var connection = connections[place: place]
     for index in connection.subscriptions.indices
     where connection.subscriptions[index].progress == .live {
-      connection.subscriptions[index].progress = .lagging(flushed)
+      connection.subscriptions[index].progress = isKnown ? .lagging(flushed) : .lost(.history)
       let scope = scopes.index(of: connection.subscriptions[index].scope)
       connection.subscriptions[index].base = scope.map { scopes[index: $0].lastChange } ?? flushed
-      if !faults.forgetsHeldStates {
+      if isKnown, !faults.forgetsHeldStates {
         held.hold(core.state, at: flushed, by: connection.peer.uid)
       }
     }

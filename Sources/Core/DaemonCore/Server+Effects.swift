@@ -1,13 +1,11 @@
 import CBOR
 public import Lockstep
 import Values
-public import Wire
+import Wire
 
 extension Server {
-  /// Tell the server the time of day, at the time that its events have: at the start, and now and
-  /// then, for clocks are set.
-  public mutating func setWallClock(_ time: Timestamp, at now: Instant) {
-    clock.set(time, at: now)
+  mutating func setWallClock(_ time: Timestamp) {
+    clock.set(time, at: clock.now)
     core.time = clock.timeOfDay
   }
 
@@ -35,26 +33,19 @@ extension Server {
     }
   }
 
-  /// Run an action that an effect sent: `turnEnded` follows.
-  public mutating func effectSent(_ action: R.Action, _ id: EffectID, at now: Instant) {
-    advanceClock(to: now)
+  mutating func effectSent(_ action: R.Action, _ id: EffectID) {
     patch.bytes.removeAll(keepingCapacity: true)
     guard let reduction = core.send(action, from: id, patch: &patch) else { return }
     note(reduction)
     if core.hasWaiting { runWaiting() }
   }
 
-  /// An effect cancels what runs under a name: `turnEnded` follows.
-  public mutating func effectCancels(_ name: ScopedEffectKey, at now: Instant) {
-    advanceClock(to: now)
+  mutating func effectCancelled(_ name: ScopedEffectKey) {
     core.cancelEffects(under: name)
     if core.hasWaiting { runWaiting() }
   }
 
-  /// The task of an effect has ended, with an error that it did not catch if there was one:
-  /// `turnEnded` follows.
-  public mutating func effectEnded(_ id: EffectID, unhandled error: String?, at now: Instant) {
-    advanceClock(to: now)
+  mutating func effectEnded(_ id: EffectID, unhandled error: String?) {
     core.finished(id, unhandled: error)
     if core.hasWaiting { runWaiting() }
   }
@@ -63,6 +54,9 @@ extension Server {
   public func operation(of id: EffectID) -> EffectOperation<R.Action>? {
     core.operation(of: id)
   }
+
+  /// The name with these texts, if effects run under it. O(effects).
+  func runningName(of texts: [String]) -> ScopedEffectKey? { core.runningName(of: texts) }
 
   /// The effects that run, in the order of their start.
   public var runningEffects: [RunningEffect] { core.runningEffects }

@@ -3,14 +3,13 @@ import CBOR
 public import Lockstep
 import Records
 import Values
-public import Wire
+import Wire
 
 // One process ends, the next goes on with the same sockets (`HandOver`). Before, every connection
 // gets all that is due, even if it does not read: what its socket does not take travels as bytes.
 extension Server {
-  /// Compose everything that is due and say that the process ends. Nothing else is to be handled
-  /// afterwards; `handOver` tells the rest.
-  public mutating func prepareHandOver(
+  /// Compose everything that is due and say that the process ends.
+  mutating func prepareHandOver(
     retryAfter: UInt64, at now: Instant, into commands: inout [Command]
   ) {
     handle(.turnEnded, at: now, into: &commands)
@@ -75,22 +74,14 @@ extension Server {
 
   // MARK: The next process
 
-  /// Keep the numbers of scopes that connections of the former process have: before any of these is
-  /// taken over.
-  public mutating func reserveScopes(of handed: [HandedConnection]) {
-    for subscription in handed.lazy.flatMap(\.subscriptions) { scopes.reserve(subscription.scope) }
-  }
-
-  /// Go on with a connection of the former process, whose socket has come along. What it had not
-  /// written (`unsent`) must be written before what this commands.
-  public mutating func takeOver(
-    _ handed: HandedConnection, isTranslated: Bool, at now: Instant, into commands: inout [Command]
+  /// Go on with a connection of the former process.
+  mutating func takeOver(
+    _ handed: HandedConnection, isTranslated: Bool, _ commands: inout [Command]
   ) {
-    advanceClock(to: now)
     counters.connections = max(counters.connections, handed.ordinal)
     var connection = ServerSession(
       id: ConnectionID(handed.id), peer: handed.peer, offered: handed.offered, limits: limits,
-      at: now)
+      at: clock.now)
     connection.ordinal = handed.ordinal
     connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
     _ = admit(&connection)

@@ -2,7 +2,7 @@ import Lockstep
 import Values
 
 extension Server {
-  /// What the server counts, and what the shell does, in the text format of OpenMetrics 1.0.
+  /// What the server counts, in the text format of OpenMetrics 1.0, without its end.
   var metrics: String {
     let gauges: [(String, Int)] = [
       ("clients", connections.count), ("sessions", sessions.count), ("scopes", scopes.count),
@@ -23,7 +23,6 @@ extension Server {
     for (name, value) in totals {
       text += "# TYPE lockstep_\(name) counter\nlockstep_\(name)_total \(value)\n"
     }
-    if case .text(let more)? = shellReports["metrics"]?() { text += more }
-    return text + "# EOF\n"
+    return text
   }
 }

@@ -303,7 +303,7 @@ extension Server {
     if journaling.durability != .none, let token = connections[place: place].token {
       let own = SessionAction(session: token, number: number)
       keep(token, at: connections[place: place].session)
-      markInFlight?(own)
+      inFlight?.note(own)
       answer = own
     }
     return Acknowledgement.Outcome(

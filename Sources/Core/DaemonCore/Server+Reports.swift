@@ -44,19 +44,16 @@ extension Server {
     _ number: UInt64, _ name: String, _ arguments: [String], _ connection: inout ServerSession,
     _ commands: inout [Command]
   ) -> Int {
-    if let query = ShellQuery(rawValue: name), mayAskShell(name, connection) {
-      guard connection.asked.insert(number).inserted else {
-        send(
-          ReportError(.refused, "a query of this number is being answered"), of: number,
-          &connection)
-        return 5
-      }
-      commands.append(.answer(connection.id, query: number, query))
-      return 200
+    let denial = reportDenial(of: name, to: connection.rights)
+    if name == "policy.reload", denial == nil || authority.isOwner(connection.peer) {
+      return askShell(.reloadPolicy, number, &connection, &commands)
     }
-    if let denial = reportDenial(of: name, to: connection.rights) {
+    if let denial {
       send(denial, of: number, &connection)
       return 5
+    }
+    if name == "metrics", hasShellMetrics {
+      return askShell(.metrics(metrics), number, &connection, &commands)
     }
     switch report(name, arguments, number, &connection) {
     case .value(let value, let work):
@@ -67,6 +64,20 @@ extension Server {
       connection.requests.report = RunningReport(query: number, rest: rest)
       return 2
     }
+  }
+
+  /// Have the shell answer. Returns the work that it was, in units.
+  private func askShell(
+    _ query: ShellQuery, _ number: UInt64, _ connection: inout ServerSession,
+    _ commands: inout [Command]
+  ) -> Int {
+    guard connection.asked.insert(number).inserted else {
+      send(
+        ReportError(.refused, "a query of this number is being answered"), of: number, &connection)
+      return 5
+    }
+    commands.append(.answer(connection.id, query: number, query))
+    return 200
   }
 
   func sendReport(_ query: UInt64, _ value: Value, _ connection: inout ServerSession) {
@@ -96,21 +107,21 @@ extension Server {
     case "log.follow": return follow(arguments, query, &connection)
     case "log.unfollow": return unfollow(&connection)
     case "why": return why(arguments)
-    case "metrics": return .value(.text(metrics), work: 200)
-    default: return otherReport(name)
+    case "metrics": return .value(.text(metrics + "# EOF\n"), work: 200)
+    default: return unknownReport(name)
     }
   }
 
-  /// A report that the shell makes, or the names that there are.
-  private func otherReport(_ name: String) -> Answer {
-    if let value = shellReports[name]?() { return .value(value, work: 200) }
-    let names =
-      [
-        "clients", "clients.closed", "effects", "effects.cancel", "limits", "log", "log.follow",
-        "log.unfollow", "metrics", "status", "why",
-      ] + shellReports.keys + ShellQuery.allCases.map(\.rawValue)
+  private static var reportNames: [String] {
+    [
+      "clients", "clients.closed", "effects", "effects.cancel", "limits", "log", "log.follow",
+      "log.unfollow", "metrics", "policy.reload", "status", "why",
+    ]
+  }
+
+  private func unknownReport(_ name: String) -> Answer {
     let found = name.prefix(bytes: limits.textBytes)
-    let list = Set(names).sorted().joined(separator: ", ")
+    let list = Self.reportNames.joined(separator: ", ")
     return .error(.unknown, "there is no report \"\(found)\"; there are: \(list)")
   }
 

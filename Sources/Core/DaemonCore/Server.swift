@@ -43,8 +43,8 @@ public struct Server<R: Reducer>: Sendable {
   var journaling: Journaling
   /// Actions that must not be reduced again.
   let poisoned: Set<SessionAction>
-  /// Told of a client's action before it is reduced, where that outlives the process.
-  let markInFlight: (@Sendable (SessionAction) -> Void)?
+  /// Where a client's action is noted before it is reduced; nil where nothing outlives the process.
+  let inFlight: InFlightActionMarker?
   var held: HeldStates<R.State>
   var size: StateSize
   var memory = MemoryBudget()
@@ -93,8 +93,8 @@ public struct Server<R: Reducer>: Sendable {
   let limitsReport: Value
   /// Turns logged actions into the form that people read; nil when the schema does not allow it.
   let actionNames: Translation?
-  /// Reports that the shell makes, by name.
-  let shellReports: [String: @Sendable () -> Value]
+  /// Whether the shell counts something, too.
+  let hasShellMetrics: Bool
   /// What the shell knows of the process, for the report "status".
   let about: [(String, Value)]
   var counters = Counters()
@@ -122,9 +122,9 @@ public struct Server<R: Reducer>: Sendable {
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues(),
-    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    markInFlight: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
-    owner: UInt64? = nil, at now: Instant
+    hasShellMetrics: Bool = false, durability: Durability = .none,
+    inFlight: InFlightActionMarker? = nil, policy: Policy? = nil, owner: UInt64? = nil,
+    at now: Instant
   ) {
     self.init(
       restoring: RestoredState(
@@ -132,22 +132,42 @@ public struct Server<R: Reducer>: Sendable {
         runs: [JournalRun(run: run, base: revision)],
         revision: revision, base: revision, sequence: 0),
       reducer: reducer, limits: limits, about: about, middleware: middleware,
-      dependencies: dependencies, shellReports: shellReports, durability: durability,
-      markInFlight: markInFlight, policy: policy, owner: owner, at: now)
+      dependencies: dependencies, hasShellMetrics: hasShellMetrics, durability: durability,
+      inFlight: inFlight, policy: policy, owner: owner, at: now)
   }
 
   /// A server that goes on from what was kept. Unless a former run may have had another policy,
-  /// mirrors of then are gone on from too. The `owner`, the daemon's own user, may always ask that
-  /// the policy is read again.
+  /// mirrors of then are gone on from too.
   public init(
     restoring kept: RestoredState<R.State>, reducer: R, limits: Limits = Limits(),
     about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
-    dependencies: DependencyValues = DependencyValues(),
-    shellReports: [String: @Sendable () -> Value] = [:], durability: Durability = .none,
-    markInFlight: (@Sendable (SessionAction) -> Void)? = nil, policy: Policy? = nil,
+    dependencies: DependencyValues = DependencyValues(), hasShellMetrics: Bool = false,
+    durability: Durability = .none, inFlight: InFlightActionMarker? = nil, policy: Policy? = nil,
     isPolicyNew: Bool = false, owner: UInt64? = nil, at now: Instant
   ) {
-    authority = Authority(policy, isNew: isPolicyNew, owner: owner)
+    var setup = ServerSetup(kept, at: now)
+    setup.limits = limits
+    setup.about = about
+    setup.hasShellMetrics = hasShellMetrics
+    setup.durability = durability
+    setup.policy = policy
+    setup.isPolicyNew = isPolicyNew
+    setup.owner = owner
+    self.init(
+      setup, reducer: reducer, middleware: middleware, dependencies: dependencies,
+      inFlight: inFlight)
+  }
+
+  /// A server as it is set up. Actions of clients are noted in `inFlight` before they are reduced.
+  public init(
+    _ setup: ServerSetup<R.State>, reducer: R,
+    middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues(), inFlight: InFlightActionMarker? = nil
+  ) {
+    let (kept, limits, now) = (setup.kept, setup.limits, setup.time)
+    let (durability, about) = (setup.durability, setup.about)
+    hasShellMetrics = setup.hasShellMetrics
+    authority = Authority(setup.policy, isNew: setup.isPolicyNew, owner: setup.owner)
     core = StoreCore(
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
@@ -158,7 +178,7 @@ public struct Server<R: Reducer>: Sendable {
     sessions = SessionTable(
       limits, total: kept.sessionCount, reportsEvents: reducer.composedLifecycle.watchesSessions)
     poisoned = kept.poisoned
-    self.markInFlight = markInFlight
+    self.inFlight = inFlight
     self.limits = limits
     self.about = about
     history = kept.history
@@ -173,7 +193,6 @@ public struct Server<R: Reducer>: Sendable {
     accounts = Slots(vacant: Account(limits, at: now))
     flushed = kept.revision
     waitingBudget = limits.waitingPerTurn
-    self.shellReports = shellReports
     schema = R.schema
     schemaFingerprint = schema.fingerprint
     actionNames = try? Translation(from: schema, to: .names, root: .action)
@@ -201,9 +220,10 @@ public struct Server<R: Reducer>: Sendable {
     Digest(core.state.digest(at: path, seed: core.seed))
   }
 
-  /// Take in what happened, and append what must be done.
+  /// Take in what happened, and append what must be done. The one way in: from equal beginnings,
+  /// equal events give equal commands.
   public mutating func handle(
-    _ event: Event, at now: Instant, into commands: inout [Command]
+    _ event: Event<R.Action>, at now: Instant, into commands: inout [Command]
   ) {
     advanceClock(to: now)
     switch event {
@@ -228,13 +248,17 @@ public struct Server<R: Reducer>: Sendable {
     case .answered(let id, let query, let answer): answered(id, query, answer)
     case .tick: tick(&commands)
     case .stop(let retryAfter): stop(retryAfter)
+    case .acted(let action): _ = reduce(action, from: .owner)
+    case .effectSent(let id, let action): effectSent(action, id)
+    case .effectCancelled(let name): effectCancelled(name)
+    case .effectEnded(let id, let error): effectEnded(id, unhandled: error)
+    case .clockSet(let time): setWallClock(time)
+    case .handingOver(let retryAfter):
+      prepareHandOver(retryAfter: retryAfter, at: now, into: &commands)
+    case .scopesReserved(let scopes): for scope in scopes { self.scopes.reserve(scope) }
+    case .inherited(let connection, let isTranslated):
+      takeOver(connection, isTranslated: isTranslated, &commands)
     }
-  }
-
-  /// Run an action of the daemon's own: loading a file, for example. It is reduced and sent as a
-  /// client's would be, and acknowledged to nobody.
-  public mutating func send(_ action: R.Action) -> Reduction {
-    reduce(action, from: .owner)
   }
 
   /// Run an action, then those that it led to at once. Returns what the client at `place`, if one

@@ -197,15 +197,6 @@ public struct ActionHead: Sendable {
 
 // MARK: Optional fields
 
-extension CBOREncoder {
-  /// Append `null` or the value.
-  @inlinable
-  mutating func encodeOptional<T>(_ value: T?, _ encode: (inout CBOREncoder, T) -> Void) {
-    guard let value else { return encodeNull() }
-    encode(&self, value)
-  }
-}
-
 extension CBORDecoder {
   /// Read `null` or a value.
   @inlinable

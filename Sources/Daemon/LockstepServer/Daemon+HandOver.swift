@@ -31,9 +31,7 @@ extension Daemon {
 
   private func leave(to service: ServiceManager, _ retryAfter: UInt64) {
     isHandingOver = true
-    var commands: [Command] = []
-    server.prepareHandOver(retryAfter: retryAfter, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
+    tell(.handingOver(retryAfter: retryAfter))
     var image = server.handOver
     // From here on nothing is read or written by this process.
     var sockets: [(number: UInt64, descriptor: Int32)] = []
@@ -71,7 +69,8 @@ extension Daemon {
     self.inheritance = nil
     defer { inheritance.forgetMemory() }
     var taken = 0
-    server.reserveScopes(of: inheritance.image.connections)
+    tell(
+      .scopesReserved(inheritance.image.connections.flatMap { $0.subscriptions.map(\.scope) }))
     for connection in inheritance.image.connections {
       guard let descriptor = inheritance.descriptors[connection.id] else { continue }
       do throws(LoopError) {
@@ -93,10 +92,7 @@ extension Daemon {
     pipes[id] = pipe
     // Behind what the former process had not written, and before anything new.
     let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
-    hasNews = true
-    var commands: [Command] = []
-    server.takeOver(connection, isTranslated: isTranslated, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
+    tell(.inherited(connection, isTranslated: isTranslated))
     if server.watchesSessions { watchProcess(of: pipe, id) }
     listen(to: pipe, id)
     switch outcome {

@@ -121,12 +121,12 @@ extension Daemon {
     let daemon = Unchecked(self)
     let host = DaemonEffectHost(
       loop: loop, access: { change in daemon.value.map { change(&$0.effects) } },
-      cancelNamed: { name in daemon.value?.effectCancels(name) })
+      cancelNamed: { name in daemon.value?.tell(.effectCancelled(name)) })
     effects.tasks[id] = Task.detached(priority: operation.priority) {
       let error = await operation.run(host: host) { action in
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
           loop.execute(orElse: { continuation.resume() }) {
-            daemon.value?.effectSent(action, id)
+            daemon.value?.tell(.effectSent(id, action))
             continuation.resume()
           }
         }
@@ -135,20 +135,9 @@ extension Daemon {
     }
   }
 
-  private func effectSent(_ action: R.Action, _ id: EffectID) {
-    hasNews = true
-    server.effectSent(action, id, at: Self.now())
-  }
-
-  private func effectCancels(_ name: ScopedEffectKey) {
-    hasNews = true
-    server.effectCancels(name, at: Self.now())
-  }
-
   private func effectEnded(_ id: EffectID, _ error: String?) {
-    hasNews = true
     effects.tasks[id] = nil
-    server.effectEnded(id, unhandled: error, at: Self.now())
+    tell(.effectEnded(id, unhandled: error))
   }
 }
 

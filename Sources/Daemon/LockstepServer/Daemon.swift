@@ -36,6 +36,9 @@ public final class Daemon<R: Reducer> {
   /// What began the daemon, as its feature is told.
   private let start: Start
   private let marker: MarkerFile?
+  /// What the shell counts, in the text format of OpenMetrics.
+  private let metrics: (@Sendable () -> String)?
+  private let recording: RecordingFile?
   /// How many snapshots were begun to heal the journal.
   var healings: UInt64 = 0
   /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
@@ -54,13 +57,20 @@ public final class Daemon<R: Reducer> {
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
+  // Each is used for an instant, and never handed on to be changed: no two uses can overlap, and to
+  // check that costs a round trip more than the uses themselves.
+  /// What happened while commands were executed.
+  @exclusivity(unchecked) private var events: [Event<R.Action>] = []
+  @exclusivity(unchecked) private var isExecuting = false
+  /// Whether it is to be seen behind the commands whether the daemon is done.
+  @exclusivity(unchecked) private var mayBeDone = false
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
   /// only the process's own user and root may connect.
   public convenience init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
-    about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
+    about: [(String, Value)] = [], metrics: (@Sendable () -> String)? = nil,
     policy: Policy? = nil, logger: Logger, on loop: Loop,
     @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R
   ) where R: Reducer<FeatureState, FeatureAction> {
@@ -68,13 +78,16 @@ public final class Daemon<R: Reducer> {
     let server = Server(
       initialState, reducer: reducer(), seed: HashSeed(random.next()), epoch: random.next(),
       limits: limits, about: about, middleware: middleware, dependencies: dependencies,
-      shellReports: reports, policy: policy ?? Self.standardPolicy, at: Self.now())
-    self.init(server, .first, journal: nil, marker: nil, logger: logger, on: loop)
+      hasShellMetrics: metrics != nil, policy: policy ?? Self.standardPolicy, at: Self.now())
+    self.init(
+      server, .first, metrics: metrics, recording: nil, journal: nil, marker: nil, logger: logger,
+      on: loop)
   }
 
   /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
-  /// kept or, by way of the service manager, handed over; `initialState` begins a new epoch when nothing
-  /// has been, and is not asked for otherwise. `progress` is called now and then while it reads.
+  /// kept or, by way of the service manager, handed over; `initialState` begins a new epoch when
+  /// nothing has been, and is not asked for otherwise. `progress` is called now and then while it
+  /// reads. Everything that happens to it is written into `recording`, if there is one.
   ///
   /// Throws an error that says what to do when the directory cannot be used or what is there
   /// contradicts itself. O(the state and the changes since its snapshot).
@@ -82,30 +95,35 @@ public final class Daemon<R: Reducer> {
     initialState: @autoclosure () throws -> FeatureState,
     middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     dependencies: DependencyValues = .live, limits: Limits = Limits(),
-    about: [(String, Value)] = [], reports: [String: @Sendable () -> Value] = [:],
+    about: [(String, Value)] = [], metrics: (@Sendable () -> String)? = nil,
     policy: Policy? = nil, persistence: PersistenceOptions?, service: ServiceManager? = nil,
-    progress: @escaping () -> Void = {}, logger: Logger, on loop: Loop,
-    @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R
+    recording: RecordingFile? = nil, progress: @escaping () -> Void = {}, logger: Logger,
+    on loop: Loop, @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R
   ) throws where R: Reducer<FeatureState, FeatureAction> {
     let beginning = try Startup<R.State>(
       { try initialState() }, persistence: persistence, service: service, schema: R.schema,
       limits: limits, logger: logger, progress: progress)
     let marker = beginning.journal?.marker
-    var markInFlight: (@Sendable (SessionAction) -> Void)?
-    if let marker { markInFlight = { marker.noteInFlight($0) } }
     let isPolicyNew = policy != nil || (marker?.hasHadPolicy ?? (beginning.inheritance != nil))
     if policy != nil { marker?.notePolicy() }
+    var setup = ServerSetup(beginning.kept, at: Self.now())
+    setup.limits = limits
+    setup.about = about
+    setup.hasShellMetrics = metrics != nil
+    setup.durability = persistence?.durability ?? .none
+    setup.policy = policy ?? Self.standardPolicy
+    setup.isPolicyNew = isPolicyNew
+    setup.owner = UInt64(geteuid())
+    recording?.begin(setup, schema: R.schema)
     let server = Server<R>(
-      restoring: beginning.kept, reducer: reducer(), limits: limits, about: about,
-      middleware: middleware, dependencies: dependencies, shellReports: reports,
-      durability: persistence?.durability ?? .none, markInFlight: markInFlight,
-      policy: policy ?? Self.standardPolicy, isPolicyNew: isPolicyNew, owner: UInt64(geteuid()),
-      at: Self.now())
+      setup, reducer: reducer(), middleware: middleware, dependencies: dependencies,
+      inFlight: marker?.inFlight)
     let news = JournalEventRelay(loop)
     let access = try beginning.openJournal(server.pendingSnapshot)
     let writer = try access.map { try JournalWriter($0) { news.tell($0) } }
     self.init(
-      server, beginning.start, journal: writer, marker: marker, logger: logger, on: loop)
+      server, beginning.start, metrics: metrics, recording: recording, journal: writer,
+      marker: marker, logger: logger, on: loop)
     self.service = service
     inheritance = beginning.inheritance
     isGoingOn = !beginning.isNew
@@ -115,16 +133,19 @@ public final class Daemon<R: Reducer> {
   }
 
   private init(
-    _ server: Server<R>, _ start: Start, journal: JournalWriter?, marker: MarkerFile?,
-    logger: Logger, on loop: Loop
+    _ server: Server<R>, _ start: Start, metrics: (@Sendable () -> String)?,
+    recording: RecordingFile?, journal: JournalWriter?, marker: MarkerFile?, logger: Logger,
+    on loop: Loop
   ) {
+    self.recording = recording
+    self.metrics = metrics
     self.loop = loop
     self.logger = logger
     self.server = server
     self.start = start
     self.journal = journal
     self.marker = marker
-    self.server.setWallClock(.now, at: Self.now())
+    tell(.clockSet(.now))
   }
 
   private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }
@@ -238,6 +259,8 @@ public final class Daemon<R: Reducer> {
   }
 
   func endIfDone() {
+    // What ends the process is not begun in the middle of a turn's commands.
+    if isExecuting { return mayBeDone = true }
     guard let deadline = stopDeadline, flushHandler == nil || Self.now() > deadline else { return }
     callFlushHandler()
     guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, loop.onTurnEnd != nil else {
@@ -258,6 +281,7 @@ public final class Daemon<R: Reducer> {
   private func end(isKept: Bool) {
     if !isKept { logger.error("the last changes could not be kept") }
     logger.notice("stopped", metadata: ["position": "\(server.position)"])
+    recording?.end(revision: server.revision, digest: server.digest())
     journal?.close()
     claim = nil
     loop.stop()
@@ -265,11 +289,65 @@ public final class Daemon<R: Reducer> {
 
   // MARK: Events
 
-  func tell(_ event: Event) {
+  /// Tell the server what happened, and do what it commands. What that leads to is told it behind the
+  /// last of those commands, before anything else happens: it is never in the middle of something.
+  func tell(_ event: Event<R.Action>) {
     hasNews = true
+    if isExecuting { return events.append(event) }
     var commands: [Command] = []
-    server.handle(event, at: Self.now(), into: &commands)
+    handle(event, into: &commands)
+    execute(commands)
+    runEvents()
+  }
+
+  /// Handle what happened while commands were executed, and what that led to.
+  private func runEvents() {
+    if !events.isEmpty {
+      var next = 0
+      while next < events.count {
+        let event = events[next]
+        next += 1
+        var commands: [Command] = []
+        handle(event, into: &commands)
+        execute(commands)
+      }
+      events.removeAll(keepingCapacity: next < 1024)
+    }
+    seeIfDone()
+  }
+
+  private func seeIfDone() {
+    guard mayBeDone else { return }
+    mayBeDone = false
+    endIfDone()
+  }
+
+  /// The one way to the server, and into a recording.
+  @inline(__always)
+  private func handle(_ event: Event<R.Action>, into commands: inout [Command]) {
+    let now = Self.now()
+    recording?.note(event, at: now)
+    server.handle(event, at: now, into: &commands)
+    recording?.note(commands[...], revision: server.revision)
+  }
+
+  /// Have commands collected in memory that is used again, and execute them.
+  @inline(__always)
+  private func executeCommands(_ collect: (inout [Command]) -> Void) {
+    // Moved out, so that nothing is copied when a command leads back here.
+    var commands: [Command] = []
+    swap(&commands, &spare)
+    collect(&commands)
+    execute(commands)
+    commands.removeAll(keepingCapacity: true)
+    swap(&commands, &spare)
+    runEvents()
+  }
+
+  private func execute(_ commands: [Command]) {
+    isExecuting = true
     for command in commands { execute(command) }
+    isExecuting = false
   }
 
   private func accept(_ pipe: Pipe) {
@@ -313,13 +391,13 @@ public final class Daemon<R: Reducer> {
 
   private func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
     hasNews = true
-    // The array is moved out while it is used: executing a command can lead back here.
-    var commands: [Command] = []
-    swap(&commands, &spare)
-    server.receive(id, bytes, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
-    commands.removeAll(keepingCapacity: true)
-    swap(&commands, &spare)
+    executeCommands { commands in
+      if recording == nil {
+        server.receive(id, bytes, at: Self.now(), into: &commands)
+      } else {
+        handle(.received(id, Array(bytes)), into: &commands)
+      }
+    }
   }
 
   func lost(_ id: ConnectionID, _ error: LoopError?) {
@@ -342,7 +420,7 @@ public final class Daemon<R: Reducer> {
 
   private func tick() {
     // Clocks are set now and then.
-    server.setWallClock(.now, at: Self.now())
+    tell(.clockSet(.now))
     tell(.tick)
     if stopDeadline == nil { service?.show(status) }
     let now = Self.now()
@@ -355,12 +433,7 @@ public final class Daemon<R: Reducer> {
   func endTurn() {
     guard hasNews else { return }
     hasNews = false
-    var commands: [Command] = []
-    swap(&commands, &spare)
-    server.handle(.turnEnded, at: Self.now(), into: &commands)
-    for command in commands { execute(command) }
-    commands.removeAll(keepingCapacity: true)
-    swap(&commands, &spare)
+    executeCommands { handle(.turnEnded, into: &$0) }
     marker?.clearInFlight()
     // A command may have been answered at once, and nothing else need come for a second.
     if hasNews { wake() }
@@ -385,6 +458,8 @@ public final class Daemon<R: Reducer> {
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)
     case .reopenJournal: journal?.add(.reopen)
     case .answer(let id, let query, .reloadPolicy): reloadPolicy(for: id, query)
+    case .answer(let id, let query, .metrics(let text)):
+      tell(.answered(id, query: query, .text(text + (metrics?() ?? "") + "# EOF\n")))
     case .log(let line): logger.log(line)
     }
   }

@@ -140,9 +140,23 @@ public struct DaemonOptions: ParsableArguments {
     help: "Whether to count actions by name and outcome, for `lockstep metrics`; by default not.")
   public var metrics = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Write everything that happens to the daemon into a file.",
+      discussion: """
+        For a report of a fault: it can be done again from that. It has all that the state has, and \
+        grows with all that is sent. One that is there is kept with .old behind its name.
+        """, valueName: "file"), completion: .file())
+  public var record: String?
+
   public init() {}
 
   public mutating func validate() throws {
+    if record != nil, stub != nil || rateLimit != nil || !features.isEmpty {
+      throw ValidationError(
+        "--record writes down what the feature alone does: leave out --stub, --rate-limit and "
+          + "--feature.")
+    }
     if stub != nil, stateDir != nil || durability.map({ $0 != .none }) ?? false {
       throw ValidationError(
         "--stub serves a file and keeps nothing: leave out --state-dir and --durability.")

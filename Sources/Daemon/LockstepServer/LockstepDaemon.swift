@@ -242,16 +242,18 @@ extension LockstepDaemon {
       ("version", .text(Self.configuration.version)), ("pid", .integer(Int64(getpid()))),
       ("socket", .text(path)),
     ]
-    let reports: [String: @Sendable () -> Value] =
-      options.metrics ? ["metrics": { .text(metrics.openMetrics) }] : [:]
+    var shellMetrics: (@Sendable () -> String)?
+    if options.metrics { shellMetrics = { metrics.openMetrics } }
+    let recording = try options.record.map { try RecordingFile($0, logger) }
     // Before the journal begins a run: of a start that comes to nothing there should be no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
       initialState: try state(), middleware: middleware, dependencies: dependencies,
       limits: limits,
       about: about + (persistence.map { [("stateDirectory", .text($0.directory))] } ?? []),
-      reports: reports, policy: policy?.loaded.policy, persistence: persistence, service: service,
-      progress: { service.extend(by: 30) }, logger: logger, on: loop
+      metrics: shellMetrics, policy: policy?.loaded.policy, persistence: persistence,
+      service: service, recording: recording, progress: { service.extend(by: 30) },
+      logger: logger, on: loop
     ) { reducer }
     if let file = initialStateFile, shell.isGoingOn || options.stub != nil {
       logger.notice(

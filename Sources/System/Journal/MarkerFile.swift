@@ -85,12 +85,10 @@ public final class MarkerFile: @unchecked Sendable {
     return SessionAction(session: SessionToken(high: words[1], low: words[2]), number: words[0])
   }
 
-  public func noteInFlight(_ action: SessionAction) {
-    words[1] = action.session.high
-    words[2] = action.session.low
-    // Last: numbers begin with 1.
-    words[0] = action.number
-  }
+  /// Where the action is noted that is about to be reduced: not to be used once this is gone.
+  public var inFlight: InFlightActionMarker { InFlightActionMarker(words) }
+
+  public func noteInFlight(_ action: SessionAction) { inFlight.note(action) }
 
   public func clearInFlight() { words[0] = 0 }
 

@@ -31,6 +31,9 @@ struct Simulate: AsyncParsableCommand {
   @Option(help: "How many runs at a time.")
   var jobs = 2
 
+  @Flag(help: "Write down what happens to each daemon, do it again, and compare.")
+  var replay = false
+
   @Flag(help: "Say each seed before it runs, and its trace: for crashes, and to compare processes.")
   var verbose = false
 
@@ -46,14 +49,15 @@ struct Simulate: AsyncParsableCommand {
   }
 
   private func run(_ feature: Feature, _ range: SeedRange, _ summary: inout Summary) async {
-    let (steps, verbose, jobs) = (steps, verbose, UInt64(max(1, jobs)))
+    let (steps, verbose, replay, jobs) = (steps, verbose, replay, UInt64(max(1, jobs)))
     await withTaskGroup(of: Summary.self) { group in
       for job in 0..<jobs {
         group.addTask {
           var summary = Summary()
           for seed in stride(from: range.first + job, through: range.last, by: Int(jobs)) {
             if verbose { Swift.print("\(feature) seed \(seed)") }
-            summary.add(feature, Self.simulate(feature, seed, steps), verbose: verbose)
+            summary.add(
+              feature, Self.simulate(feature, seed, steps, isRecorded: replay), verbose: verbose)
           }
           return summary
         }
@@ -63,21 +67,24 @@ struct Simulate: AsyncParsableCommand {
   }
 
   private static func simulate(
-    _ feature: Feature, _ seed: UInt64, _ steps: Int
+    _ feature: Feature, _ seed: UInt64, _ steps: Int, isRecorded: Bool
   ) -> Result<SimulationReport, SimulationFailure> {
     do throws(SimulationFailure) {
       switch feature {
       case .document:
-        var simulation = Simulation(seed: seed, of: .document)
+        var simulation = Simulation(seed: seed, of: .document) { $0.isRecorded = isRecorded }
         return .success(try simulation.run(steps: steps))
       case .map:
-        var simulation = Simulation(seed: seed, of: .counters)
+        var simulation = Simulation(seed: seed, of: .counters) { $0.isRecorded = isRecorded }
         return .success(try simulation.run(steps: steps))
       case .errands:
-        var simulation = Simulation(seed: seed, of: .errands)
+        var simulation = Simulation(seed: seed, of: .errands) { $0.isRecorded = isRecorded }
         return .success(try simulation.run(steps: steps))
       case .views:
-        var simulation = Simulation(seed: seed, of: .document) { $0.drawViews(seed: seed) }
+        var simulation = Simulation(seed: seed, of: .document) {
+          $0.drawViews(seed: seed)
+          $0.isRecorded = isRecorded
+        }
         return .success(try simulation.run(steps: steps))
       }
     } catch {

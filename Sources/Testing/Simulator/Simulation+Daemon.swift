@@ -33,13 +33,12 @@ extension Simulation {
       key.run += 1
       count("restarts")
     }
-    let isGated = isDriven || !feature.middleware.isEmpty
-    var server = Server(
-      state, reducer: Witness(base: feature.reducer, log: log, isGated: isGated), seed: seed,
-      epoch: key.epoch, run: key.run, revision: durable, limits: plan.limits,
-      middleware: isGated ? middleware : [], dependencies: dependencies,
-      durability: plan.durability, policy: plan.policy, at: now)
-    server.plant(plan.faults)
+    begin(
+      RestoredState(
+        state: state, epoch: key.epoch, seed: seed, run: key.run,
+        runs: [JournalRun(run: key.run, base: durable)], revision: durable, base: durable,
+        sequence: 0))
+    guard let server = daemon else { return }
     ledger.begin(key, server.state, seed: seed, at: durable)
     if plan.durability != .none {
       let (head, parts) = server.pendingSnapshot.encode()
@@ -47,7 +46,6 @@ extension Simulation {
         head, parts.flatMap { $0 }, epoch: key.epoch, seed: seed,
         run: JournalRun(run: key.run, base: 0), order: ledger.order)
     }
-    daemon = server
     try tell(.started(beginning == .anew ? .first : hasCrashed ? .crashed : .restarted))
   }
 
@@ -56,10 +54,9 @@ extension Simulation {
     return [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) }
   }
 
-  /// Tell the daemon of its own start, before anything else.
-  mutating func tell(_ start: Event) throws(SimulationFailure) {
-    var commands: [Command] = []
-    daemon?.handle(start, at: now, into: &commands)
+  /// Tell the daemon of its own start, or of what its process does itself.
+  mutating func tell(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
+    let commands = handle(event)
     try enterWork(isDirect: true)
     for command in commands { try perform(command) }
   }
@@ -86,8 +83,10 @@ extension Simulation {
 
   private mutating func end() {
     note(1, UInt64(links.count))
+    endRecording()
     daemon = nil
     jobs = []
+    blocked = []
     measured = nil
     abandonEffects()
     for place in links.indices {
@@ -175,15 +174,22 @@ extension Simulation {
   }
 
   /// Tell the server, and do what it says.
-  mutating func deliver(_ event: Event) throws(SimulationFailure) {
-    var commands: [Command] = []
-    daemon?.handle(event, at: now, into: &commands)
+  mutating func deliver(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
+    let commands = handle(event)
     try enterWork()
-    if event == .turnEnded {
-      try checkEffects(commands)
-    }
+    let isTurnEnd = if case .turnEnded = event { true } else { false }
+    if isTurnEnd { try checkEffects(commands) }
     for command in commands { try perform(command) }
-    if event == .turnEnded {
+    // What a socket does not take, the server hears behind the commands, as of a real shell.
+    while !blocked.isEmpty {
+      let id = blocked.removeFirst()
+      guard let place = place(of: id) else { continue }
+      try deliver(.blocked(id, unsent: links[place].unsent.count))
+      guard links[place].isPaused else {
+        throw failure("connection \(id.rawValue) does not read, and is read from")
+      }
+    }
+    if isTurnEnd {
       try checkOrder(commands)
       try checkLimits()
     }
@@ -239,9 +245,6 @@ extension Simulation {
     guard !links[place].unsent.isEmpty else { return }
     count("blocks")
     links[place].isBlocked = true
-    try deliver(.blocked(id, unsent: links[place].unsent.count))
-    guard links[place].isPaused else {
-      throw failure("connection \(id.rawValue) does not read, and is read from")
-    }
+    blocked.append(id)
   }
 }

@@ -23,17 +23,11 @@ extension Simulation {
     }
     durable = kept.revision
     disk.begin(JournalRun(run: kept.run, base: kept.revision))
-    let isGated = isDriven || !feature.middleware.isEmpty
-    var server = Server(
-      restoring: kept,
-      reducer: Witness(base: feature.reducer, log: log, isGated: isGated), limits: plan.limits,
-      middleware: isGated ? middleware : [], dependencies: dependencies,
-      durability: plan.durability, policy: plan.policy, at: now)
-    server.plant(plan.faults)
+    begin(kept)
+    guard let server = daemon else { return }
     ledger.begin(
       .init(epoch: kept.epoch, run: kept.run), server.state, seed: kept.seed,
       at: server.revision, goesOn: true)
-    daemon = server
     try tell(.started(hasCrashed ? .crashed : .restarted))
   }
 

@@ -108,7 +108,7 @@ extension Simulation {
     note(5, delivery.id.rawValue)
     switch delivery.content {
     case .action(let action, let continuation):
-      daemon?.effectSent(action, delivery.id, at: now)
+      try tell(effect: .effectSent(delivery.id, action))
       if isCancelled, !log.entries.isEmpty {
         throw failure("an action of a cancelled effect was done: \(action.name)")
       }
@@ -116,13 +116,22 @@ extension Simulation {
       continuation.resume()
     case .cancel(let name, let continuation):
       count("cancellations by effects")
-      daemon?.effectCancels(name, at: now)
+      try tell(effect: .effectCancelled(name))
       try enterWork()
       continuation.resume()
     case .end(let error):
       if error != nil { count("effects failed") }
-      daemon?.effectEnded(delivery.id, unhandled: error, at: now)
+      try tell(effect: .effectEnded(delivery.id, unhandled: error))
       try enterWork()
+    }
+  }
+
+  /// Tell the daemon what an effect does. It commands nothing before the turn's end.
+  private mutating func tell(
+    effect event: Event<Tagged<R.Action>>
+  ) throws(SimulationFailure) {
+    if let command = handle(event).first {
+      throw failure("an effect led to \(command) in mid-turn")
     }
   }
 
@@ -139,8 +148,7 @@ extension Simulation {
   mutating func hush() throws(SimulationFailure) {
     guard let action = feature.hush, daemon != nil else { return }
     count("hushes")
-    _ = daemon?.send(Tagged(.inside, action))
-    try enterWork(isDirect: true)
+    try tell(.acted(Tagged(.inside, action)))
   }
 
   // MARK: Checking

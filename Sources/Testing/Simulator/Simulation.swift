@@ -38,6 +38,10 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   // The daemon's process.
   var daemon: Server<Witness<R>>?
   let log = WitnessLog<R.State>()
+  /// What has happened to the daemon's process, where the plan says that it is written down, and what
+  /// happened to former ones.
+  var recording: [UInt8]?
+  var recordings: [[UInt8]] = []
   var ledger = Ledger<R.State>()
   var jobs: [SnapshotJob<R.State>] = []
   /// What the state took when it was to be measured; the daemon has not heard of it.
@@ -56,6 +60,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []
+  /// Connections whose sockets did not take everything, of which the daemon is to be told.
+  var blocked: [ConnectionID] = []
   let clock = SimulatedClock()
   let dependencies: DependencyValues
   var effects: SimulatedEffects<Tagged<R.Action>>
@@ -100,6 +106,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     try begin()
     for _ in 0..<steps { try advance() }
     try rest()
+    try replay()
     count("revisions", Int(clamping: ledger.newest.newest))
     return SimulationReport(seed: seed, steps: step, trace: trace, counts: counts)
   }

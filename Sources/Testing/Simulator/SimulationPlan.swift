@@ -41,6 +41,8 @@ public struct SimulationPlan: Sendable {
   public var policy: Policy?
   /// Mistakes that the daemon makes.
   package var faults = Faults()
+  /// Whether everything that happens to the daemon is written down and done again.
+  package var isRecorded = false
   /// Mistakes that the clients make.
   package var skipsBaseCheck = false
 

@@ -44,9 +44,11 @@ private func successor(of handed: HandOver<Document>) -> Server<DocumentFeature>
   let now = Instant(nanoseconds: 1)
   var server = Server(restoring: handed.next, reducer: DocumentFeature(), at: now)
   var commands: [Command] = []
-  server.reserveScopes(of: handed.connections)
+  let scopes = handed.connections.flatMap { $0.subscriptions.map(\.scope) }
+  server.handle(.scopesReserved(scopes), at: now, into: &commands)
   for connection in handed.connections {
-    server.takeOver(connection, isTranslated: handed.isTranslated, at: now, into: &commands)
+    server.handle(
+      .inherited(connection, isTranslated: handed.isTranslated), at: now, into: &commands)
   }
   server.handle(.turnEnded, at: now, into: &commands)
   return server

@@ -122,6 +122,8 @@ private struct World {
   var peers: [UInt64: Connection] = [:]
   /// Whether the peer's next frames cannot all be written.
   var blocking: [UInt64: Bool] = [:]
+  /// Connections whose sockets have not taken everything, which the server is to hear.
+  var newlyBlocked: [ConnectionID] = []
   var client: ClientSession
   /// What the good client has sent and the server has not read.
   var outgoing: [UInt8] = []
@@ -235,10 +237,17 @@ private struct World {
 
   // MARK: The shells
 
-  mutating func tell(_ event: Event) {
+  mutating func tell(_ event: Event<DocumentAction>) {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
     for command in commands { obey(command) }
+    // As a shell does: behind the commands, and before anything else happens.
+    let ids = newlyBlocked
+    newlyBlocked = []
+    for id in ids {
+      guard let who = who(id), let unsent = peers[who]?.unsent else { continue }
+      tell(.blocked(id, unsent: unsent.reduce(0) { $0 + $1.count }))
+    }
   }
 
   private mutating func obey(_ command: Command) {
@@ -274,8 +283,7 @@ private struct World {
       blocking[who] = false
       peers[who]?.isBlocked = true
       peers[who]?.unsent += frames
-      let unsent = peers[who]?.unsent.reduce(0) { $0 + $1.count } ?? 0
-      tell(.blocked(id, unsent: unsent))
+      if !newlyBlocked.contains(id) { newlyBlocked.append(id) }
     } else if who == 0 {
       read(frames)
     }

@@ -131,7 +131,7 @@ struct Crowd {
       let action: DocumentAction =
         random.chance(25) && !path.keys.isEmpty
         ? .remove(path) : .set(path, Self.value(random.value(level: path.keys.count)))
-      _ = server.send(action)
+      server.act(action)
       note()
     }
   }
@@ -347,7 +347,7 @@ struct Crowd {
 
   // MARK: The server
 
-  private mutating func deliver(_ event: Event) throws(Fault) {
+  private mutating func deliver(_ event: Event<DocumentAction>) throws(Fault) {
     now = now + .milliseconds(1)
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)

@@ -576,7 +576,7 @@ import Wire
     _ bench: inout Bench, to policy: Policy
   ) throws -> (next: Bench, commands: [Command]) {
     var commands: [Command] = []
-    bench.server.prepareHandOver(retryAfter: 1, at: bench.now, into: &commands)
+    bench.server.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
     let bytes = bench.server.handOver.encoded(schema: DocumentFeature.schema)
     let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
     var next = bench
@@ -584,9 +584,10 @@ import Wire
       restoring: image.next, reducer: DocumentFeature(), policy: policy, isPolicyNew: true,
       at: bench.now)
     commands = []
-    next.server.reserveScopes(of: image.connections)
+    next.server.reserveScopes(of: image)
     for connection in image.connections {
-      next.server.takeOver(connection, isTranslated: false, at: bench.now, into: &commands)
+      next.server.handle(
+        .inherited(connection, isTranslated: false), at: bench.now, into: &commands)
     }
     return (next, commands + next.settle())
   }

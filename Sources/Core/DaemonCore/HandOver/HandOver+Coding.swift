@@ -162,7 +162,7 @@ extension HandOver {
 }
 
 extension JournalSession {
-  fileprivate func encode(into encoder: inout CBOREncoder) {
+  func encode(into encoder: inout CBOREncoder) {
     encoder.array(5)
     encoder.encode(token.high)
     encoder.encode(token.low)
@@ -176,7 +176,7 @@ extension JournalSession {
     }
   }
 
-  fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
     try decoder.expectArray(5, "a session")
     self.init(
       token: SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned()),
@@ -195,7 +195,7 @@ extension JournalSession {
 }
 
 extension HandedConnection {
-  fileprivate func encode(into encoder: inout CBOREncoder) {
+  func encode(into encoder: inout CBOREncoder) {
     encoder.array(17)
     for number in [id, peer.pid, peer.uid, peer.gid] { encoder.encode(number) }
     encoder.array(peer.groups.count)
@@ -223,7 +223,7 @@ extension HandedConnection {
     encoder.encode(version)
   }
 
-  fileprivate init(from decoder: inout CBORDecoder) throws(CBORError) {
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
     let start = decoder.offset
     let items = try decoder.array()
     guard (16...17).contains(items) else {
@@ -259,7 +259,7 @@ extension HandedConnection {
 
 extension CBORDecoder {
   /// No daemon counts that far, so that what it goes on counting from never overflows.
-  fileprivate static let countLimit: UInt64 = 1 << 62
+  static let countLimit: UInt64 = 1 << 62
 
   /// Read a number that counts something.
   mutating func count() throws(CBORError) -> UInt64 {
@@ -270,35 +270,4 @@ extension CBORDecoder {
     }
     return number
   }
-
-  mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
-    let start = offset
-    let found = try array()
-    guard found == count else {
-      throw CBORError(.notAllowed("\(what) has \(count) items, not \(found)"), at: start)
-    }
-  }
-
-  /// Read an array whose items come in groups. Memory grows only with what is read.
-  mutating func groups<T>(
-    of size: Int, _ read: (inout CBORDecoder) throws(CBORError) -> T
-  ) throws(CBORError) -> [T] {
-    let start = offset
-    let count = try array()
-    guard count % size == 0 else {
-      throw CBORError(.notAllowed("\(count) items are not groups of \(size)"), at: start)
-    }
-    var list: [T] = []
-    for _ in 0..<(count / size) { list.append(try read(&self)) }
-    close()
-    return list
-  }
-
-  fileprivate mutating func list<T>(
-    _ read: (inout CBORDecoder) throws(CBORError) -> T
-  ) throws(CBORError) -> [T] { try groups(of: 1, read) }
-
-  fileprivate mutating func pairs<T>(
-    _ read: (inout CBORDecoder) throws(CBORError) -> T
-  ) throws(CBORError) -> [T] { try groups(of: 2, read) }
 }

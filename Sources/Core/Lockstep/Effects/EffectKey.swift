@@ -13,6 +13,20 @@ public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String { "\(name.value.base)" }
+
+  /// What tells the key from others in writing: its type and its value, or the property of a child.
+  var text: String {
+    guard let child = name.value.base as? Child else {
+      return (name.value.base as? RecordedName)?.description
+        ?? "\(Swift.type(of: name.value.base)) \(description)"
+    }
+    return "\(child.property) \(child.actions.map { "\($0)" } ?? "") \(child)"
+  }
+}
+
+/// A name of which only the text is known: no effect runs under it.
+struct RecordedName: Hashable, Sendable, CustomStringConvertible {
+  let description: String
 }
 
 // MARK: Children

@@ -299,6 +299,9 @@ public struct StoreCore<R: Reducer>: Sendable {
     effects.running(from: first, limit: limit)
   }
 
+  /// The names under which effects run or wait, and the same names in the features around.
+  var effectNames: [ScopedEffectKey] { effects.namesAround }
+
   /// How many effects run.
   public var effectCount: Int { effects.count }
 

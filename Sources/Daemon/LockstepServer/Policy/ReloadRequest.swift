@@ -33,7 +33,7 @@ final class ReloadRequest {
   /// refused, or it is not known what came of it.
   func perform() throws -> [String] {
     try send(.hello(.init(versions: ProtocolVersion.range, label: "lockstepd --reload")))
-    try send(.query(number: 1, ShellQuery.reloadPolicy.rawValue))
+    try send(.query(number: 1, "policy.reload"))
     while let message = try receive() {
       switch message {
       case .report(number: 1, let report, hasMore: _): return try lines(of: report)

@@ -1,0 +1,158 @@
+import CBOR
+public import Lockstep
+import Values
+import Wire
+
+/// Does again what a recording says, and compares.
+///
+///     var replay = try Replay(bytes, reducer: Todos())
+///     let report = replay.run()
+///
+/// The reducer, its middleware and its dependencies must be those of the recorded server: they are code,
+/// and no part of a recording. Effects are not run: what they sent is in it.
+public struct Replay<R: Reducer>: Sendable {
+  /// The server as far as it has been replayed.
+  public private(set) var server: Server<R>
+  private let bytes: [UInt8]
+  private var offset: Int
+
+  /// What came of a replay.
+  public struct Report: Equatable, Sendable {
+    /// How many events were handled.
+    public var events = 0
+    /// How many commands were compared.
+    public var commands = 0
+    public var revision: UInt64 = 0
+    public var digest = Digest(0)
+    /// Whether the recording has an end; else its process came to a sudden one.
+    public var isWhole = false
+    /// The first difference.
+    public var difference: Difference?
+  }
+
+  /// The first place at which the replayed server is not the recorded one.
+  public struct Difference: Equatable, Sendable, CustomStringConvertible {
+    /// The number of the event, from 1; nil at the end.
+    public var event: Int?
+    public var description: String
+  }
+
+  /// The beginning of a recording.
+  public init(
+    _ bytes: [UInt8], reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
+    dependencies: DependencyValues = DependencyValues()
+  ) throws(RecordingError) {
+    guard bytes.starts(with: Recording.magic) else {
+      throw RecordingError("it is no recording of a daemon")
+    }
+    self.bytes = bytes
+    offset = Recording.magic.count
+    guard let head = Self.take(bytes, &offset) else {
+      throw RecordingError("the recording breaks off before the daemon began")
+    }
+    let setup: ServerSetup<R.State>
+    do throws(CBORError) {
+      setup = try CBORDecoder.read(Array(head)) { (decoder) throws(CBORError) in
+        try decoder.expectArray(2, "a recording's head")
+        _ = try decoder.unsigned()
+        let setup = try ServerSetup<R.State>(from: &decoder, schema: R.schema)
+        decoder.close()
+        return setup
+      }
+    } catch {
+      throw RecordingError("the recording's beginning cannot be read: \(error)")
+    }
+    server = Server(setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
+  }
+
+  /// Do it all again, up to a revision if one is named, or to the first difference.
+  public mutating func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
+    var report = Report()
+    var waiting: (time: Instant, event: Event<R.Action>)?
+    while report.difference == nil, last.map({ server.revision < $0 }) ?? true {
+      guard let piece = Self.take(bytes, &offset) else { break }
+      do throws(CBORError) {
+        try CBORDecoder.read(Array(piece), depth: 256) { (decoder) throws(CBORError) in
+          _ = try decoder.array()
+          let kind = Recording.Piece(rawValue: try decoder.unsigned())
+          switch kind {
+          case .event:
+            let time = Instant(nanoseconds: try decoder.unsigned())
+            waiting = (time, try Event(from: &decoder, seed: server.seed))
+          case .commands:
+            guard let (time, event) = waiting else { break }
+            waiting = nil
+            let recorded = (
+              hash: try decoder.unsigned(), count: try decoder.int(),
+              revision: try decoder.unsigned()
+            )
+            handle(event, at: time, recorded, &report)
+          case .end:
+            let recorded = (try decoder.unsigned(), Digest(try decoder.unsigned()))
+            report.isWhole = true
+            compare(recorded, &report)
+          case .head, nil: break
+          }
+          decoder.close()
+        }
+      } catch {
+        throw RecordingError("piece \(report.events + 1) cannot be read: \(error)")
+      }
+    }
+    report.revision = server.revision
+    report.digest = server.digest()
+    return report
+  }
+
+  private mutating func handle(
+    _ event: Event<R.Action>, at time: Instant,
+    _ recorded: (hash: UInt64, count: Int, revision: UInt64), _ report: inout Report
+  ) {
+    var event = event
+    if case .effectCancelled(let name) = event, let running = server.runningName(of: name.texts) {
+      event = .effectCancelled(running)
+    }
+    report.events += 1
+    if case .snapshotEncoded(let job, let frames, _) = event,
+      let (made, _) = server.snapshot(for: job)?.measured(), made != frames
+    {
+      report.difference = Difference(
+        event: report.events,
+        description:
+          "event \(report.events), snapshotEncoded: recorded were \(frames.joined().count) bytes; "
+          + "the state gives other \(made.joined().count)")
+      return
+    }
+    var commands: [Command] = []
+    server.handle(event, at: time, into: &commands)
+    report.commands += commands.count
+    let isEqual =
+      Recording.hash(of: commands) == recorded.hash && server.revision == recorded.revision
+    guard !isEqual else { return }
+    report.difference = Difference(
+      event: report.events,
+      description:
+        "event \(report.events), \("\(event)".prefix(400)): recorded were \(recorded.count) "
+        + "commands and revision \(recorded.revision); now there are \(commands.count) and "
+        + "revision \(server.revision): \("\(commands)".prefix(2000))")
+  }
+
+  private func compare(_ recorded: (revision: UInt64, digest: Digest), _ report: inout Report) {
+    let digest = server.digest()
+    guard recorded != (server.revision, digest) else { return }
+    report.difference = Difference(
+      event: nil,
+      description:
+        "the end: recorded were revision \(recorded.revision) and digest \(recorded.digest), now "
+        + "there are \(server.revision) and \(digest)")
+  }
+
+  /// The next piece; nil where the recording ends, or breaks off.
+  private static func take(_ bytes: [UInt8], _ offset: inout Int) -> ArraySlice<UInt8>? {
+    guard bytes.count - offset >= 4 else { return nil }
+    let length = (0..<4).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) }
+    guard bytes.count - offset - 4 >= length else { return nil }
+    defer { offset += 4 + length }
+    return bytes[(offset + 4)..<(offset + 4 + length)]
+  }
+}

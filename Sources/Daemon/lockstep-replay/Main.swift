@@ -1,0 +1,80 @@
+import ArgumentParser
+import DaemonCore
+import Documents
+import EventLoop
+import Glibc
+import Lockstep
+import Values
+
+/// Does again what a stock daemon has recorded, and compares what it commands then.
+@main
+struct ReplayTool: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lockstep-replay",
+    abstract: "Do again what 'lockstepd --record' has written down, and compare.",
+    discussion: """
+      Every event is handled as it was, in this process and at once; nothing is sent and no effect is \
+      run. The first difference is named, with its event. Status 0 if there is none, 10 if there is \
+      one, 11 if the file is no recording that can be read.
+      """)
+
+  @Argument(help: "Recordings of daemons of documents.", completion: .file())
+  var files: [String]
+
+  @Option(help: ArgumentHelp("Stop at this revision, and print the state.", valueName: "revision"))
+  var until: UInt64?
+
+  func run() throws {
+    for file in files { try run(file) }
+  }
+
+  private func run(_ file: String) throws {
+    let bytes: [UInt8]
+    do {
+      bytes = try Self.read(file)
+    } catch {
+      throw Self.failure("cannot read \(file): \(error)", .usage)
+    }
+    var replay: Replay<DocumentFeature>
+    let report: Replay<DocumentFeature>.Report
+    do {
+      replay = try Replay(bytes, reducer: DocumentFeature())
+      report = try replay.run(until: until)
+    } catch {
+      throw Self.failure("\(file): \(error).", .damaged)
+    }
+    if let difference = report.difference {
+      throw Self.failure("\(file): \(difference)", .differs)
+    }
+    if until != nil { print(JSON.text(replay.server.state.root)) }
+    let end = report.isWhole || until != nil ? "" : ", where the recording breaks off"
+    print(
+      "\(file): \(report.events) events, \(report.commands) commands: equal, to revision "
+        + "\(report.revision), digest \(report.digest)\(end)")
+  }
+
+  private static func failure(_ text: String, _ status: EventLoop.ExitStatus) -> ExitCode {
+    _ = StandardStreams.write(Array("lockstep-replay: \(text)\n".utf8), to: STDERR_FILENO)
+    return ExitCode(status.rawValue)
+  }
+
+  private static func read(_ path: String) throws -> [UInt8] {
+    guard let file = fopen(path, "r") else { throw ReadError(code: errno) }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = fread(&buffer, 1, buffer.count, file)
+      bytes += buffer[..<count]
+      if count < buffer.count {
+        if ferror(file) != 0 { throw ReadError(code: errno) }
+        return bytes
+      }
+    }
+  }
+
+  private struct ReadError: Error, CustomStringConvertible {
+    let code: Int32
+    var description: String { String(cString: strerror(code)) }
+  }
+}

@@ -1,0 +1,75 @@
+import DaemonCore
+import Lockstep
+import Records
+
+/// Everything that happens to the daemon, written down, and done again by another server.
+extension Simulation {
+  /// A daemon's process begins.
+  mutating func begin(_ kept: RestoredState<R.State>) {
+    var setup = ServerSetup(kept, at: now)
+    setup.limits = plan.limits
+    setup.durability = plan.durability
+    setup.policy = plan.policy
+    let isGated = isDriven || !feature.middleware.isEmpty
+    var server = Server(
+      setup, reducer: Witness(base: feature.reducer, log: log, isGated: isGated),
+      middleware: isGated ? middleware : [], dependencies: dependencies)
+    server.plant(plan.faults)
+    daemon = server
+    recording = plan.isRecorded ? Recording.head(setup, schema: Witness<R>.schema) : nil
+  }
+
+  /// The one door of the daemon.
+  mutating func handle(_ event: Event<Tagged<R.Action>>) -> [Command] {
+    var commands: [Command] = []
+    guard daemon != nil else { return [] }
+    if recording != nil {
+      if let bytes = Recording.event(event, at: now) {
+        recording?.append(contentsOf: bytes)
+      } else {
+        count("replayed up to what never travels")
+        endRecording()
+      }
+    }
+    daemon?.handle(event, at: now, into: &commands)
+    if recording != nil, let daemon {
+      recording?.append(
+        contentsOf: Recording.commands(commands, revision: daemon.revision))
+    }
+    return commands
+  }
+
+  /// The process ends, or what it does cannot be written down any more.
+  mutating func endRecording() {
+    guard var bytes = recording, let daemon else { return }
+    recording = nil
+    bytes += Recording.end(revision: daemon.revision, digest: daemon.digest())
+    recordings.append(bytes)
+  }
+
+  /// Do again what was written down, and compare.
+  mutating func replay() throws(SimulationFailure) {
+    endRecording()
+    for bytes in recordings {
+      let log = WitnessLog<R.State>()
+      let isGated = isDriven || !feature.middleware.isEmpty
+      let gate = WitnessGate<R.State, R.Action>(log: log)
+      let report: Replay<Witness<R>>.Report
+      do throws(RecordingError) {
+        var replay = try Replay(
+          bytes, reducer: Witness(base: feature.reducer, log: log, isGated: isGated),
+          middleware: isGated
+            ? [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) } : [],
+          dependencies: dependencies)
+        report = try replay.run()
+      } catch {
+        throw failure("a recording cannot be replayed: \(error)")
+      }
+      if let difference = report.difference { throw failure("replayed, \(difference)") }
+      guard report.isWhole else { throw failure("a recording has no end") }
+      count("replayed events", report.events)
+      count("replayed commands", report.commands)
+    }
+    recordings = []
+  }
+}

@@ -1,0 +1,135 @@
+import Documents
+import Foundation
+import LockstepClient
+import Testing
+import Values
+
+/// Where every daemon of a run of the tests writes down what happens to it, if `LOCKSTEP_RECORDINGS`
+/// names a folder: `Scripts/test` runs most suites a second time so, and does it all again.
+enum Recordings {
+  private static let folder = ProcessInfo.processInfo.environment["LOCKSTEP_RECORDINGS"]
+  /// What a daemon does with these is not its feature's doing alone.
+  private static let unrecorded: Set = ["--record", "--stub", "--rate-limit", "--feature"]
+
+  static func arguments(_ arguments: [String], of program: String) -> [String] {
+    guard let folder, program == Binaries.daemon, unrecorded.isDisjoint(with: arguments) else {
+      return arguments
+    }
+    return arguments + ["--record", "\(folder)/\(UUID())"]
+  }
+}
+
+/// A daemon that writes down what happens to it, and the tool that does it again.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(3)))
+struct RecordingTests {
+  /// Built with the tests, so it is beside them.
+  private func replay(_ arguments: String...) async throws -> CommandResult {
+    let process = try ChildProcess(Binaries.besideTests("lockstep-replay"), arguments)
+    let status = try await process.end()
+    return CommandResult(status: status, lines: process.output)
+  }
+
+  @Test func `what a daemon did is done again in another process, command by command`()
+    async throws
+  {
+    try await withFolder { folder in
+      let file = folder + "/recording"
+      try await withDaemon(["--record", file]) { served in
+        let mirror = try await served.mirror()
+        for number in 1...300 as ClosedRange<Int64> {
+          try await mirror.connection.send(DocumentAction.set(["n"], .integer(number)))
+        }
+        _ = try await mirror.connection.report("log")
+        let digests = try await mirror.bothDigests()
+        #expect(digests.0 == digests.1)
+      }
+      let done = try await replay(file)
+      #expect(done.status == .exit(0), "\(done.lines)")
+      let said = try #require(done.lines.last)
+      #expect(said.contains("equal, to revision 300, digest "))
+      #expect(try await replay(file, file).lines.count == 2)
+      // It is as private as the state.
+      let attributes = try FileManager.default.attributesOfItem(atPath: file)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+
+      let until = try await replay("--until", "7", file)
+      #expect(until.status == .exit(0) && until.lines.first == #"{"n":7}"#, "\(until.lines)")
+
+      // A client that sent something else.
+      var bytes = try Data(contentsOf: URL(filePath: file))
+      let sent = DocumentAction.set(["n"], .integer(250)).payload
+      let place = try #require(bytes.firstRange(of: Data(sent)))
+      bytes[place.upperBound - 1] ^= 1
+      let changed = folder + "/changed"
+      try bytes.write(to: URL(filePath: changed))
+      let other = try await replay(changed)
+      #expect(other.status == .exit(10), "\(other.lines)")
+      #expect(other.lines.first?.contains("\(changed): event ") == true, "\(other.lines)")
+    }
+  }
+
+  @Test func `a daemon that is killed leaves what happened until then, and the next one keeps it`()
+    async throws
+  {
+    try await withFolder { folder in
+      let home = Home(folder)
+      let file = folder + "/recording"
+      let first = try await home.start(["--durability", "sync", "--record", file])
+      let mirror = try await home.mirror()
+      for number in 1...50 as ClosedRange<Int64> {
+        try await mirror.connection.send(DocumentAction.set(["n"], .integer(number)))
+      }
+      first.process.signal(SIGKILL)
+      _ = try await first.process.end()
+      let second = try await home.start(["--durability", "sync", "--record", file])
+      try await mirror.connection.send(DocumentAction.set(["m"], 1))
+      second.process.signal(SIGTERM)
+      _ = try await second.process.end()
+
+      let broken = try await replay(file + ".old")
+      #expect(broken.status == .exit(0), "\(broken.lines)")
+      #expect(broken.lines.last?.contains("to revision 50, ") == true, "\(broken.lines)")
+      #expect(broken.lines.last?.hasSuffix("where the recording breaks off") == true)
+      let whole = try await replay(file)
+      #expect(whole.status == .exit(0), "\(whole.lines)")
+      #expect(whole.lines.last?.contains("to revision 51, ") == true, "\(whole.lines)")
+    }
+  }
+
+  @Test func `what is no recording is named, and why`() async throws {
+    try await withFolder { folder in
+      let file = folder + "/file"
+      let missing = try await replay(file)
+      #expect(missing.status == .exit(2), "\(missing.lines)")
+      #expect(missing.lines == ["lockstep-replay: cannot read \(file): No such file or directory"])
+      try Data("hello".utf8).write(to: URL(filePath: file))
+      let text = try await replay(file)
+      #expect(text.status == .exit(11), "\(text.lines)")
+      #expect(text.lines == ["lockstep-replay: \(file): it is no recording of a daemon."])
+      try Data("LSRE".utf8).write(to: URL(filePath: file))
+      let empty = try await replay(file)
+      #expect(empty.status == .exit(11), "\(empty.lines)")
+      #expect(empty.lines.first?.contains("breaks off before the daemon began") == true)
+    }
+  }
+
+  @Test(arguments: [
+    (["--record", "FOLDER"], "cannot record in FOLDER: it is there, and no regular file"),
+    (["--record", "FOLDER/none/file"], "No such file or directory"),
+    (["--record", "FOLDER/f", "--stub", "/dev/null"], "--record writes down"),
+  ]) func `a daemon that cannot record does not start`(
+    _ arguments: [String], _ reason: String
+  ) async throws {
+    try await withFolder { folder in
+      let daemon = try ChildProcess(
+        Binaries.daemon,
+        ["--socket", folder + "/s"]
+          + arguments.map { $0.replacing("FOLDER", with: folder) })
+      let ending = try await daemon.end()
+      #expect(ending != .exit(0))
+      let said = daemon.output.joined(separator: "\n")
+      #expect(said.contains(reason.replacing("FOLDER", with: folder)), "\(said)")
+      #expect(FileManager.default.fileExists(atPath: folder))
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import DaemonCore
+import Lockstep
+import Wire
+
+/// Events of which most tests need not know the time: the server's clock never goes back.
+extension Server {
+  mutating func act(_ action: R.Action) { handle(.acted(action)) }
+
+  mutating func reserveScopes(of image: HandOver<R.State>) {
+    handle(.scopesReserved(image.connections.flatMap { $0.subscriptions.map(\.scope) }))
+  }
+
+  private mutating func handle(_ event: Event<R.Action>) {
+    var commands: [Command] = []
+    handle(event, at: Instant(nanoseconds: 0), into: &commands)
+  }
+}
