@@ -18,8 +18,8 @@ public struct CBORDecoder {
   @usableFromInline let depthLimit: Int
 
   /// Deep enough for documents that people write, shallow enough for a small stack: a level of
-  /// `CBORItem` was measured at half a kilobyte, 3 KB in a debug build. Other limits are the
-  /// caller's to weigh against its stack.
+  /// `CBORItem` was measured at half a kilobyte, 3 KB in a debug build. A caller that chooses
+  /// another limit must weigh it against its own stack.
   public static let defaultDepth = 128
 
   /// Decode from a buffer that outlives the decoder.
@@ -304,7 +304,7 @@ public struct CBORDecoder {
   @inlinable
   public mutating func array() throws(CBORError) -> Int { try open(.array, bytesPerItem: 1) }
 
-  /// Open a map of definite length: the number of its pairs. Balance with `close`.
+  /// Open a map of definite length and return the number of its pairs. Balance with `close`.
   @inlinable
   public mutating func map() throws(CBORError) -> Int { try open(.map, bytesPerItem: 2) }
 
@@ -319,7 +319,7 @@ public struct CBORDecoder {
     return Int(count)
   }
 
-  /// Read a tag's number; its content follows. Balance with `close` behind the content.
+  /// Read a tag's number; its content follows. Balance with `close` after the content.
   @inlinable
   public mutating func tag() throws(CBORError) -> UInt64 {
     let start = offset

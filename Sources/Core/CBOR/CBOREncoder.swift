@@ -1,11 +1,11 @@
 /// Appends CBOR items (RFC 8949) to a growing buffer, each in its shortest form ("preferred
-/// serialization", 4.1). Ordering map keys is the caller's business.
+/// serialization", 4.1). The caller is responsible for the order of map keys.
 @frozen
 public struct CBOREncoder: Sendable {
   /// What has been encoded so far. A caller may take it, truncate it, or splice into it.
   public var bytes: [UInt8]
-  /// A stack for whoever builds an item whose parts it must find again: where they begin. Here, so
-  /// that one piece of memory serves them all.
+  /// A stack of offsets where parts of an item begin, for a caller that must find those parts
+  /// again. It is stored here so that one allocation serves every such caller.
   @usableFromInline package var marks: [Int]
 
   @inlinable
@@ -43,9 +43,9 @@ public struct CBOREncoder: Sendable {
     }
   }
 
-  // The most significant byte first. Of plain appends one behind the other, without a loop, the
-  // optimizer makes fewer checks that the array is unique. Three bytes take 55 instructions so; in
-  // a loop 88, as an `OutputSpan` or a sequence about 115, as a buffer 150.
+  // The most significant byte first. For consecutive plain appends, without a loop, the optimizer
+  // makes fewer checks that the array is unique. Three bytes take 55 instructions this way; in a
+  // loop 88, as an `OutputSpan` or a sequence about 115, as a buffer 150.
 
   @inline(__always)
   private mutating func append(_ value: UInt16) {
@@ -133,7 +133,7 @@ public struct CBOREncoder: Sendable {
   @inlinable
   public mutating func array(_ count: Int) { head(.array, UInt64(count)) }
 
-  /// Append the head of a map; `count` keys, each with its value behind it, must follow.
+  /// Append the head of a map; `count` keys, each followed by its value, must follow.
   @inlinable
   public mutating func map(_ count: Int) { head(.map, UInt64(count)) }
 

@@ -22,7 +22,7 @@ public struct CBORError: Error, Equatable, Sendable, CustomStringConvertible {
     case numberOutOfRange
     /// Well-formed, but not what the layer above allows here; the text says why.
     case notAllowed(String)
-    /// A number that stands for none of the cases that the layer above knows.
+    /// A case number that the layer above does not know.
     case unknownCase(UInt64)
     /// Bytes after the item that should have been the last.
     case trailingBytes(Int)

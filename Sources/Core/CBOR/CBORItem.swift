@@ -1,4 +1,4 @@
-/// Any CBOR item as a tree: for tools, tests and whatever has no type of its own.
+/// Any CBOR item as a tree: for tools, tests and data without a type of its own.
 ///
 /// Equal items have equal encodings: text is compared by its UTF-8 and numbers by their bits,
 /// except that all NaNs are one.
@@ -28,7 +28,7 @@ public enum CBORItem: Sendable {
     }
   }
 
-  /// Decode exactly one item; bytes behind it are an error.
+  /// Decode exactly one item; trailing bytes are an error.
   public init(_ bytes: [UInt8], depth: Int = CBORDecoder.defaultDepth) throws(CBORError) {
     self = try CBORDecoder.read(bytes, depth: depth) { decoder throws(CBORError) in
       try CBORItem(from: &decoder)
@@ -64,8 +64,9 @@ public enum CBORItem: Sendable {
     }
   }
 
-  /// Room to reserve ahead for a collection that says it has `count` entries. A count is only a
-  /// claim until its entries are read, and each open level may make one, so it buys little.
+  /// The capacity to reserve for a collection that declares `count` entries. The declared count is
+  /// unverified until the entries are read, and every open level declares one, so little is
+  /// reserved.
   private static func reserve(for count: Int) -> Int { min(count, 16) }
 
   private static func elements(_ decoder: inout CBORDecoder) throws(CBORError) -> [CBORItem] {
@@ -108,7 +109,7 @@ public enum CBORItem: Sendable {
     return joined
   }
 
-  /// Append the item in definite lengths and shortest heads, pairs in the order they have.
+  /// Append the item in definite lengths and shortest heads, keeping the order of pairs.
   public func encode(into encoder: inout CBOREncoder) {
     switch self {
     case .unsigned(let value): encoder.encode(value)

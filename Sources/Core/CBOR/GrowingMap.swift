@@ -1,10 +1,10 @@
 /// A map whose entries are counted while they are appended.
 public struct GrowingMap {
-  /// The entries so far, which the caller counts.
+  /// The number of entries so far; the caller increments it.
   public var count = 0
   private let start: Int
 
-  /// Begin a map at the end of what is encoded.
+  /// Begin a map at the end of the encoder's bytes.
   public init(in encoder: inout CBOREncoder) {
     start = encoder.bytes.count
     encoder.map(0)

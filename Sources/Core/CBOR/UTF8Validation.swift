@@ -1,4 +1,4 @@
-/// Tells UTF-8 from other bytes without making a `String` of them, which would allocate.
+/// Validates UTF-8 without making a `String`, which would allocate.
 enum UTF8Validation {
   /// Whether the bytes are UTF-8 (RFC 3629): no overlong form, no surrogate, nothing above
   /// U+10FFFF.
@@ -42,7 +42,7 @@ enum UTF8Validation {
     }
   }
 
-  /// What may follow the lead byte, by RFC 3629, section 4.
+  /// The valid second bytes after this lead byte, by RFC 3629, section 4.
   private static func secondByte(after lead: UInt8) -> ClosedRange<UInt8> {
     switch lead {
     case 0xe0: 0xa0...0xbf
