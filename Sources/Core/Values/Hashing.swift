@@ -1,8 +1,8 @@
 /// The seed of an epoch. Every persistent map of one state hashes its keys with it, so shape and
 /// iteration order follow from contents and seed alone, in every process that knows the seed.
 ///
-/// It keeps accidental and blind attacks on the shape away; it is told to every client and is not
-/// a secret.
+/// It protects the shape against accidental and blind attacks. Every client receives it, so it is
+/// not a secret.
 @frozen
 public struct HashSeed: Hashable, Sendable {
   public var rawValue: UInt64
@@ -10,7 +10,7 @@ public struct HashSeed: Hashable, Sendable {
   @inlinable
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
 
-  /// What a collection hashes with until it becomes part of a state (`Synchronizable.adopt`).
+  /// The seed of a collection until it becomes part of a state (`Synchronizable.adopt`).
   public static let unseeded = HashSeed(0)
 }
 
@@ -19,7 +19,7 @@ public enum Hashing {
   /// SipHash-1-3 of some bytes, keyed with the seed and its complement. O(n).
   ///
   /// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012); one compression and
-  /// three finalisation rounds, as Swift's own hasher and Rust's have it.
+  /// three finalisation rounds, as in Swift's own hasher and Rust's.
   @inlinable
   public static func sip(_ bytes: UnsafeRawBufferPointer, seed: HashSeed) -> UInt64 {
     var v0 = seed.rawValue ^ 0x736f_6d65_7073_6575
@@ -83,7 +83,7 @@ public enum Hashing {
     return z ^ (z >> 31)
   }
 
-  /// What one entry adds to the digest of its map or struct.
+  /// The contribution of one entry to the digest sum of its map or struct.
   @inlinable
   public static func entry(keyHash: UInt64, digest: UInt64) -> UInt64 {
     mix(keyHash &+ mix(digest))

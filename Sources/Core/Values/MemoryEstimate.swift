@@ -1,9 +1,9 @@
 public import CBOR
 
-/// About how many bytes of memory encoded values take once they are decoded: no fewer than they do,
-/// and no more than `mostPerByte` for each byte of theirs.
+/// An estimate of the memory that encoded values take once they are decoded, in bytes: at least
+/// what they really take, and at most `mostPerByte` for each encoded byte.
 ///
-/// It reads the encoding and builds nothing, so it can be asked before anything is allocated. An
+/// It reads the encoding and builds nothing, so it can be computed before anything is allocated. An
 /// array of empty objects takes a hundred times its bytes; a long text takes little more than its
 /// own.
 public struct MemoryEstimate: Sendable {
@@ -11,30 +11,30 @@ public struct MemoryEstimate: Sendable {
   public private(set) var bytes = 0
   private let limit: Int
 
-  /// The most that one byte can stand for: a container, and its place in another.
+  /// The most memory that one encoded byte can need: a container, and its slot in another.
   public static let mostPerByte = container + slot
-  /// A node with its header, by what the allocator takes for it.
+  /// A node with its header, in the size that the allocator uses for it.
   static let container = 128
   /// A value in an array.
   static let slot = 24
-  /// A key and a value in a map, with the hash, half of the room being free.
+  /// A key and a value in a map, with the hash, when half of the capacity is free.
   @usableFromInline static let entry = 96
-  /// What a text or byte string that does not fit its slot takes besides its bytes.
+  /// The overhead of a text or byte string that does not fit its slot, besides its bytes.
   static let heap = 48
 
-  /// Stops to read once there are more than `limit` bytes.
+  /// An estimate that stops reading once it exceeds `limit` bytes.
   public init(limit: Int = .max) { self.limit = limit }
 
   public var isExceeded: Bool { bytes > limit }
 
-  /// Read the next item, a value in value form, and add what it takes. Once `isExceeded`, the rest
-  /// is not looked at. O(its bytes).
+  /// Read the next item, a value in value form, and add its memory. Once `isExceeded`, the rest is
+  /// not read. O(its bytes).
   public mutating func addValue(_ decoder: inout CBORDecoder) throws(CBORError) {
     bytes += Self.slot
     try addContents(&decoder)
   }
 
-  /// What a value takes besides its slot.
+  /// Add the memory of a value besides its slot.
   private mutating func addContents(_ decoder: inout CBORDecoder) throws(CBORError) {
     switch try decoder.peekMajor() {
     case .array:
@@ -64,10 +64,10 @@ public struct MemoryEstimate: Sendable {
     bytes += Self.string(decoder.offset - start)
   }
 
-  /// What a string of so many encoded bytes takes besides its slot.
+  /// The memory of a string of `count` encoded bytes, besides its slot.
   static func string(_ count: Int) -> Int { count > 15 ? heap + count : 0 }
 
-  /// Read the next item, a patch, and add what it may at most add to a state. O(its bytes).
+  /// Read the next item, a patch, and add the most that it can add to a state. O(its bytes).
   public mutating func addPatch(_ decoder: inout CBORDecoder) throws(CBORError) {
     switch try decoder.peekMajor() {
     case .map:
@@ -90,8 +90,9 @@ public struct MemoryEstimate: Sendable {
     }
   }
 
-  /// What `addPatch` adds for a patch that replaces one small value below objects with short keys, as
-  /// most do; nil for any other, and for what is no patch. Some ten instructions for each key.
+  /// The bytes that `addPatch` adds for a patch that replaces one small value below objects with
+  /// short keys, as most patches do; nil for any other patch, and for bytes that are not a patch.
+  /// About ten instructions for each key.
   @inlinable
   public static func ofSmallReplacement(_ patch: UnsafeRawBufferPointer) -> Int? {
     var (sum, offset) = (0, 0)

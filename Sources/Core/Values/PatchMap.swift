@@ -1,8 +1,8 @@
 public import CBOR
 
-/// Collects the changed entries of a map or struct behind one another in an encoder, drops those
-/// that turn out unchanged, and makes one CBOR map of the rest, its keys in bytewise order
-/// (RFC 8949, 4.2.1). One entry costs no allocation.
+/// Appends the changed entries of a map or struct to an encoder, drops those that turn out
+/// unchanged, and makes one CBOR map of the rest, its keys in bytewise order (RFC 8949, 4.2.1). One
+/// entry costs no allocation.
 ///
 ///     var map = PatchMap(in: &encoder)
 ///     let mark = map.open(encoder)
@@ -10,16 +10,17 @@ public import CBOR
 ///     map.close(mark, changed: value.encodeDifference(from: old, into: &encoder), &encoder)
 ///     return map.finish(&encoder)
 ///
-/// A map that is begun inside an entry of another must be finished there.
+/// A map that begins inside an entry of another must be finished inside that entry.
 @frozen
 public struct PatchMap {
-  /// Where the map's head stands: one byte, which says "one entry" until `finish`.
+  /// The offset of the map's head: one byte, which means "one entry" until `finish`.
   @usableFromInline let start: Int
   @usableFromInline var count = 0
   @usableFromInline var isOrdered = true
   /// The first byte of the entry before this one.
   @usableFromInline var previous = 0
-  /// From the second entry on, the encoder's marks from this one on are the entries' first bytes.
+  /// From the second entry on, the index of this map's first mark in the encoder. Its marks are the
+  /// offsets of its entries.
   @usableFromInline var firstMark = 0
 
   @inlinable

@@ -1,16 +1,17 @@
 public import CBOR
 
-/// An array that patches change: how, each kind of array knows best; what they say is the same.
+/// An array that patches change: each kind of array has its own operations, but the form of the
+/// patches is the same.
 @usableFromInline
 protocol PatchableArray {
   var count: Int { get }
 
-  /// Put the elements of the next item in the place of those of a range, which are there.
+  /// Replace the elements of a range, which is within the array, by those of the next item.
   mutating func splice(
     _ range: Range<Int>, from decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError)
 
-  /// Change an element, which is there, by the next item, a patch.
+  /// Change the element at `index`, which is within the array, by the next item, a patch.
   mutating func edit(
     at index: Int, by decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError)

@@ -1,6 +1,6 @@
 public import CBOR
 
-/// Where a value stands in a state: an array of keys on the wire, a JSON Pointer for people.
+/// The position of a value in a state: an array of keys on the wire, a JSON Pointer for people.
 @frozen
 public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
   public var keys: [PathKey]
@@ -60,8 +60,8 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// A sentence that names the path: with the path behind it in parentheses, unless a word of the
-  /// sentence is the path already. O(length).
+  /// The sentence, followed by the path in parentheses unless a word of the sentence is the path
+  /// already. O(length).
   package func named(behind sentence: String) -> String {
     if keys.isEmpty {
       return sentence.contains("the root") ? sentence : "\(sentence) (at the whole document)"
@@ -76,7 +76,7 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
 
   public var description: String { keys.isEmpty ? "the whole" : pointer }
 
-  /// About how many bytes the keys take. O(keys).
+  /// The approximate size of the keys in bytes. O(keys).
   package var byteCount: Int {
     keys.reduce(0) { bytes, key in
       switch key {
@@ -99,6 +99,6 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
     decoder.close()
   }
 
-  /// Whether this path is `other` or leads to it.
+  /// Whether this path is equal to `other` or a prefix of it.
   public func leads(to other: Path) -> Bool { other.keys.starts(with: keys) }
 }

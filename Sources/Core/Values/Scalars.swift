@@ -52,7 +52,7 @@ extension UInt32: SynchronizableScalar {}
 extension UInt64: SynchronizableScalar {}
 
 extension Double: SynchronizableScalar {
-  /// Floats are the same by their bits, except that every NaN is the one NaN.
+  /// Floats are compared by their bits, except that all NaNs are the same.
   @inlinable
   public func isSame(as other: Double) -> Bool {
     bitPattern == other.bitPattern || isNaN && other.isNaN
@@ -70,7 +70,7 @@ extension Double: SynchronizableScalar {
 }
 
 extension String: SynchronizableScalar {
-  /// Text is the same by its UTF-8.
+  /// Text is compared by its UTF-8.
   @inlinable @inline(__always)
   public func isSame(as other: String) -> Bool { String.isSame(self, other) }
 

@@ -1,9 +1,9 @@
 public import CBOR
 
-/// What a feature's state and actions are made of, so that a peer that has never seen the types
+/// The types of a feature's state and actions. With a schema, a peer that has never seen the types
 /// can show them by name, write them as JSON, and send actions.
 ///
-/// Fields and cases have numbers that are never given to another name; peers match by name.
+/// The number of a field or case is never reused for another name; peers match by name.
 public struct Schema: Hashable, Sendable {
   /// The type of a value.
   public indirect enum Kind: Hashable, Sendable {
@@ -40,8 +40,8 @@ public struct Schema: Hashable, Sendable {
     public var id: Int
     public var name: String
     public var kind: Kind
-    /// Whether a value that lacks the field decodes, with a default in its place. Known where the
-    /// type is; it does not travel, and schemas are equal without it.
+    /// Whether a value that lacks the field decodes, with a default in its place. Only a process
+    /// that has the type knows this: it is not sent, and `==` ignores it.
     public var hasDefault: Bool
 
     public init(_ id: Int, _ name: String, _ kind: Kind, hasDefault: Bool = false) {
@@ -51,7 +51,7 @@ public struct Schema: Hashable, Sendable {
       self.hasDefault = hasDefault
     }
 
-    /// Whether the field has no name of its own: an empty one, or `_` and digits.
+    /// Whether the field is unnamed: its name is empty, or `_` and digits.
     public var isUnnamed: Bool {
       name.isEmpty
         || name.utf8.first == UInt8(ascii: "_") && name.utf8.count > 1
@@ -75,8 +75,8 @@ public struct Schema: Hashable, Sendable {
     public var id: Int
     public var name: String
     public var fields: [Field]
-    /// Whether the case stands for those of a peer that are not known here (`@Fallback`). Known
-    /// where the type is; it does not travel, and schemas are equal without it.
+    /// Whether unknown cases of a peer decode to this case (`@Fallback`). Only a process that has
+    /// the type knows this: it is not sent, and `==` ignores it.
     public var isFallback: Bool
 
     public init(_ id: Int, _ name: String, _ fields: [Field] = [], isFallback: Bool = false) {

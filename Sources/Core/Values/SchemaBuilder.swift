@@ -2,13 +2,13 @@
 /// to themselves.
 public struct SchemaBuilder {
   private var names: [ObjectIdentifier: String] = [:]
-  /// What has been defined, by name.
+  /// The definitions so far, by name.
   public private(set) var types: [String: Schema.Definition] = [:]
 
   public init() {}
 
-  /// The kind of a type that has a definition, which is made when the type is met first. A name
-  /// that another type has already gets a number behind it.
+  /// The kind of a type with a definition, which is made when the type is first encountered. If
+  /// another type already has the name, a number is appended to it.
   public mutating func kind<T>(
     of type: T.Type, named name: String,
     _ definition: (inout SchemaBuilder) -> Schema.Definition
@@ -21,7 +21,7 @@ public struct SchemaBuilder {
       number += 1
     }
     names[ObjectIdentifier(type)] = unique
-    // Taken before the members are looked at, which may have the same name.
+    // The name is reserved before the members are visited, which may have the same name.
     types[unique] = .structure([])
     types[unique] = definition(&self)
     return .type(unique)
@@ -36,7 +36,7 @@ public struct SchemaBuilder {
 }
 
 extension Schema {
-  /// The schema of a state, and of the actions whose kind `action` enters.
+  /// The schema of a state and its actions; `action` returns the kind of the actions.
   public init<State: Synchronizable>(
     state: State.Type, action: (inout SchemaBuilder) -> Kind
   ) {

@@ -1,9 +1,9 @@
 public import CBOR
 
-// A peer may see a part of a state: what stands at a path through fields and map keys. An absent
-// part is a value too, `undefined` in value form and in patches.
+// A peer may see a part of a state: the value at a path through fields and map keys. An absent part
+// is a value too: `undefined` in value form and in patches.
 extension Synchronizable {
-  /// Append what stands at `path` in value form, or `undefined`. O(depth + its size).
+  /// Append the value at `path` in value form, or `undefined` if it is absent. O(depth + its size).
   public func encode(at path: Path, into encoder: inout CBOREncoder) {
     if path.keys.isEmpty { return encode(into: &encoder) }
     var visitor = PartEncoder(encoder: encoder)
@@ -12,8 +12,8 @@ extension Synchronizable {
     encoder = visitor.encoder
   }
 
-  /// Append the patch that turns what stood at `path` in `old` into what stands there now.
-  /// Returns false, and appends nothing, when both are the same.
+  /// Append the patch that turns the value at `path` in `old` into the value at `path` now. Returns
+  /// false, and appends nothing, when both are the same.
   public func encodeDifference(
     from old: Self, at path: Path, into encoder: inout CBOREncoder
   ) -> Bool {
@@ -25,7 +25,7 @@ extension Synchronizable {
     return visitor.isDifferent
   }
 
-  /// The digest of what stands at `path`: that of `undefined` where nothing does.
+  /// The digest of the value at `path`, or of `undefined` if it is absent.
   public func digest(at path: Path, seed: HashSeed) -> UInt64 {
     if path.keys.isEmpty { return digest(seed: seed) }
     var visitor = PartDigest(seed: seed)
@@ -33,7 +33,7 @@ extension Synchronizable {
     return visitor.digest
   }
 
-  /// Whether something stands at `path`.
+  /// Whether the value at `path` is present.
   public func isPresent(at path: Path) -> Bool {
     var visitor = PartPresence()
     Self.visit(self, nil, at: path, from: 0, &visitor)
@@ -71,8 +71,8 @@ private struct PartPresence: PartVisitor {
   mutating func visitAbsent() {}
 }
 
-/// A value that may be absent: a scope, or a field of a struct. Not for the elements of collections,
-/// where `undefined` removes the entry.
+/// A value that may be absent: a scope, or a field of a struct. Not for the elements of
+/// collections, where `undefined` removes the entry.
 extension Optional: Synchronizable where Wrapped: Synchronizable {
   public func isSame(as other: Wrapped?) -> Bool {
     switch (self, other) {
@@ -82,7 +82,7 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
     }
   }
 
-  /// Absent is `undefined`, which no value is.
+  /// An absent value is encoded as `undefined`, which encodes no present value.
   public func encode(into encoder: inout CBOREncoder) {
     guard let self else { return encoder.encodeUndefined() }
     self.encode(into: &encoder)
@@ -137,7 +137,7 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
     .optional(Wrapped.schemaKind(in: &schema))
   }
 
-  /// What is optional and absent, and what is absent around it, are the same to a scope.
+  /// A scope does not distinguish an absent optional from an optional inside an absent value.
   public static func visit<V: PartVisitor>(
     _ new: Wrapped??, _ old: Wrapped??, at path: Path, from depth: Int, _ visitor: inout V
   ) {
@@ -145,21 +145,22 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
   }
 }
 
-/// What a patch of the whole state does to a scope.
+/// How a patch of the whole state changes a scope.
 public enum Projection: Equatable, Sendable {
   /// Nothing in the scope changed.
   case untouched
   /// These bytes of the whole patch are the scope's patch.
   case patch(Range<Int>)
-  /// The scope's value was replaced along with what is around it: these bytes are its value.
+  /// A value that contains the scope's was replaced: these bytes are the scope's new value.
   case value(Range<Int>)
-  /// Nothing stands in the scope any more, if anything did.
+  /// The scope's value is absent now; it may have been absent before.
   case absent
 }
 
 extension Path {
-  /// What `patch`, a patch of the whole state, does at this path. O(bytes of the patch's heads on
-  /// the way), no allocation. The patch is our own; one that is malformed projects as untouched.
+  /// How `patch`, a patch of the whole state, changes the value at this path. O(bytes of the
+  /// patch's heads on the way), no allocation. The patch is our own; a malformed one projects as
+  /// untouched.
   public func projection(of patch: UnsafeRawBufferPointer) -> Projection {
     var decoder = CBORDecoder(patch)
     return (try? project(&decoder, patch.count)) ?? .untouched
@@ -170,7 +171,7 @@ extension Path {
   ) throws(CBORError) -> Projection {
     var isValue = false
     for key in keys {
-      // `undefined` and scalars hold nothing; `[value]` goes on in value form.
+      // `undefined` and scalars have no entries; `[value]` continues in value form.
       if !isValue, try decoder.isArrayOfOneNext() {
         _ = try decoder.array()
         isValue = true

@@ -2,9 +2,9 @@ import CBOR
 
 /// How large a state is.
 public struct StateMeasure: Equatable, Sendable {
-  /// The bytes of its value form.
+  /// The size of its value form, in bytes.
   public var encoded: Int
-  /// About how much memory it takes (`MemoryEstimate`).
+  /// Its approximate memory, in bytes (`MemoryEstimate`).
   public var memory: Int
 
   public init(encoded: Int, memory: Int) {
@@ -13,15 +13,15 @@ public struct StateMeasure: Equatable, Sendable {
   }
 }
 
-/// A state that can be measured where it is, which takes no memory.
+/// A state that can be measured in place, without memory for its encoding.
 public protocol Measurable {
   /// How large the state is. O(the state).
   var measure: StateMeasure { get }
 }
 
 extension StateMeasure {
-  /// How large a state is. O(the state), and unless it is `Measurable`, as much memory for a moment
-  /// as its value form has bytes.
+  /// Measure a state. O(the state). Unless the state is `Measurable`, this temporarily allocates as
+  /// many bytes as its value form has.
   public init(of state: some Synchronizable) {
     if let state = state as? any Measurable {
       self = state.measure
@@ -32,7 +32,7 @@ extension StateMeasure {
     var estimate = MemoryEstimate()
     encoder.bytes.withUnsafeBytes { bytes in
       var decoder = CBORDecoder(bytes, depth: .max)
-      // What was encoded here can be read.
+      // The bytes were encoded just above, so they can be read.
       try? estimate.addValue(&decoder)
     }
     self.init(encoded: encoder.bytes.count, memory: estimate.bytes)
@@ -48,13 +48,13 @@ extension Value: Measurable {
   }
 }
 
-/// Adds up what the values of a tree take, as their encoding and in memory.
+/// Adds up the encoded size and the memory of the values in a tree.
 private struct MeasuringWalk {
   var measure = StateMeasure(encoded: 0, memory: 0)
-  /// For numbers, of which the encoder chooses the length.
+  /// For numbers, whose length the encoder chooses.
   private var scratch = CBOREncoder()
 
-  /// Add a value, but for the slot that it stands in.
+  /// Add a value, without the slot that holds it.
   mutating func add(_ value: Value) {
     switch value {
     case .null, .bool: measure.encoded += 1

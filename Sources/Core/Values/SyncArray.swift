@@ -2,13 +2,13 @@ public import CBOR
 
 /// An array in a state: a `TreeArray` that notes what it was when the transaction began.
 ///
-/// A copy is O(1) and carries the note, so `var b = a; b.append(x); a = b` settles right. Reading,
-/// writing, inserting and removing one element are O(log n); the first write to a node in a
-/// transaction copies that node. The patch of a transaction costs what it touched.
+/// A copy is O(1) and carries the note, so `var b = a; b.append(x); a = b` settles correctly.
+/// Reading, writing, inserting and removing one element are O(log n); the first write to a node in
+/// a transaction copies that node. The patch of a transaction costs what it touched.
 ///
 /// Assigning a whole other array carries over the *other's* note, which says nothing about the
-/// array that was there before. Whoever owns the place an array is assigned to must settle by
-/// difference, or assign with `replaceContents(with:)`, which notes what was there.
+/// replaced array. The owner of an array that may be assigned must settle by difference, or assign
+/// with `replaceContents(with:)`, which notes the replaced contents.
 @frozen
 public struct SyncArray<Element: Synchronizable>: Sendable {
   @usableFromInline var storage: TreeArray<Element>
@@ -41,8 +41,8 @@ public struct SyncArray<Element: Synchronizable>: Sendable {
     if base == nil { base = storage }
   }
 
-  /// Make the contents those of `tree`, as a mutation of the transaction. O(1); what both share
-  /// costs nothing in the patch.
+  /// Replace the contents by those of `tree`, as a mutation of the transaction. O(1); shared nodes
+  /// cost nothing in the patch.
   @inlinable
   public mutating func replaceContents(with tree: TreeArray<Element>) {
     note()
@@ -51,7 +51,7 @@ public struct SyncArray<Element: Synchronizable>: Sendable {
     if seed != .unseeded { storage.setRoot(tree.root, seed: seed) }
   }
 
-  /// Change an element where it is stored. O(log n).
+  /// Change an element in place. O(log n).
   @inlinable
   public mutating func modifyElement<R, E: Error>(
     at index: Int, _ body: (inout Element) throws(E) -> R
@@ -78,7 +78,7 @@ extension SyncArray: RandomAccessCollection, MutableCollection, RangeReplaceable
   @inlinable
   public init(arrayLiteral elements: Element...) { self.init(elements) }
 
-  /// The element at a place. O(log n); written to in place.
+  /// The element at an index. O(log n); writes are in place.
   @inlinable
   public subscript(index: Int) -> Element {
     get { storage[index] }
@@ -114,7 +114,7 @@ extension SyncArray: RandomAccessCollection, MutableCollection, RangeReplaceable
     storage.append(contentsOf: elements)
   }
 
-  /// Insert an element in front of the one at `index`, or at the end. O(log n).
+  /// Insert an element before the one at `index`, or at the end. O(log n).
   @inlinable
   public mutating func insert(_ element: Element, at index: Int) {
     note()
@@ -176,23 +176,23 @@ extension SyncArray: Journaled {
     .array(Element.schemaKind(in: &schema))
   }
 
-  /// Make the array, as it is now, part of a state that hashes with `seed`: a transaction begins,
-  /// and the note of the one before is forgotten. Costs as `TreeArray.adopt`.
+  /// Make the array, with its present contents, part of a state that hashes with `seed`. This
+  /// begins a transaction and forgets the note of the previous one. Costs as `TreeArray.adopt`.
   @inlinable
   public mutating func adopt(seed: HashSeed) {
     base = nil
     storage.adopt(seed: seed)
   }
 
-  /// End the transaction: append the patch from its start to now, after making what was put in
-  /// adopt the array's seed. O(what was touched · log n).
+  /// End the transaction: make inserted elements adopt the array's seed, and append the patch from
+  /// the start of the transaction to now. O(what was touched · log n).
   ///
   /// The first transaction of an array that was not adopted at its start costs O(n) more.
   @inlinable
   public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
     guard let old = base else { return false }
     let wasAdopted = old.root?.isAdopted ?? true
-    // Adopting everything before the comparison would leave nothing shared to pass over.
+    // Adopting everything before the comparison would leave no shared nodes to skip.
     if wasAdopted { storage.adopt(seed: seed) }
     let hasChanged = storage.encodeDifference(from: old, into: &encoder)
     base = nil
@@ -200,8 +200,8 @@ extension SyncArray: Journaled {
     return hasChanged
   }
 
-  /// End the transaction by making the array what it was at its start. O(1), and freeing what the
-  /// transaction made.
+  /// End the transaction and restore the contents of its start. O(1), plus freeing what the
+  /// transaction allocated.
   @inlinable
   public mutating func rollBack() {
     guard let old = base else { return }

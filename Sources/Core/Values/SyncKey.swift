@@ -14,12 +14,12 @@ public protocol SyncKey: Hashable, Sendable {
   func encode(into encoder: inout CBOREncoder)
   init(from decoder: inout CBORDecoder) throws(CBORError)
 
-  /// The key as a component of a path, and back: nil for a component that is not this very one. A
-  /// key that two paths led to could be denied by one and seen by the other.
+  /// The key as a component of a path, and back: nil for any component but this key's own. If two
+  /// paths led to one key, one could be denied and the other permitted.
   var pathKey: PathKey { get }
   init?(pathKey: PathKey)
 
-  /// What a schema says of the keys: text or integers.
+  /// The kind of the keys in a schema: text or integers.
   static var schemaKind: Schema.Kind { get }
 }
 
@@ -38,12 +38,12 @@ extension String: SyncKey {
 
   @usableFromInline
   static func hasSameBytes(_ first: String, _ second: String) -> Bool {
-    // Canonically equivalent strings may differ in bytes, so `==` alone will not do.
+    // Canonically equivalent strings may differ in bytes, so `==` alone is not enough.
     first.utf8.count == second.utf8.count && first == second
       && first.utf8.elementsEqual(second.utf8)
   }
 
-  /// Whether both are one storage, or one short text kept in the string itself.
+  /// Whether both share storage, or are the same small string stored inline.
   @inlinable @inline(__always)
   static func hasSameBits(_ first: String, _ second: String) -> Bool {
     // Only the bits are compared, and a String of this size is two words of bits.

@@ -1,8 +1,8 @@
-/// What a map was at the start of a transaction, for each key touched since: its value then, or nil
-/// when it was absent.
+/// The edit notes of a map: for each key touched in the transaction, its value at the start, or nil
+/// if it was absent.
 ///
-/// Written only while a single map refers to it. The memory stays from transaction to transaction,
-/// up to `keptCapacity` notes.
+/// Written only while a single map refers to it. The memory is kept between transactions, up to
+/// `keptCapacity` notes.
 @usableFromInline
 final class MapNotes<Key: SyncKey, Value: Synchronizable>:
   ManagedBuffer<MapNoteTable<Key, Value>, UInt64>
@@ -34,7 +34,7 @@ final class MapNotes<Key: SyncKey, Value: Synchronizable>:
   deinit { table.pointee.destroy() }
 }
 
-/// An array of notes in the order of their making, with a hash index once they are many.
+/// An array of notes in insertion order, with a hash index once there are many.
 @frozen
 @usableFromInline
 struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
@@ -42,17 +42,18 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
 
   @usableFromInline var count = 0
   @usableFromInline var capacity = 4
-  /// Invariant: `capacity` hashes and notes have room, the first `count` are initialized.
+  /// Invariant: `hashes` and `notes` have room for `capacity`; the first `count` are initialized.
   @usableFromInline var hashes: UnsafeMutablePointer<UInt64>
   @usableFromInline var notes: UnsafeMutablePointer<Note>
-  /// An open hash table of 2 × capacity positions, each plus one, 0 where free; nil while the
-  /// notes are few enough to look through.
+  /// An open-addressing hash table of 2 × capacity slots. A slot holds the position of a note plus
+  /// one, or 0 if it is free. Nil while the notes are few enough for a linear search.
   @usableFromInline var index: UnsafeMutablePointer<UInt32>?
-  /// What the index multiplies hashes by.
+  /// The factor by which the index multiplies hashes.
   @usableFromInline let secret = MapNoteSecret.value
-  /// Where the entry touched last stood, to try first when it settles. Never followed unchecked.
+  /// The address of the entry touched last, tried first when it settles. It may be stale: never
+  /// dereferenced unchecked.
   @usableFromInline var hint: UnsafeMutablePointer<Note>?
-  /// Where a key that is absent has its value during an access through `SyncMap.subscript`.
+  /// Holds the value of an absent key during an access through `SyncMap.subscript`.
   @usableFromInline let spare: UnsafeMutablePointer<Value?>
 
   @inlinable @inline(__always) static var scanLimit: Int { 16 }
@@ -83,7 +84,7 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
     let index = index.unsafelyUnwrapped
     let mask = 2 &* capacity &- 1
     var place = place(of: hash, mask)
-    // Half of the places at least are free, so this ends.
+    // At least half of the slots are free, so this loop ends.
     while index[place] != 0 {
       let position = Int(index[place]) &- 1
       if hashes[position] == hash && Key.isSame(notes[position].key, key) { return true }
@@ -92,8 +93,9 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
     return false
   }
 
-  /// Where the search for a hash begins. Every client knows the seed of the hashes, and could choose
-  /// keys whose hashes end alike: without the secret, n such keys would cost O(n²) in one action.
+  /// The slot where the search for a hash begins. Every client knows the seed of the hashes, and
+  /// could choose keys whose hashes end in the same bits: without the secret, n such keys would
+  /// cost O(n²) in one action.
   @inlinable @inline(__always)
   func place(of hash: UInt64, _ mask: Int) -> Int {
     Int(truncatingIfNeeded: Hashing.mix(hash &* secret)) & mask
@@ -142,14 +144,15 @@ struct MapNoteTable<Key: SyncKey, Value: Synchronizable> {
     removeMoved()
   }
 
-  /// Forget all notes, which have been moved out.
+  /// Forget all notes, which have already been moved out.
   @inlinable @inline(__always)
   mutating func removeMoved() {
     if index != nil || capacity > Self.scanLimit { shrink() }
     count = 0
   }
 
-  /// Go back to a table that is looked through, and give back what was exceptionally much.
+  /// Keep a well-used table of at most `keptCapacity` notes and clear its index; replace any other
+  /// by a small table without an index, to free memory.
   @inlinable @inline(never)
   mutating func shrink() {
     if capacity <= Self.keptCapacity && count > 0 && 8 &* count >= capacity {

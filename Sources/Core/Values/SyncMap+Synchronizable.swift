@@ -57,7 +57,7 @@ extension SyncMap: Journaled {
     decoder.close()
   }
 
-  /// Hash with another seed in the middle of a transaction. O(n).
+  /// Rehash with another seed in the middle of a transaction. O(n).
   @inlinable @inline(never)
   mutating func rehash(seed: HashSeed) {
     map.adopt(seed: seed)
@@ -88,9 +88,9 @@ extension SyncMap: Journaled {
   @inlinable
   public func digest(seed: HashSeed) -> UInt64 { map.digest(seed: seed) }
 
-  /// Make the map, as it is now, part of a state that hashes with `seed`: a transaction begins, and
-  /// the notes of the one before are forgotten. O(what was touched) where the map already hashes
-  /// with it, else O(n).
+  /// Make the map, with its present contents, part of a state that hashes with `seed`. This begins
+  /// a transaction and forgets the notes of the previous one. O(what was touched) if the map
+  /// already hashes with `seed`, else O(n).
   @inlinable
   public mutating func adopt(seed: HashSeed) {
     if seed != map.seed {
@@ -112,7 +112,7 @@ extension SyncMap: Journaled {
     if isKnownUniquelyReferenced(&notes) {
       notes.unsafelyUnwrapped.table.pointee.removeAll()
     } else {
-      // A copy of the map goes on with them.
+      // A copy of the map still uses them.
       notes = nil
     }
   }
@@ -124,7 +124,7 @@ extension SyncMap: Journaled {
     return settle(ownNotes(), into: &encoder)
   }
 
-  /// Settle the notes of a table that is this map's alone, and so may be taken out of it.
+  /// Settle the notes of a table that only this map refers to, so that they can be moved out of it.
   @inlinable @inline(__always)
   mutating func settle(
     _ table: UnsafeMutablePointer<MapNoteTable<Key, Value>>, into encoder: inout CBOREncoder
@@ -144,19 +144,20 @@ extension SyncMap: Journaled {
     return patch.finish(&encoder)
   }
 
-  /// The entry of a key, its value adopted.
+  /// The entry of a key, after its value has adopted the map's seed.
   @inlinable @inline(__always)
   mutating func settledEntry(
     _ key: Key, _ hash: UInt64, _ hint: TrieMap<Key, Value>.Slot?
   ) -> TrieMap<Key, Value>.Slot? {
-    // Where there is nothing to adopt, nothing is written, and a shared path stays shared.
+    // A value without collections adopts nothing: nothing is written, and a shared path stays
+    // shared.
     guard Value.holdsCollections else { return map.find(key, hash, hint: hint) }
     let entry = map.uniqueEntry(key, hash, hint: hint)
     if let entry { Ref.value(entry).pointee.adopt(seed: map.seed) }
     return entry
   }
 
-  /// Append the patch of one entry. The note loses its value.
+  /// Append the patch of one entry, and move the value out of its note.
   @inlinable @inline(__always)
   static func encodeChange(
     from note: TrieMap<Key, Value>.Slot, to entry: TrieMap<Key, Value>.Slot?,
@@ -171,13 +172,13 @@ extension SyncMap: Journaled {
       Ref.value(entry).pointee.encodeReplacement(into: &encoder)
       return true
     }
-    // Taken out of the note rather than copied, which would count a reference up and down.
+    // Moved out of the note: a copy would be retained and released.
     let old = Ref.value(note).move()
     Ref.slot(note).initialize(to: nil)
     return Ref.value(entry).pointee.encodeDifference(from: old, into: &encoder)
   }
 
-  /// End the transaction by making the map what it was at its start. O(what was touched · log n).
+  /// End the transaction and restore the map of its start. O(what was touched · log n).
   @inlinable
   public mutating func rollBack() {
     guard let table = notes?.table else { return }

@@ -1,13 +1,14 @@
-/// A persistent map that notes what is done to it, so that the patch of a transaction costs what
-/// was touched: a `TrieMap` with edit notes.
+/// A persistent map that notes its edits, so that the patch of a transaction costs what was
+/// touched: a `TrieMap` with edit notes.
 ///
 /// Theory: the first touch of a key in a transaction notes the value it had at the start, or that
-/// it was absent; `settle` compares the notes with what is there now, `rollBack` puts them back. A
-/// copy of the map carries its own notes, so `var b = a; b[k] = x; a = b` settles right.
+/// it was absent; `settle` compares the notes with the present values, `rollBack` restores the
+/// noted ones. A copy of the map carries its own notes, so `var b = a; b[k] = x; a = b` settles
+/// correctly.
 ///
-/// Assigning a whole other map carries over the *other's* notes, which say nothing about the map
-/// that was there before. Whoever owns the place a map is assigned to must settle by difference,
-/// or assign with `replaceContents(with:)`, which notes what changes.
+/// Assigning a whole other map carries over the *other's* notes, which say nothing about the
+/// replaced map. The owner of a map that may be assigned must settle by difference, or assign with
+/// `replaceContents(with:)`, which notes what changes.
 @frozen
 public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable {
   @usableFromInline typealias Ref = TrieRef<Key, Value>
@@ -38,16 +39,16 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
   /// The contents, without the notes. O(1).
   @inlinable public var trie: TrieMap<Key, Value> { map }
 
-  /// How many entries there are. O(1).
+  /// The number of entries. O(1).
   @inlinable public var count: Int { map.count }
 
-  /// Whether there are none. O(1).
+  /// Whether the map has no entries. O(1).
   @inlinable public var isEmpty: Bool { map.isEmpty }
 
-  /// What the keys are hashed with. O(1).
+  /// The seed that the keys are hashed with. O(1).
   @inlinable public var seed: HashSeed { map.seed }
 
-  /// Whether both have one and the same storage for their contents. O(1).
+  /// Whether both share the storage of their contents. O(1).
   @inlinable
   public func isIdentical(to other: SyncMap) -> Bool { map.isIdentical(to: other.map) }
 
@@ -69,7 +70,7 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
 
   // MARK: Changing
 
-  /// The notes, ready to be written.
+  /// The notes, uniquely referenced, so that they can be written.
   @inlinable @inline(__always)
   mutating func ownNotes() -> UnsafeMutablePointer<MapNoteTable<Key, Value>> {
     if !isKnownUniquelyReferenced(&notes) { renewNotes() }
@@ -79,7 +80,7 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
   @inlinable @inline(never)
   mutating func renewNotes() { notes = notes?.copied() ?? .make() }
 
-  /// Note what a key's value is, unless it has a note.
+  /// Note a key's present value, unless the key has a note.
   @inlinable @inline(__always)
   mutating func note(_ hash: UInt64, _ key: Key, _ value: @autoclosure () -> Value?) {
     let table = ownNotes()
@@ -87,15 +88,15 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
   }
 
   /// The value of a key, or nil when it is absent. Changing it through the subscript, as in
-  /// `map[key]?.field = x`, changes it where it stands, and assigning nil removes it. O(log n).
+  /// `map[key]?.field = x`, changes it in place; assigning nil removes it. O(log n).
   @inlinable
   public subscript(key: Key) -> Value? {
     get { map[key] }
     set {
       if let newValue { set(newValue, forKey: key) } else { removeValue(forKey: key) }
     }
-    // Yields the stored slot, or the notes' spare one for a key that is absent. The frame is kept
-    // within four words (key, self, slot), more would be allocated at every access.
+    // Yields the stored slot, or the notes' spare slot if the key is absent. The frame is kept
+    // within four words (key, self, slot); a larger one would be allocated at every access.
     _modify {
       let slot = openSlot(key)
       defer { closeSlot(slot, key) }
@@ -176,7 +177,7 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     }
   }
 
-  /// Give a key a value, and return the one it had. O(log n).
+  /// Set the value of a key, and return the previous one. O(log n).
   @inlinable
   @discardableResult
   public mutating func updateValue(_ value: Value, forKey key: Key) -> Value? {
@@ -193,7 +194,7 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     return old
   }
 
-  /// Remove a key, and return the value it had. O(log n); touches nothing when there is none.
+  /// Remove a key, and return its value. O(log n); touches nothing when the key is absent.
   @inlinable
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {
@@ -204,8 +205,8 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     return old
   }
 
-  /// Change the value of a key where it stands. Returns what `body` returns, or nil, without
-  /// calling it and without touching anything, when the key is absent. O(log n).
+  /// Change the value of a key in place. Returns the result of `body`, or nil, without calling it
+  /// or touching anything, when the key is absent. O(log n).
   @inlinable
   public mutating func modifyValue<R, E: Error>(
     forKey key: Key, _ body: (inout Value) throws(E) -> R
@@ -220,8 +221,8 @@ public struct SyncMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     return try body(&Ref.value(entry).pointee)
   }
 
-  /// Make the contents those of `trie`, noting what changes. O(changes · log n) where both are of
-  /// one lineage, else O(n). The seed of this map stays.
+  /// Replace the contents by those of `trie`, noting the changes. O(changes · log n) if both are of
+  /// one lineage, else O(n). This map keeps its seed.
   @inlinable
   public mutating func replaceContents(with trie: TrieMap<Key, Value>) {
     if map.isIdentical(to: trie) { return }

@@ -1,6 +1,6 @@
 public import CBOR
 
-/// A value that can be kept in step: it travels whole, and so does every change of it.
+/// A value that can be synchronised: it travels whole, and so does every change of it.
 ///
 /// **The law:** `old.apply(difference(from: old, to: new)) == new`, and the difference is empty
 /// exactly when both encode to the same bytes. Equality is always equality of encoded bytes
@@ -37,24 +37,24 @@ public protocol Synchronizable: Sendable {
   /// Make every collection inside hash with `seed`. O(1) where it already does.
   mutating func adopt(seed: HashSeed)
 
-  /// Whether there may be collections inside. Where there never are, `adopt` does nothing, and
-  /// whoever keeps such values need not call it.
+  /// Whether the value may contain collections. If it never does, `adopt` does nothing, and the
+  /// owner of such values need not call it.
   static var holdsCollections: Bool { get }
 
-  /// Whether the value stands for nothing, as `nil` does: a struct leaves it out.
+  /// Whether the value means absence, as `nil` does: a struct leaves it out.
   var isAbsent: Bool { get }
 
-  /// What a schema says of the type: its kind, after entering the definitions that it needs.
+  /// The kind of the type in a schema, after adding the definitions that it needs.
   static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind
 
-  /// Hand what stands at `path`, from its key number `depth` on, in two values of which either may
-  /// be absent to a visitor: once, `visitAbsent` when the path leads through nothing that such a
-  /// value could hold. O(the path).
+  /// Pass the parts of `new` and `old` at `path`, from its key number `depth` on, to a visitor;
+  /// either may be absent. Calls the visitor once: `visitAbsent` if no value of this type can
+  /// contain the path, else `visit`. O(the path).
   static func visit<V: PartVisitor>(
     _ new: Self?, _ old: Self?, at path: Path, from depth: Int, _ visitor: inout V)
 
-  /// Whether the value notes what is done to it (`Journaled`), so that a transaction needs no copy
-  /// of the value at its start.
+  /// Whether the value notes its edits (`Journaled`), so that a transaction needs no copy of the
+  /// value at its start.
   static var isJournaled: Bool { get }
 
   /// End a transaction that began with `old`, or, for a journaled value, with its notes: make every
@@ -62,14 +62,14 @@ public protocol Synchronizable: Sendable {
   /// nothing, when the value is the same.
   mutating func settle(since old: Self?, seed: HashSeed, into encoder: inout CBOREncoder) -> Bool
 
-  /// End a transaction by making the value what it was at its start.
+  /// End a transaction and restore the value of its start.
   mutating func rollBack(to old: Self?)
 }
 
-/// Someone who looks at what stands at a path, whatever its type is.
+/// Receives the value at a path, whatever its type is.
 public protocol PartVisitor {
   mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?)
-  /// Nothing can stand there.
+  /// No value can be at the path.
   mutating func visitAbsent()
 }
 
@@ -102,11 +102,12 @@ extension Synchronizable {
     self = old
   }
 
-  /// Append the patch that makes an absent or different value this one.
+  /// Append the patch that turns an absent or different value into this one.
   @inlinable
   public func encodeReplacement(into encoder: inout CBOREncoder) {
     let start = encoder.bytes.count
-    // An array of one around all but scalars: whichever is likely goes first, the other is mended.
+    // All values but scalars are wrapped in an array of one. The likelier form is written first,
+    // and corrected if it was wrong.
     if Self.holdsCollections { encoder.bytes.append(0x81) }
     let value = encoder.bytes.count
     encode(into: &encoder)
@@ -144,7 +145,7 @@ extension Synchronizable {
     }
   }
 
-  /// The digest as a value that prints.
+  /// The digest as a printable value.
   public func digest(_ seed: HashSeed) -> Digest { Digest(digest(seed: seed)) }
 }
 
@@ -187,7 +188,7 @@ extension SynchronizableScalar where Self: Equatable {
   public func isSame(as other: Self) -> Bool { self == other }
 }
 
-/// A value that notes what is done to it, so that a patch costs what was touched.
+/// A value that notes its edits, so that a patch costs what was touched.
 ///
 /// A *transaction* is everything between two calls of `settle` or `rollBack`.
 public protocol Journaled: Synchronizable {
@@ -196,7 +197,7 @@ public protocol Journaled: Synchronizable {
   /// of `encodeDifference` from the value at the start.
   mutating func settle(into encoder: inout CBOREncoder) -> Bool
 
-  /// End the transaction by making the value what it was at its start. O(what was touched).
+  /// End the transaction and restore the value of its start. O(what was touched).
   mutating func rollBack()
 }
 

@@ -1,13 +1,14 @@
 public import CBOR
 
-// Theory: two arrays of one lineage share the nodes that neither has changed. Walking both trees
-// from the top, level by level, nodes that both have are anchors, and what lies between anchors
-// is expanded: so the walk visits the paths to what differs. What remains are windows of a few
-// elements, which are compared one by one.
+// Theory: two arrays of one lineage share the nodes that neither has changed. Both trees are walked
+// from the top, level by level. Nodes that are in both trees are anchors, and the nodes between
+// anchors are expanded, so the walk visits only the paths to the differences. What remains are
+// windows of a few elements, which are compared one by one.
 //
 // In a window of n old and m new elements, the shortest script of removals and insertions is
-// looked for with a limit on its length. Removed and inserted elements at one place are paired and
-// become edits; the rest is a splice. Where the limit is exceeded elements are paired by position.
+// searched for, up to a limit on its length. Removed and inserted elements at one position are
+// paired and become edits; the rest is a splice. If the limit is exceeded, elements are paired by
+// position.
 
 extension TreeArray {
   /// Append `[splices, edits]`. O(changes · log n) for arrays of one lineage, else O(n) at best.
@@ -25,7 +26,7 @@ extension TreeArray {
   }
 }
 
-/// Walks two trees and writes what differs.
+/// Walks two trees and writes their differences.
 @usableFromInline
 struct TreeArrayDifference<Element: Synchronizable> {
   @usableFromInline typealias Node = TreeArrayNode<Element>
@@ -122,7 +123,7 @@ struct TreeArrayDifference<Element: Synchronizable> {
     } else if old.count == 1 && new.count == 1 {
       align(old[old.startIndex], new[new.startIndex])
     } else if old.count == new.count && zip(old, new).allSatisfy({ $0.count == $1.count }) {
-      // As many nodes of the same sizes: nothing was moved, most likely.
+      // Equal numbers of nodes of equal sizes: most likely, nothing was moved.
       for (old, new) in zip(old, new) { align(old, new) }
     } else if old[old.startIndex].height == 0 {
       align(Self.elements(of: old), Self.elements(of: new))
@@ -146,7 +147,7 @@ struct TreeArrayDifference<Element: Synchronizable> {
     return result
   }
 
-  /// The longest rising sequence of places of nodes that both have.
+  /// The longest increasing sequence of positions of nodes that are in both.
   @inlinable
   static func anchors(_ old: Nodes, _ new: Nodes) -> ContiguousArray<(Int, Int)> {
     var result = ContiguousArray<(Int, Int)>()
@@ -177,7 +178,8 @@ struct TreeArrayDifference<Element: Synchronizable> {
     return result
   }
 
-  /// A longest subsequence whose old places rise; the new ones do already. O(n log n).
+  /// A longest subsequence with increasing old positions; the new ones increase already.
+  /// O(n log n).
   @inlinable
   static func rising(_ pairs: ContiguousArray<(Int, Int)>) -> ContiguousArray<(Int, Int)> {
     // `ends[k]` is the pair with the smallest old place at which a rising sequence of k + 1 ends.
@@ -229,7 +231,7 @@ struct TreeArrayDifference<Element: Synchronizable> {
     position += tail
   }
 
-  /// The places of elements that stay as they are, rising in both.
+  /// The positions of unchanged elements, increasing in both arrays.
   @inlinable
   static func matches(
     _ old: Elements, _ oldRange: Range<Int>, _ new: Elements, _ newRange: Range<Int>
@@ -282,7 +284,8 @@ struct TreeArrayDifference<Element: Synchronizable> {
     return nil
   }
 
-  /// Where a removal or an insertion takes the better of the two neighbouring diagonals.
+  /// The position after a removal or an insertion from the better of the two neighbouring
+  /// diagonals.
   @inlinable
   static func step(
     _ furthest: ContiguousArray<Int>, to diagonal: Int, at steps: Int, olds: Int, news: Int
@@ -326,8 +329,8 @@ struct TreeArrayDifference<Element: Synchronizable> {
 
   // MARK: Writing
 
-  /// Write that one run of elements became another: edits of as many as pair, then a splice; or,
-  /// where it is shorter and all are new, one splice.
+  /// Write the change of one run of elements into another: edits of the paired elements, then a
+  /// splice; or one splice, if all paired elements are replaced and this is shorter.
   @inlinable
   mutating func change(
     _ old: Elements, _ oldRange: Range<Int>, _ new: Elements, _ newRange: Range<Int>

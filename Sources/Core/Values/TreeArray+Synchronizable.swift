@@ -1,7 +1,7 @@
 public import CBOR
 
 extension TreeArray: Synchronizable {
-  /// O(1) for copies; otherwise O(n) at most, passing over the nodes that both share in place.
+  /// O(1) for copies; otherwise O(n) at most, skipping nodes that both share at the same position.
   @inlinable
   public func isSame(as other: TreeArray) -> Bool {
     guard count == other.count else { return false }
@@ -9,7 +9,7 @@ extension TreeArray: Synchronizable {
     return Self.isSame(root, theirs)
   }
 
-  /// Whether two trees of equally many elements hold the same.
+  /// Whether two trees of equal counts hold the same elements.
   @inlinable
   static func isSame(_ first: TreeArrayNode<Element>, _ second: TreeArrayNode<Element>) -> Bool {
     if first === second { return true }
@@ -57,7 +57,7 @@ extension TreeArray: Synchronizable {
 
   @inlinable
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
-    // Nothing is reserved: what is kept grows with what has been read.
+    // Nothing is reserved: memory grows with the elements read, not with the declared count.
     let count = try decoder.array()
     var builder = TreeArrayBuilder<Element>(seed: seed, isAdopted: true)
     for _ in 0..<count { builder.append(try Element(from: &decoder, seed: seed)) }
@@ -80,8 +80,8 @@ extension TreeArray: Synchronizable {
     if wasAdopted { adopt(seed: seed) }
   }
 
-  /// The hash of a polynomial over the elements' digests, of which each node remembers its part:
-  /// O(n) at first, then O(what changed · log n).
+  /// The hash of a polynomial over the elements' digests, of which each node caches its part: O(n)
+  /// at first, then O(what changed · log n).
   @inlinable
   public func digest(seed: HashSeed) -> UInt64 {
     Hashing.array(polynomial: root?.polynomial(seed: seed) ?? 0, count: count)

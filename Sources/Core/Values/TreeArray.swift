@@ -47,8 +47,8 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     return root.unsafelyUnwrapped
   }
 
-  /// The leaf that holds the element at `index`, all nodes on the path to it made unique and their
-  /// caches forgotten. `index` becomes the element's place in the leaf.
+  /// The leaf that holds the element at `index`, after making all nodes on the path to it unique
+  /// and clearing their caches. `index` becomes the element's index in the leaf.
   @inlinable
   mutating func uniqueLeaf(_ index: inout Int) -> TreeArrayNode<Element> {
     var node = uniqueRoot()
@@ -62,7 +62,7 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     return node
   }
 
-  /// The leaf that holds the element at `index`; `index` becomes the element's place in it.
+  /// The leaf that holds the element at `index`; `index` becomes the element's index in it.
   @inlinable
   static func leaf(
     below root: TreeArrayNode<Element>, _ index: inout Int
@@ -76,7 +76,7 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     return node
   }
 
-  /// Make a tree the contents, without branches of one child at its top, and keep the seed.
+  /// Make a tree the contents, without branches of one child at its top, and `seed` the seed.
   @inlinable
   mutating func setRoot(_ tree: TreeArrayNode<Element>?, seed: HashSeed) {
     guard var top = tree else {
@@ -86,7 +86,7 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     while top.height > 0 && top.children.count == 1 { top = top.children[0].node }
     if top.height > 0 && top.children.count == 0 { top = Node(leaf: [], seed: seed) }
     if top.seed != seed {
-      // A root of its own for the new seed: `top` may be shared.
+      // A copy for the new seed, because `top` may be shared.
       top = top.copy()
       top.seed = seed
       top.isAdopted = false
@@ -94,7 +94,7 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     root = top
   }
 
-  /// The trees of both, one behind the other. O(log n).
+  /// The concatenation of two trees. O(log n).
   @inlinable
   static func concatenated(
     _ first: TreeArrayNode<Element>?, _ second: TreeArrayNode<Element>?
@@ -119,7 +119,7 @@ extension TreeArray: RandomAccessCollection, MutableCollection {
   @inlinable public func index(_ index: Int, offsetBy distance: Int) -> Int { index + distance }
   @inlinable public func distance(from start: Int, to end: Int) -> Int { end - start }
 
-  /// The element at a place. O(log n); written to in place, copying only nodes that are shared.
+  /// The element at an index. O(log n); writes are in place and copy only shared nodes.
   @inlinable
   public subscript(index: Int) -> Element {
     get {
@@ -137,13 +137,13 @@ extension TreeArray: RandomAccessCollection, MutableCollection {
     }
   }
 
-  /// Goes through the array as it was when the iteration began. O(1) a step.
+  /// Iterates over the array as it was when the iteration began. O(1) a step.
   @frozen
   public struct Iterator: IteratorProtocol {
     @usableFromInline let root: TreeArrayNode<Element>?
     @usableFromInline var elements: ContiguousArray<Element> = []
     @usableFromInline var place = 0
-    /// The index of the first element behind the current leaf.
+    /// The index of the first element after the current leaf.
     @usableFromInline var nextLeaf = 0
 
     @inlinable
@@ -173,7 +173,7 @@ extension TreeArray: RandomAccessCollection, MutableCollection {
 // MARK: - Changing
 
 extension TreeArray {
-  /// Change an element where it is stored. O(log n).
+  /// Change an element in place. O(log n).
   @inlinable
   public mutating func modifyElement<R, E: Error>(
     at index: Int, _ body: (inout Element) throws(E) -> R
@@ -184,7 +184,7 @@ extension TreeArray {
     return try body(&leaf.elements[place])
   }
 
-  /// Insert an element in front of the one at `index`, or at the end. O(log n).
+  /// Insert an element before the one at `index`, or at the end. O(log n).
   @inlinable
   public mutating func insert(_ element: Element, at index: Int) {
     precondition(index >= 0 && index <= count, "The index is outside the array.")
@@ -252,7 +252,7 @@ extension TreeArray {
     setRoot(Self.concatenated(Self.concatenated(before, tree.root), after), seed: seed)
   }
 
-  /// Remove everything. The seed stays.
+  /// Remove all elements. The seed stays.
   @inlinable
   public mutating func removeAll() { setRoot(nil, seed: seed) }
 }

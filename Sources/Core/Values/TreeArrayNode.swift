@@ -1,13 +1,13 @@
 public import Synchronization
 
-// A B+-tree by position. All leaves stand at one depth; a leaf holds at most 32 elements, a branch
-// at most 32 children with the cumulative counts of their elements.
+// A B+-tree by position. All leaves are at one depth; a leaf holds at most 32 elements, a branch at
+// most 32 children with the cumulative counts of their elements.
 //
 // Invariants:
 //  - Every node holds at least 16 slots, except the root and the nodes of the right edge, which
 //    appending fills one after the other and which hold at least 1. A root that is a branch has at
 //    least 2 children; a root that is a leaf may be empty.
-//  - A node that more than one reference reaches never changes, but for its digest cache.
+//  - A node that more than one reference reaches never changes, except for its caches.
 //  - `isAdopted` means that every element below has adopted `seed`. Every mutation clears it along
 //    its path, so adopting again visits only what was touched since. The root's `seed` is the
 //    seed of the whole array and outlives mutations.
@@ -21,7 +21,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
   @usableFromInline
   struct Child {
     @usableFromInline var node: TreeArrayNode
-    /// How many elements this child and those before it hold.
+    /// The number of elements in this child and those before it.
     @usableFromInline var end: Int
 
     @inlinable
@@ -48,7 +48,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
   // (Hyatt and Mann, "A lockless transposition-table implementation", 2002.)
   @usableFromInline let cachedPolynomial = Atomic<UInt64>(0)
   @usableFromInline let cachedCheck = Atomic<UInt64>(0)
-  /// How deep the elements nest, plus one, or 0.
+  /// The nesting depth of the elements, plus one; 0 when it is not cached.
   @usableFromInline let cachedNesting = Atomic<UInt64>(0)
 
   @inlinable
@@ -89,10 +89,10 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
   @inlinable static var capacity: Int { 32 }
   @inlinable static var minimum: Int { 16 }
 
-  /// Elements below.
+  /// The number of elements below.
   @inlinable var count: Int { height == 0 ? elements.count : children[children.count - 1].end }
 
-  /// Elements of a leaf, children of a branch.
+  /// The number of elements of a leaf, or of children of a branch.
   @inlinable var slots: Int { height == 0 ? elements.count : children.count }
 
   @inlinable
@@ -110,7 +110,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
 
   // MARK: Uniqueness
 
-  /// A node of its own with the same contents; the elements are copied when either is changed.
+  /// A new node with the same contents; the elements are copied when either node changes.
   @inlinable
   func copy() -> TreeArrayNode {
     let copy =
@@ -132,7 +132,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     return children[slot].node
   }
 
-  /// Forget what was remembered about the contents: they are about to change.
+  /// Clear `isAdopted` and the caches: the contents are about to change.
   @inlinable
   func invalidate() {
     isAdopted = false
@@ -148,7 +148,8 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
   func insert(_ element: Element, at index: Int, atRightEdge: Bool) -> TreeArrayNode? {
     invalidate()
     if height == 0 { return insertIntoLeaf(element, at: index, atRightEdge: atRightEdge) }
-    // Between two children the left one takes it, so that appending reaches the last one.
+    // Between two children the left one takes the element, so that appending reaches the last
+    // child.
     let slot = index == 0 ? 0 : self.slot(holding: index &- 1)
     let last = children.count &- 1
     let start = self.start(of: slot)
@@ -228,7 +229,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     join(at: slot > 0 ? slot - 1 : 0)
   }
 
-  /// Replace the children at `slot` and behind it by their concatenation.
+  /// Replace the children at `slot` and `slot + 1` by their concatenation.
   @inlinable
   func join(at slot: Int) {
     let start = self.start(of: slot)
@@ -244,7 +245,8 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
 
   // MARK: Splitting and concatenating
 
-  /// The elements before and from `index`. O(log n); leaves both trees right but for their edges.
+  /// The elements before `index`, and those from it on. O(log n); both trees keep the invariants,
+  /// except at their edges.
   @inlinable
   static func split(
     _ node: TreeArrayNode, at index: Int
@@ -271,7 +273,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     )
   }
 
-  /// The node with the nodes of its left edge filled again, from the bottom up.
+  /// The node with the nodes of its left edge refilled, from the bottom up.
   @inlinable
   static func withFullLeftEdge(_ node: TreeArrayNode) -> TreeArrayNode {
     guard node.height > 0 else { return node }
@@ -288,8 +290,8 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     return result
   }
 
-  /// One or two nodes with the elements of both, as high as the higher. O(log n), squared where
-  /// many nodes at the seam have few slots. Away from the seam the nodes are kept.
+  /// One or two nodes with the elements of both, of the greater of the two heights. O(log n),
+  /// squared if many nodes at the seam have few slots. Nodes away from the seam are kept.
   @inlinable
   static func concatenate(
     _ first: TreeArrayNode, _ second: TreeArrayNode
@@ -400,7 +402,7 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     return result
   }
 
-  /// The greatest that `levels` says of an element below; remembered in every node.
+  /// The greatest result of `levels` for an element below; cached in every node.
   func deepest(_ levels: (Element) -> Int) -> Int {
     let known = cachedNesting.load(ordering: .relaxed)
     if known != 0 { return Int(truncatingIfNeeded: known) - 1 }

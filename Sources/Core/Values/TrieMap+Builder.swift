@@ -1,9 +1,9 @@
-/// Builds a map from entries that come in any order: linear, without a walk per entry, as long as
-/// they come in trie order.
+/// Builds a map from entries in any order: linear, without a walk per entry, as long as they come
+/// in trie order.
 ///
-/// Entries of one digit of the first level are collected and made a subtree when the next digit
-/// begins, so that the buffer holds a 32nd of the map. It grows with the entries that are there,
-/// never with the number of them that is announced.
+/// Entries with the same first digit are collected, and become a subtree when the next digit
+/// begins, so the buffer holds a 32nd of the map. It grows with the entries that arrive, never with
+/// their announced number.
 @frozen
 @usableFromInline
 struct TrieBuilder<Key: SyncKey, Value: Synchronizable>: ~Copyable {
@@ -19,7 +19,7 @@ struct TrieBuilder<Key: SyncKey, Value: Synchronizable>: ~Copyable {
   @usableFromInline var capacity: Int
   /// The root so far, from the second digit on.
   @usableFromInline var branch: TrieNode<Key, Value>?
-  /// What has been built when an entry came out of order; then the rest is inserted.
+  /// The map so far, once an entry has come out of order; all later entries are inserted into it.
   @usableFromInline var unordered: TrieMap<Key, Value>?
 
   @inlinable
@@ -38,7 +38,7 @@ struct TrieBuilder<Key: SyncKey, Value: Synchronizable>: ~Copyable {
     hashes.deallocate()
   }
 
-  /// Add an entry. Returns false if the key was there already.
+  /// Add an entry. Returns false if the key is present already.
   @inlinable
   mutating func append(_ key: Key, _ value: consuming Value) -> Bool {
     let hash = key.hash(seed: seed)
@@ -113,7 +113,7 @@ struct TrieBuilder<Key: SyncKey, Value: Synchronizable>: ~Copyable {
     flush()
     guard let root = branch else { return TrieMap(seed: seed) }
     branch = nil
-    // Entries out of order may end the building before there are enough of them for a branch.
+    // An entry out of order may end the building before there are enough entries for a branch.
     if Ref(root).count <= TrieShape.leafLimit {
       return TrieMap(root: Ref(root).flattened(without: nil))
     }

@@ -1,4 +1,4 @@
-// How nodes change: only those that one reference alone leads to; others are copied first.
+// Mutation: a node is changed in place if a single reference leads to it, else copied first.
 
 extension TrieRef {
   @inlinable @inline(__always)
@@ -9,8 +9,8 @@ extension TrieRef {
     }
   }
 
-  /// Whether a pointer, which may be to anything, is to the entry of this key in this leaf. It is
-  /// only compared, until it is known to be.
+  /// Whether a pointer, which may be stale, is to the entry of this key in this leaf. The pointer
+  /// is only compared, not dereferenced, until this is known.
   @inlinable @inline(__always)
   func isEntry(_ pointer: UnsafeMutablePointer<Entry>, _ key: Key, _ hash: UInt64) -> Bool {
     let index = pointer - entries
@@ -18,8 +18,8 @@ extension TrieRef {
       && Key.isSame(entries[index].key, key)
   }
 
-  /// The entry of a key, with nothing shared from the root to it; nil, and nothing copied, when
-  /// the key is absent. `hint` is where it may well be.
+  /// The entry of a key, with every node from the root to it uniquely referenced; nil, with nothing
+  /// copied, when the key is absent. `hint` is where the entry probably is.
   @inlinable @inline(__always)
   static func uniqueEntry(
     _ root: UnsafeMutablePointer<Node>, _ key: Key, _ hash: UInt64,
@@ -94,7 +94,7 @@ extension TrieRef {
     }
   }
 
-  /// Make the full leaf in a slot, which is unique, a branch of smaller leaves.
+  /// Replace the full leaf in a slot, which is unique, by a branch of smaller leaves.
   @inlinable @inline(never)
   static func split(_ slot: UnsafeMutablePointer<Node>, level: Int) {
     let node = TrieRef(in: slot)
@@ -105,7 +105,7 @@ extension TrieRef {
     slot.pointee = branch
   }
 
-  /// Move the leaf in a slot, which is unique, to one with another capacity.
+  /// Move the contents of the leaf in a slot, which is unique, to a leaf of another capacity.
   @inlinable @inline(never)
   static func resize(_ slot: UnsafeMutablePointer<Node>, capacity: Int) {
     let node = TrieRef(in: slot)
@@ -177,8 +177,8 @@ extension TrieRef {
     }
   }
 
-  /// Make the branch in a slot, which has one entry too many for a leaf, a leaf without a key that
-  /// is present.
+  /// Replace the branch in a slot, which has one entry too many for a leaf, by a leaf without a key
+  /// that is present. Returns the value of that key.
   @inlinable @inline(never)
   static func collapse(
     _ slot: UnsafeMutablePointer<Node>, without key: Key, _ hash: UInt64, rest: UInt64
@@ -190,7 +190,7 @@ extension TrieRef {
     return value
   }
 
-  /// One leaf with all entries of the subtree, but for one.
+  /// One leaf with all entries of the subtree except `removed`.
   @inlinable
   func flattened(without removed: UnsafeMutablePointer<Entry>?) -> Node {
     let total = count &- (removed == nil ? 0 : 1)

@@ -6,7 +6,7 @@
 //     branch   32 child references; the digits that have one are set in `bitmap`
 //
 // A walk holds the address of a node instead of a reference and so costs no reference counting.
-// That is safe because whoever walks has the root alive (it is borrowed, or inout) and every node
+// That is safe because the caller keeps the root alive (it is borrowed, or inout) and every node
 // keeps its children alive. A node is written only after `isKnownUniquelyReferenced` held for every
 // slot from the root down to it: then no other map reaches it. The exceptions are `digest` and
 // `nesting`, caches that any thread may fill; every access to them is atomic.
@@ -32,15 +32,16 @@ enum TrieShape {
 struct TrieHeader {
   /// The digits of a branch's children; 0 for a leaf, since a branch is never empty.
   @usableFromInline var bitmap: UInt32 = 0
-  /// How many entries a leaf has room for.
+  /// The number of entries that a leaf has room for.
   @usableFromInline var capacity: UInt32
-  /// The entries of the subtree.
+  /// The number of entries of the subtree.
   @usableFromInline var count: Int
   @usableFromInline var seed: HashSeed
-  /// The digest sum of the subtree, or 0. Touched through `TrieRef.digest` only.
+  /// The digest sum of the subtree, or 0 when it is not cached. Accessed only through
+  /// `TrieRef.digest`.
   @usableFromInline var digest: UInt64 = 0
-  /// How deep the values of the subtree nest, plus one, or 0. Touched through `TrieRef.nesting`
-  /// only.
+  /// The nesting depth of the subtree's values, plus one, or 0 when it is not cached. Accessed only
+  /// through `TrieRef.nesting`.
   @usableFromInline var nesting: UInt64 = 0
 
   @inlinable
@@ -119,7 +120,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
   @inlinable @inline(__always) var capacity: Int { Int(header.pointee.capacity) }
   @inlinable @inline(__always) var seed: HashSeed { header.pointee.seed }
 
-  /// `Atomic<UInt64>` has the layout of the UInt64 it stands in, and all accesses go through it.
+  /// `Atomic<UInt64>` has the layout of the UInt64 in its place, and all accesses go through it.
   @inlinable @inline(__always)
   var digest: UnsafeMutablePointer<Atomic<UInt64>> {
     (address + (Self.headerOffset &+ 24)).assumingMemoryBound(to: Atomic<UInt64>.self)
@@ -131,7 +132,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     (address + (Self.headerOffset &+ 32)).assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
-  /// Forget what was remembered about the contents: they are about to change.
+  /// Clear the caches: the contents are about to change.
   @inlinable @inline(__always)
   func forgetContents() {
     digest.pointee.store(0, ordering: .relaxed)
@@ -161,7 +162,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     bitmap & (1 as UInt32) &<< UInt32(truncatingIfNeeded: digit) != 0
   }
 
-  /// Where an entry has its value: behind the key, aligned. Swift lays out a struct so
+  /// The offset of the value in an entry: after the key, aligned. Swift lays out a struct this way
   /// (TypeLayout.rst).
   @inlinable @inline(__always)
   static var valueOffset: Int {
@@ -169,15 +170,15 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     return (MemoryLayout<Key>.size &+ mask) & ~mask
   }
 
-  /// Where an entry keeps its value. Computed: `&entry.pointee.value` counts as a modification, and
-  /// other threads may be reading the same entry.
+  /// The address of an entry's value. It is computed, because `&entry.pointee.value` counts as a
+  /// modification, and other threads may be reading the same entry.
   @inlinable @inline(__always)
   static func slot(_ entry: UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Value?> {
     (UnsafeMutableRawPointer(entry) + valueOffset).assumingMemoryBound(to: Value?.self)
   }
 
-  /// The value of an entry, not copied. An Optional's payload stands at its start with the bytes it
-  /// has alone, so the address of a `.some` is the address of its value.
+  /// The value of an entry, not copied. An Optional has its payload at its start, in the payload's
+  /// own layout, so the address of a `.some` is the address of its value.
   @inlinable @inline(__always)
   static func value(_ entry: UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Value> {
     UnsafeMutableRawPointer(slot(entry)).assumingMemoryBound(to: Value.self)
@@ -203,7 +204,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
       bytes: end &- tailOffset, TrieHeader(capacity: capacity, count: count, seed: seed))
   }
 
-  /// A branch without children; give it one before anybody sees it.
+  /// A branch without children; it must get one before it is used.
   @inlinable
   static func branch(count: Int, seed: HashSeed) -> Node {
     allocate(bytes: 32 &* 8, TrieHeader(capacity: 32, count: count, seed: seed))
@@ -267,7 +268,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     return node
   }
 
-  /// Give a branch the child it lacks.
+  /// Add a child that the branch lacks.
   @inlinable
   func attach(_ child: Node, digit: Int) {
     (children + digit).initialize(to: child)
@@ -317,15 +318,16 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
 
   // MARK: Finding
 
-  /// Where a key stands in a leaf, or would. `rest` is the hash without the bits above the leaf.
+  /// The index of a key in a leaf, or the index at which to insert it. `rest` is the hash without
+  /// the bits above the leaf.
   @inlinable @inline(__always)
   func position(_ key: Key, _ hash: UInt64, rest: UInt64) -> (index: Int, isFound: Bool) {
     let count = count
     if count > TrieShape.leafLimit { return positionInLongLeaf(key) }
     let hashes = hashes
-    // Hashes are uniform, so the remaining bits say about where the entry stands.
+    // Hashes are uniform, so the remaining bits give the approximate index of the entry.
     let guess = Int(truncatingIfNeeded: ((rest &>> 32) &* UInt64(truncatingIfNeeded: count)) &>> 32)
-    // Counting the smaller ones around it takes no branch that could be mispredicted.
+    // Counting the smaller hashes around it takes no branch that could be mispredicted.
     let width = Swift.min(count, 12)
     let start = Swift.max(0, Swift.min(guess &- 6, count &- width))
     var index = start
@@ -336,7 +338,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     return exactPosition(key, hash, from: index)
   }
 
-  /// The same from any place to begin.
+  /// The index of a key, searched for from any start.
   @inlinable @inline(never)
   func exactPosition(
     _ key: Key, _ hash: UInt64, from start: Int
@@ -353,7 +355,7 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     return (index, false)
   }
 
-  /// More entries than a leaf takes have one and the same hash: bisect by key.
+  /// A leaf of more entries than the limit holds one hash only: bisect by key.
   @inlinable @inline(never)
   func positionInLongLeaf(_ key: Key) -> (index: Int, isFound: Bool) {
     let entries = entries
@@ -374,8 +376,8 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     return isFound ? entries + index : nil
   }
 
-  /// The entry of a key below this node, whose level used up all but `rest` of the hash. `hint` is
-  /// where it may well be.
+  /// The entry of a key below this node; `rest` is the part of the hash that the levels above have
+  /// not used. `hint` is where the entry probably is.
   @inlinable @inline(__always)
   func find(
     _ key: Key, _ hash: UInt64, rest: UInt64, hint: UnsafeMutablePointer<Entry>? = nil

@@ -77,8 +77,8 @@ extension TrieMap: Synchronizable {
     return new.pointee.encodeDifference(from: old.pointee, into: &encoder)
   }
 
-  /// Hand the entries that may differ to `body` (key, hash with this map's seed, old value, new
-  /// value) until it returns false. Both values may be the same. Returns whether it never did.
+  /// Pass the entries that may differ to `body` (key, hash with this map's seed, old value, new
+  /// value) until it returns false. Both values may be the same. Returns false if `body` did.
   @inlinable
   func forEachDifference(
     from old: TrieMap,
@@ -95,7 +95,7 @@ extension TrieMap: Synchronizable {
     }
   }
 
-  /// The same for maps that hash differently: one look-up an entry.
+  /// The same for maps with different seeds: one look-up an entry.
   @inlinable @inline(never)
   func forEachLookup(
     from old: TrieMap,
@@ -195,8 +195,8 @@ extension TrieMap: Synchronizable {
     Value.visit(new?[key], old?[key], at: path, from: depth + 1, &visitor)
   }
 
-  /// Hash with `seed`. O(1) where the map already does: its values are taken to do so as well, by
-  /// the invariant. Else O(n).
+  /// Hash with `seed`. O(1) if the map already does: by the invariant, its values do too.
+  /// Else O(n).
   @inlinable
   public mutating func adopt(seed: HashSeed) {
     if seed == self.seed { return }

@@ -25,7 +25,7 @@ extension TrieRef {
     return true
   }
 
-  /// The leaf that follows the one where `hash` stands, below this root; nil at the end.
+  /// The leaf after the one that contains `hash`, below this root; nil at the end.
   @inlinable
   func leaf(after hash: UInt64) -> TrieRef? {
     var node = self
@@ -49,7 +49,7 @@ extension TrieRef {
     return node
   }
 
-  /// The sum of the entries' digests, remembered in every node.
+  /// The sum of the entries' digests, cached in every node.
   @inlinable
   func digestSum() -> UInt64 {
     let known = digest.pointee.load(ordering: .relaxed)
@@ -67,7 +67,7 @@ extension TrieRef {
     return sum
   }
 
-  /// The greatest that `levels` says of a value of the subtree; remembered in every node.
+  /// The greatest result of `levels` for a value of the subtree; cached in every node.
   func deepest(_ levels: (Value) -> Int) -> Int {
     let known = nesting.pointee.load(ordering: .relaxed)
     if known != 0 { return Int(truncatingIfNeeded: known) - 1 }

@@ -6,12 +6,12 @@
 /// leaf. So the shape and the order of iteration (ascending hash, then `precedes`) follow from the
 /// contents and the seed, and never from history: equal maps look alike in every process.
 ///
-/// **Invariant:** a map with seed s holds values adopted to s. The map does not adopt a value that
-/// is put into it, for that would cost every update: `SyncMap.settle`, or whoever else owns it,
-/// does (`Synchronizable.adopt`).
+/// **Invariant:** the values of a map with seed s have adopted s. The map does not adopt a value
+/// that is put into it, because that would slow down every update: its owner does, such as
+/// `SyncMap.settle` (`Synchronizable.adopt`).
 ///
 /// Copies may be used by different threads at once: a node is written only while one map alone
-/// reaches it, and the digests that nodes remember are atomic.
+/// reaches it, and the digests and nesting depths that nodes cache are atomic.
 ///
 /// Releasing the last copy is O(n), about 50 ns an entry: release a huge map off the loop.
 @frozen
@@ -44,17 +44,17 @@ public struct TrieMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
 
   // MARK: Reading
 
-  /// How many entries there are. O(1).
+  /// The number of entries. O(1).
   @inlinable public var count: Int { Ref(root).count }
 
-  /// Whether there are none. O(1).
+  /// Whether the map has no entries. O(1).
   @inlinable public var isEmpty: Bool { count == 0 }
 
-  /// What the keys are hashed with. O(1).
+  /// The seed that the keys are hashed with. O(1).
   @inlinable public var seed: HashSeed { Ref(root).seed }
 
-  /// Whether both are one and the same storage: then they are the same, but not the other way
-  /// round. O(1).
+  /// Whether both share their storage. If so they are the same; maps that are the same need not
+  /// share it. O(1).
   @inlinable
   public func isIdentical(to other: TrieMap) -> Bool { root === other.root }
 
@@ -103,8 +103,8 @@ public struct TrieMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
 
   // MARK: Changing
 
-  /// The entry of a key, ready to be changed; nil, and nothing copied, when it is absent. The
-  /// pointer holds until the map is next changed or copied.
+  /// The entry of a key, ready to be changed; nil, with nothing copied, when the key is absent. The
+  /// pointer is valid until the map is next changed or copied.
   @inlinable @inline(__always)
   mutating func uniqueEntry(_ key: Key, _ hash: UInt64, hint: Slot? = nil) -> Slot? {
     withUnsafeMutablePointer(to: &root) { Ref.uniqueEntry($0, key, hash, hint: hint) }
@@ -121,7 +121,7 @@ public struct TrieMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     withUnsafeMutablePointer(to: &root) { Ref.remove($0, key, hash) }
   }
 
-  /// Give a key a value, and return the one it had. O(log n).
+  /// Set the value of a key, and return the previous one. O(log n).
   @inlinable
   @discardableResult
   public mutating func updateValue(_ value: Value, forKey key: Key) -> Value? {
@@ -136,7 +136,7 @@ public struct TrieMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
     return nil
   }
 
-  /// Remove a key, and return the value it had. O(log n); copies nothing when there is none.
+  /// Remove a key, and return its value. O(log n); copies nothing when the key is absent.
   @inlinable
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {
@@ -149,8 +149,8 @@ public struct TrieMap<Key: SyncKey, Value: Synchronizable>: @unchecked Sendable 
   @inlinable
   public mutating func removeAll() { self = TrieMap(seed: seed) }
 
-  /// Change the value of a key where it stands. Returns what `body` returns, or nil, without
-  /// calling it and without copying anything, when the key is absent. O(log n).
+  /// Change the value of a key in place. Returns the result of `body`, or nil, without calling it
+  /// or copying anything, when the key is absent. O(log n).
   @inlinable
   public mutating func modifyValue<R, E: Error>(
     forKey key: Key, _ body: (inout Value) throws(E) -> R
@@ -181,7 +181,7 @@ extension TrieMap: Sequence {
     @inlinable
     public mutating func next() -> Element? {
       if index == leaf.count {
-        // Only the root can be an empty leaf; any other tells by its last hash where it stands.
+        // Only the root can be an empty leaf; the last hash of any other leaf gives its position.
         guard index > 0, let next = Ref(root).leaf(after: leaf.hashes[index &- 1]) else {
           return nil
         }

@@ -1,7 +1,7 @@
 extension Value {
-  /// How deep the value nests, as a patch of it would: an object is one level, an array two, for a
+  /// The nesting depth of a patch of the value: an object is one level, an array two, because a
   /// patch of an array is an array of maps. O(its size) at first, then O(what changed): collections
-  /// remember theirs.
+  /// cache theirs.
   public var patchLevels: Int {
     switch self {
     case .object(let entries):

@@ -1,7 +1,7 @@
 public import CBOR
 
-/// A value whose type is known only when it runs: what a JSON document holds, with 64-bit integers
-/// kept exact and bytes besides.
+/// A dynamically typed value: the values of JSON, with exact 64-bit integers, and bytes in
+/// addition.
 ///
 /// Two values are the same when they encode to the same bytes: `1` and `1.0` differ, and so do
 /// `0.0` and `-0.0`.
@@ -10,7 +10,7 @@ public enum Value: Sendable {
   case null
   case bool(Bool)
   case integer(Int64)
-  /// Only for numbers above `Int64.max`; `Value.init(_: UInt64)` keeps that.
+  /// Only for numbers above `Int64.max`, which `Value.init(_: UInt64)` ensures.
   case unsigned(UInt64)
   case double(Double)
   case text(String)
@@ -28,7 +28,7 @@ public enum Value: Sendable {
     }
   }
 
-  /// The kind of the value in a word, as JSON has it.
+  /// The type of the value in a word, as in JSON.
   public var kind: String {
     switch self {
     case .null: "null"
@@ -186,7 +186,7 @@ extension Value {
     return current
   }
 
-  /// The entry of an object or the element of an array that a key names, as RFC 6901 has it.
+  /// The entry of an object or the element of an array that a key names, as in RFC 6901.
   public func child(_ key: PathKey) -> Value? {
     switch (self, key) {
     case (.object(let entries), .text(let name)): return entries[name]
@@ -197,7 +197,7 @@ extension Value {
     }
   }
 
-  /// The value at a path through objects only: what a scope of this path shows.
+  /// The value at a path through objects only: the value of a scope of this path.
   @inlinable
   public func scoped(to path: Path, from depth: Int = 0) -> Value? {
     var current = self

@@ -1,10 +1,10 @@
 public import CBOR
 
-// An array in a state, for the few elements that a `SyncArray` would be too much for: a copy of it
-// that is written to is a copy of all elements, and a patch costs O(n).
+// An array in a state, for a few elements, where a `SyncArray` would be too much: writing to a copy
+// copies all elements, and a patch costs O(n).
 //
-// `[UInt8]` travels as a byte string and is replaced whole. The element's type is asked for where
-// that matters; the optimizer folds the question.
+// `[UInt8]` travels as a byte string and is replaced whole. The element's type is tested where that
+// matters; the optimizer folds the test.
 
 extension Array: Synchronizable where Element: Synchronizable {
   /// Whether both hold the same elements. O(n), O(1) where both share storage.
@@ -37,7 +37,7 @@ extension Array: Synchronizable where Element: Synchronizable {
     self = try Self.elements(from: &decoder, seed: seed)
   }
 
-  /// Read an array of elements. Nothing is reserved: what is kept grows with what has been read.
+  /// Read an array of elements. Nothing is reserved: memory grows with the elements read.
   @inlinable
   static func elements(
     from decoder: inout CBORDecoder, seed: HashSeed
@@ -49,8 +49,8 @@ extension Array: Synchronizable where Element: Synchronizable {
     return elements
   }
 
-  /// Append `[splices, edits]`: edits alone where both have as many elements, else one splice
-  /// between what both have in front and behind. O(n).
+  /// Append `[splices, edits]`: edits alone if both have equal counts, else one splice between the
+  /// common prefix and the common suffix. O(n).
   @inlinable
   public func encodeDifference(from old: [Element], into encoder: inout CBOREncoder) -> Bool {
     if Element.self == UInt8.self {
@@ -113,7 +113,7 @@ extension Array: Synchronizable where Element: Synchronizable {
     try applyParts(&decoder, seed: seed)
   }
 
-  /// A polynomial over the elements' digests; of bytes, that of a scalar. O(n).
+  /// A polynomial over the elements' digests; for bytes, the digest of a scalar. O(n).
   @inlinable
   public func digest(seed: HashSeed) -> UInt64 {
     if Element.self == UInt8.self { return Hashing.scalar(self, seed: seed) }
@@ -131,8 +131,8 @@ extension Array: Synchronizable where Element: Synchronizable {
     for index in indices { self[index].adopt(seed: seed) }
   }
 
-  /// True, except of bytes: to ask the element's type would not end for a type with an array of
-  /// itself.
+  /// True, except for bytes: asking the element's type would not terminate for a type that contains
+  /// an array of itself.
   @inlinable public static var holdsCollections: Bool { Element.self != UInt8.self }
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {

@@ -1,10 +1,10 @@
 public import CBOR
 
-// A dictionary in a state, for the few entries that a `SyncMap` would be too much for: a copy of
-// it that is written to is a copy of all entries, and a patch costs O(n).
+// A dictionary in a state, for a few entries, where a `SyncMap` would be too much: writing to a
+// copy copies all entries, and a patch costs O(n).
 //
-// Keys are those of Swift's dictionary: texts that Swift holds for equal ("é" in its composed and
-// decomposed forms) are one key, and which of the two forms it is counts as a difference.
+// Keys are those of Swift's dictionary: texts that Swift considers equal ("é" in its composed and
+// decomposed forms) are one key, but a change from one form to the other is a difference.
 
 extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
   /// Whether both hold the same entries. O(n).
@@ -66,7 +66,7 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
     return patch.finish(&encoder)
   }
 
-  /// The value of a key of the same bytes.
+  /// The value of a key, if the stored key has the same bytes.
   private func value(forSame key: Key) -> Value? {
     guard let index = index(forKey: key), Key.isSame(self[index].key, key) else { return nil }
     return self[index].value
@@ -83,7 +83,7 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
     guard try decoder.peekMajor() == .map else {
       throw CBORError(.notAllowed("an edit of a map by an array"), at: decoder.offset)
     }
-    // Entries of the old form of a key go before those of the new one come.
+    // A key's old form must be removed before its new form is inserted, so insertions come last.
     var inserted: [(key: Key, value: Value, offset: Int)] = []
     for _ in 0..<(try decoder.map()) {
       let start = decoder.offset
@@ -142,9 +142,9 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
   }
 }
 
-/// Keys beside their encoded form, for an order that is the same in every process.
+/// Sorts keys by their encoded form: an order that is the same in every process.
 enum EncodedKey {
-  /// The places, each with its encoded key, in bytewise order of these. O(n log n).
+  /// The places with their encoded keys, in bytewise order of the keys. O(n log n).
   static func sorted<Key: SyncKey, Places: Collection>(
     _ places: Places, _ key: (Places.Element) -> Key
   ) -> [(bytes: [UInt8], place: Places.Element)] {

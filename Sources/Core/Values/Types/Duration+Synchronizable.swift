@@ -1,9 +1,9 @@
 public import CBOR
 
-/// A duration travels as an integer: its nanoseconds, without what is finer. What does not fit 64
-/// bits, 292 years, becomes the nearest that does.
+/// A duration travels as an integer: its nanoseconds, truncated. A duration that does not fit 64
+/// bits, 292 years, is clamped.
 extension Duration: SynchronizableScalar {
-  /// What travels.
+  /// The integer that travels.
   private var nanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

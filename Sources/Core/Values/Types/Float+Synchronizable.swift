@@ -1,8 +1,8 @@
 public import CBOR
 
-/// A float travels as the double of its value; a double that is no float is rounded.
+/// A float travels as the double of its value; a double that is not exactly a float is rounded.
 extension Float: SynchronizableScalar {
-  /// Floats are the same by their bits, except that every NaN is the one NaN.
+  /// Floats are compared by their bits, except that all NaNs are the same.
   @inlinable
   public func isSame(as other: Float) -> Bool {
     bitPattern == other.bitPattern || isNaN && other.isNaN

@@ -1,7 +1,7 @@
 public import CBOR
 
-/// Integers of other sizes are keys as `Int` is. Not `UInt` and `UInt64`: keys on the wire end at
-/// 2^63 - 1.
+/// Integers of other sizes are keys as `Int` is, except `UInt` and `UInt64`: keys on the wire end
+/// at 2^63 - 1.
 extension SyncKey where Self: FixedWidthInteger {
   /// A bijection of the number, so distinct numbers never have the same hash.
   @inlinable

@@ -1,7 +1,7 @@
 public import CBOR
 
-/// A type that stands for a raw value travels as that: `enum Tab: String, SynchronizableScalar`
-/// needs nothing more. A raw value that stands for nothing is an error.
+/// A type with a raw value travels as its raw value: `enum Tab: String, SynchronizableScalar` needs
+/// nothing more. A raw value that the type does not have is an error.
 extension SynchronizableScalar where Self: RawRepresentable, RawValue: SynchronizableScalar {
   @inlinable
   public func isSame(as other: Self) -> Bool { rawValue.isSame(as: other.rawValue) }
@@ -26,12 +26,12 @@ extension SynchronizableScalar where Self: RawRepresentable, RawValue: Synchroni
 
 extension SynchronizableScalar
 where Self: RawRepresentable & Equatable, RawValue: SynchronizableScalar {
-  // Both extensions apply to most raw-valued types; this one settles which is meant.
+  // Both extensions apply to most raw-valued types; this one resolves the ambiguity.
   @inlinable
   public func isSame(as other: Self) -> Bool { rawValue.isSame(as: other.rawValue) }
 }
 
-/// A type that stands for a key is a key: `struct TodoID: RawRepresentable, SyncKey`.
+/// A type whose raw value is a key is a key: `struct TodoID: RawRepresentable, SyncKey`.
 extension SyncKey where Self: RawRepresentable, RawValue: SyncKey {
   @inlinable
   public func hash(seed: HashSeed) -> UInt64 { rawValue.hash(seed: seed) }

@@ -1,15 +1,15 @@
 public import CBOR
 
-// What the code that the macros write leans on: each field is one call, and the type of a field is
-// found by the call, never written.
+// Support for the code that the macros write: each field is one call, and the call infers the type
+// of the field, which the macros never write.
 
 /// The parts of a struct's coding that are the same for every field.
 public enum StructureCoding {
-  /// How many fields the value is: none when it stands for nothing.
+  /// The number of fields that the value takes in an encoding: 0 if it is absent, else 1.
   @inlinable @inline(__always)
   public static func presence(of value: some Synchronizable) -> Int { value.isAbsent ? 0 : 1 }
 
-  /// Append a field, unless it stands for nothing.
+  /// Append a field, unless its value is absent.
   @inlinable @inline(__always)
   public static func encode(
     _ number: Int, _ value: some Synchronizable, into encoder: inout CBOREncoder
@@ -19,7 +19,7 @@ public enum StructureCoding {
     value.encode(into: &encoder)
   }
 
-  /// Give a field the value that is next.
+  /// Decode the next item into a field.
   @inlinable @inline(__always)
   public static func decode<T: Synchronizable>(
     _ value: inout T, from decoder: inout CBORDecoder, seed: HashSeed
@@ -27,11 +27,11 @@ public enum StructureCoding {
     value = try T(from: &decoder, seed: seed)
   }
 
-  /// No value yet, of the type of the field that a closure returns. The closure is not called.
+  /// Nil, of the type of the field that a closure returns. The closure is not called.
   @inlinable @inline(__always)
   public static func nothing<Root, T: Synchronizable>(_ field: (Root) -> T) -> T? { nil }
 
-  /// Give a field that has no default the value that is next.
+  /// Decode the next item into a field that has no default.
   @inlinable @inline(__always)
   public static func decode<T: Synchronizable>(
     required value: inout T?, from decoder: inout CBORDecoder, seed: HashSeed
@@ -39,7 +39,7 @@ public enum StructureCoding {
     value = .some(try T(from: &decoder, seed: seed))
   }
 
-  /// The value of a field that has no default: nil where it was left out and is optional.
+  /// The value of a field that has no default: nil if it was left out and is optional.
   @inlinable @inline(__always)
   public static func required<T: Synchronizable>(
     _ value: T?, _ type: @autoclosure () -> String, _ name: StaticString, at offset: Int
@@ -99,14 +99,14 @@ public enum StructureCoding {
     _ field: (Root) -> T
   ) -> Bool { T.holdsCollections }
 
-  /// The number of the field that a path leads through at `depth`; nil where it is a text.
+  /// The number of the field that a path leads through at `depth`; nil if that key is a text.
   @inlinable
   public static func field(_ path: Path, _ depth: Int) -> Int64? {
     guard case .integer(let number) = path.keys[depth] else { return nil }
     return number
   }
 
-  /// Go on along a path into a field.
+  /// Continue along a path into a field.
   @inlinable
   public static func visit<T: Synchronizable, V: PartVisitor>(
     _ new: T?, _ old: T?, at path: Path, from depth: Int, _ visitor: inout V
@@ -118,10 +118,10 @@ public enum StructureCoding {
 /// Reads the numbers of a struct's fields.
 @frozen
 public struct FieldDecoder {
-  /// Where the struct began.
+  /// The offset at which the struct begins.
   public let start: Int
   @usableFromInline var remaining: Int
-  /// The fields below 64 that have come, as bits.
+  /// The fields below 64 that have been read, as bits.
   @usableFromInline var seen: UInt64 = 0
   @usableFromInline var others: Set<UInt64> = []
 
@@ -167,7 +167,7 @@ public struct FieldDigest {
   @inlinable
   public init(seed: HashSeed) { self.seed = seed }
 
-  /// Add a field, unless it stands for nothing.
+  /// Add a field, unless its value is absent.
   @inlinable @inline(__always)
   public mutating func add(_ number: Int, _ value: some Synchronizable) {
     if value.isAbsent { return }
@@ -183,7 +183,7 @@ public struct FieldDigest {
 /// Reads a case of an enumeration: its number, or an array of its number and its fields.
 @frozen
 public struct CaseDecoder {
-  /// Where the case began.
+  /// The offset at which the case begins.
   public let start: Int
   public let number: UInt64
   @usableFromInline let isArray: Bool
@@ -203,10 +203,10 @@ public struct CaseDecoder {
     number = try decoder.unsigned()
   }
 
-  /// What to throw when no case has the number.
+  /// The error to throw when no case has the number.
   public var unknown: CBORError { CBORError(.unknownCase(number), at: start) }
 
-  /// Read the next field; one that is optional may be left out at the end.
+  /// Read the next field; an optional one may be left out at the end.
   @inlinable
   public mutating func field<T: Synchronizable>(
     _ type: @autoclosure () -> String, _ name: StaticString, from decoder: inout CBORDecoder,
@@ -224,7 +224,7 @@ public struct CaseDecoder {
   ) throws(CBORError) -> T {
     guard remaining > 0 else { return value() }
     remaining -= 1
-    // To an optional, `undefined` says nil.
+    // For an optional, `undefined` means nil.
     if !(T.self is any ExpressibleByNilLiteral.Type), decoder.undefinedIfNext() { return value() }
     return try T(from: &decoder, seed: seed)
   }
