@@ -2,9 +2,10 @@ public import CBOR
 import Values
 
 extension Translation {
-  /// Append what the next item, the patch of what stands at a place, becomes. Returns false when no
-  /// patch says it: a value becomes absent where the other side has a default. Only the whole value
-  /// can then be translated; what was appended and the decoder's position mean nothing.
+  /// Append the translation of the next item, a patch of the value at a place. Returns false when
+  /// no patch can express the change: a value becomes absent where the other side has a default.
+  /// Then only the whole value can be translated, and the appended bytes and the decoder's position
+  /// are meaningless.
   public func patch(
     at place: Place, from decoder: inout CBORDecoder, into encoder: inout CBOREncoder
   ) throws(CBORError) -> Bool {
@@ -40,7 +41,7 @@ extension Translation {
       return true
     case .pointer, .enumeration:
       guard try decoder.peekMajor() == .unsigned else { throw notAnEdit(decoder) }
-      // A number may become a name with fields, or the other way around: both may be wrapped.
+      // A number may become a name with fields, or the reverse: both may be wrapped.
       encoder.array(1)
       try value(node, &decoder, &encoder)
       return true

@@ -2,8 +2,8 @@ public import CBOR
 import Values
 
 extension Translation {
-  /// Append what the next item, a value that stands at a place or `undefined`, becomes.
-  /// Throws `unknownCase` for a case that the other side has neither itself nor a fallback for.
+  /// Append the translation of the next item, the value at a place or `undefined`. Throws
+  /// `unknownCase` for a case that the other side lacks and has no fallback for.
   /// O(the item's bytes).
   public func value(
     at place: Place, from decoder: inout CBORDecoder, into encoder: inout CBOREncoder
@@ -12,7 +12,7 @@ extension Translation {
     try value(place.node, &decoder, &encoder)
   }
 
-  /// Append what the next item, a value of the root's kind, becomes. O(its bytes).
+  /// Append the translation of the next item, a value of the root's kind. O(its bytes).
   public func value(
     from decoder: inout CBORDecoder, into encoder: inout CBOREncoder
   ) throws(CBORError) {
@@ -96,7 +96,7 @@ extension Translation {
     if !isAlone { decoder.close() }
   }
 
-  /// Append a case. Returns how many of its values are still to be skipped.
+  /// Append a case. Returns the number of its values that are still to be skipped.
   private func content(
     of plan: CasePlan, _ count: Int, at start: Int,
     _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
@@ -124,7 +124,7 @@ extension Translation {
     }
   }
 
-  /// Append so many values of a case, one behind the other, null for those that are left out.
+  /// Append `wanted` values of a case one after the other, with null for omitted ones.
   private func contents(
     _ plan: CasePlan, _ wanted: Int, _ count: Int,
     _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
@@ -154,12 +154,12 @@ extension Translation {
     return Swift.max(0, count - names.count)
   }
 
-  /// Append `[id, …]`, each value in its place on the other side.
+  /// Append `[id, …]`, each value at its position on the other side.
   private func numbered(
     _ plan: CasePlan, _ id: Int, _ slots: [Int?], _ count: Int,
     _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
   ) throws(CBORError) -> Int {
-    // Those behind the last that is there are left out.
+    // Slots after the last present value are left out.
     let used = slots.prefix((slots.lastIndex { $0.map { $0 < count } ?? false } ?? -1) + 1)
     encoder.array(1 + used.count)
     encoder.encode(id)
@@ -177,7 +177,7 @@ extension Translation {
     return count - read
   }
 
-  /// Put the parts that were appended from `start` on in the order of the slots.
+  /// Reorder the parts that were appended from `start` on to the order of the slots.
   private func arrange(
     _ slots: ArraySlice<Int?>, _ parts: [Range<Int>], from start: Int,
     _ encoder: inout CBOREncoder

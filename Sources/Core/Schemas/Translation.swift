@@ -3,46 +3,46 @@ public import Values
 
 // Theory of operation
 //
-// Two schemas are walked side by side from their roots, once. For every pair of kinds that meet
-// there is a node that says how values of the one become values of the other: copied as they are,
-// or taken apart. Nodes refer to each other by index, so that types may contain themselves; a pair
-// of types has one node. Values and patches then run through the nodes, bytes to bytes.
+// Two schemas are walked side by side from their roots, once. Every pair of kinds encountered gets
+// a node that says how values of the one become values of the other: copied as they are, or taken
+// apart. Nodes refer to each other by index, so that types may contain themselves; a pair of types
+// has one node. Values and patches then run through the nodes, bytes to bytes.
 //
-// A node whose bytes stay as they are, with those of everything inside it, is an identity: its
-// items are copied without a look inside.
+// A node is an identity if its bytes, including those of everything inside it, stay the same: its
+// items are copied without looking inside.
 
-/// Turns values and patches that are written under one schema into another form of them, matched by
-/// the names of fields and cases: those of another build, or those that people read.
+/// Translates values and patches written under one schema into another form, matched by the names
+/// of fields and cases: the form of another build, or a form that people read.
 ///
-/// What the other side does not know is left out; a case that it does not know becomes its
-/// fallback.
+/// Fields and values that the other side does not know are left out; a case that it does not know
+/// becomes its fallback.
 public struct Translation: Sendable {
-  /// What to turn values into.
+  /// The form into which values are translated.
   public enum Target: Sendable {
     /// Documents: structs are objects of their fields, cases `"name"` or `{"name": fields}` as in
-    /// the JSON of actions, keys of maps text, paths JSON Pointers; what is absent is left out, or
-    /// null where it has a place. Bytes stay bytes.
+    /// the JSON of actions, keys of maps text, paths JSON Pointers; absent values are left out, or
+    /// null where they hold a position. Bytes stay bytes.
     case names
     /// The numbers of another build.
     case schema(Schema)
   }
 
-  /// What the values are.
+  /// The role of the values.
   public enum Root: Sendable {
     /// The daemon's state, on its way to a client.
     case state
-    /// Actions, on their way to the daemon. Whether it has defaults for what they lack is not known
-    /// here, so what is missing is left to it to reject.
+    /// Actions, on their way to the daemon. It is not known here whether the daemon has defaults
+    /// for missing fields, so the daemon is left to reject them.
     case action
   }
 
   let isNamed: Bool
   let nodes: [Node]
   let start: Int
-  /// The cases that become nothing, with the names by which people know them.
+  /// The cases that have no translation, with the names by which people know them.
   let unknownCases: [(number: UInt64, name: String)]
-  /// The names of what the source has and the target leaves out: fields, what cases carry, and cases
-  /// that become their fallback.
+  /// The names of the parts of the source that the target leaves out: fields, values of cases, and
+  /// cases that become their fallback.
   public let dropped: [String]
 
   /// The translation between two schemas. O(the types that meet).
@@ -59,13 +59,13 @@ public struct Translation: Sendable {
     dropped = planner.dropped.sorted()
   }
 
-  /// Whether there is nothing to do: both sides know the same, by the same numbers.
+  /// Whether both sides have the same types with the same numbers, so that nothing is to be done.
   public var isIdentity: Bool { nodes[start].isIdentity }
 
   /// Whether no part of a value is lost.
   public var isLossless: Bool { nodes[start].isLossless }
 
-  /// What an error says of a case that the target does not have; nil when it is another error.
+  /// The text of an error about a case that the target does not have; nil for any other error.
   public func unknownCase(_ error: CBORError) -> String? {
     guard case .unknownCase(let number) = error.kind else { return nil }
     let names = names(ofCase: number)
@@ -95,7 +95,7 @@ extension Translation {
     case pointer
     case optional(Int)
     case array(Int)
-    /// With keys that become text, if they are numbers and people are to read them.
+    /// Keys that are numbers become text if people are to read them.
     case map(keys: MapKeys, Int)
     case structure([FieldPlan])
     case enumeration([CasePlan])
@@ -106,30 +106,30 @@ extension Translation {
     case decimal
   }
 
-  /// What becomes of a field of a struct.
+  /// The translation of a field of a struct.
   struct FieldPlan: Sendable {
     let id: Int
-    /// Its name or number on the other side; nil when that does not know it.
+    /// Its name or number on the other side; nil when the other side does not have it.
     let target: PathKey?
     let node: Int
-    /// Whether the other side has a default in place of what is absent, which no patch can name.
+    /// Whether the other side has a default for an absent value. A patch cannot express a default.
     let becomesDefault: Bool
   }
 
-  /// What becomes of a case.
+  /// The translation of a case.
   struct CasePlan: Sendable {
     let id: UInt64
     let form: CaseForm
-    /// For each value that it carries, in order, how it is translated; nil when it is dropped.
+    /// The translation of each value that the case carries, in order; nil for a dropped one.
     let fields: [Int?]
   }
 
   enum CaseForm: Sendable {
-    /// These bytes, whatever the case carries: a fallback, or one without fields.
+    /// These bytes, whatever values the case carries: for a fallback, or a case without fields.
     case constant([UInt8])
     /// The other side has neither the case nor a fallback.
     case unknown
-    /// `[id, …]`: which value of the source stands in each place; nil where it has none.
+    /// `[id, …]`: each slot is the index of the source's value for it, or nil if there is none.
     case numbered(id: Int, slots: [Int?])
     /// `{name: content}`.
     case single(String)
@@ -143,17 +143,18 @@ extension Translation {
 // MARK: Places
 
 extension Translation {
-  /// What a path leads to.
+  /// The place that a path leads to.
   public struct Place: Sendable {
-    /// The path in the terms of the source. Where the path names nothing that the source knows, one
-    /// that leads nowhere either.
+    /// The path in the source's terms. For a path that names nothing in the source, a path that
+    /// leads nowhere there either.
     public let sourcePath: Path
-    /// Whether the path names something that the source knows.
+    /// Whether the path names something in the source.
     public let isKnown: Bool
     let node: Int
   }
 
-  /// What a path in the target's terms leads to. `number` makes paths that lead nowhere differ.
+  /// The place that a path in the target's terms leads to. `number` makes paths that lead nowhere
+  /// differ.
   public func place(at path: Path, number: UInt64 = 0) -> Place {
     var keys: [PathKey] = []
     var node = start
@@ -173,8 +174,8 @@ extension Translation {
     return Place(sourcePath: Path(keys), isKnown: true, node: node)
   }
 
-  /// The path in the source's terms of what a path in the target's terms leads to; nil when it
-  /// names nothing that the source knows.
+  /// The path in the source's terms for a path in the target's terms; nil if it names nothing in
+  /// the source.
   public func sourcePath(for path: Path) -> Path? {
     let place = place(at: path)
     return place.isKnown ? place.sourcePath : nil
@@ -191,7 +192,7 @@ extension Translation {
       switch key {
       case .integer: return (key, value)
       case .text(let text):
-        // Only the digits that the number itself is written with.
+        // Only the canonical digits of the number.
         guard let number = Int64(text), text == String(number) else { return nil }
         return (.integer(number), value)
       }

@@ -7,7 +7,7 @@ struct TranslationPlanner {
   static let copy = 0
 
   private let source: Schema
-  /// Nil when the values are to be read by names.
+  /// Nil when the target form is names.
   private let target: Schema?
   private let root: Translation.Root
 
@@ -16,8 +16,8 @@ struct TranslationPlanner {
   private(set) var unknownCases: [(number: UInt64, name: String)] = []
   private(set) var dropped: [String] = []
   private var known: [Pair: Int] = [:]
-  /// Pairs of types whose members are still to be looked at. A list, so that schemas of any length
-  /// take no more stack.
+  /// Pairs of types whose members are still to be visited. It is a list, so that long schemas take
+  /// no more stack.
   private var waiting: [Waiting] = []
 
   private struct Pair: Hashable {
@@ -28,7 +28,7 @@ struct TranslationPlanner {
   private struct Waiting {
     let node: Int
     let pair: Pair
-    /// Where the pair was met first.
+    /// The location where the pair was first encountered.
     let place: String
   }
 
@@ -43,7 +43,7 @@ struct TranslationPlanner {
 
   var isNamed: Bool { target == nil }
 
-  /// Make all nodes. Returns the index of the root's.
+  /// Make all nodes. Returns the index of the root's node.
   mutating func plan() -> Int {
     let start =
       switch root {
@@ -62,7 +62,7 @@ struct TranslationPlanner {
 
   // MARK: Kinds
 
-  /// The node of a pair of kinds. `toleratesAbsence` says that the target can do without the value
+  /// The node of a pair of kinds. `toleratesAbsence` means that the target accepts an absent value
   /// though its kind is not optional.
   private mutating func node(
     _ source: Schema.Kind, _ target: Schema.Kind?, _ place: String, toleratesAbsence: Bool = false
@@ -273,7 +273,8 @@ struct TranslationPlanner {
     return .init(id: id, form: .numbered(id: second.id, slots: slots), fields: fields)
   }
 
-  /// Which of a case's fields another is: by its name, or by its place where neither has one.
+  /// The index of the field of a case that matches `field`: by name, or by position if both are
+  /// unnamed.
   private static func partner(
     of field: Schema.Field, at place: Int, in fields: [Schema.Field]
   ) -> Int? {
@@ -285,7 +286,7 @@ struct TranslationPlanner {
 
   // MARK: Differences
 
-  /// How the sides are called in front of the client's user.
+  /// The names of the two sides in messages to the client's user.
   private var sides: (source: String, target: String) {
     switch root {
     case .state: ("in the daemon", "here")
@@ -301,7 +302,7 @@ struct TranslationPlanner {
     if differences.count < SchemaMismatch.most { differences.append(difference) }
   }
 
-  /// A kind in the words of a schema.
+  /// A kind in words.
   private func text(_ kind: Schema.Kind, _ schema: Schema?) -> String {
     switch kind {
     case .bool: "a boolean"
@@ -326,7 +327,8 @@ struct TranslationPlanner {
 
   // MARK: Properties of nodes
 
-  /// What holds an item whose bytes change has bytes that change. O(the nodes).
+  /// A node that contains a changing node is changing, and one that contains a lossy node is lossy.
+  /// O(the nodes).
   private mutating func propagate() {
     var holders = [[Int]](repeating: [], count: nodes.count)
     for (index, node) in nodes.enumerated() {
@@ -350,7 +352,7 @@ struct TranslationPlanner {
 }
 
 extension Translation.Form {
-  /// The nodes of what values of this form hold.
+  /// The nodes directly inside this form.
   fileprivate var parts: [Int] {
     switch self {
     case .copy, .pointer: []

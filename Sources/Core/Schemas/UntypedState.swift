@@ -3,12 +3,12 @@ public import Values
 
 // Theory of operation
 //
-// A journal of another version is read patch by patch, each translated by names. That fails at a case
-// which is not known here, though the case may be gone again by the end. So such a journal is replayed
-// once more in its own terms: patches say by their form what they do, whatever the types are
-// (`Protocols/wire.md`, Patches), and only the state at the end is translated.
+// A journal of another version is read patch by patch, each translated by names. That fails at a
+// case that is not known here, though later patches may remove the case again. Such a journal is
+// therefore replayed a second time, without types: the form of a patch determines its effect,
+// whatever the types are (`Protocols/wire.md`, Patches), and only the final state is translated.
 //
-// What no patch touches stays bytes: a value is taken apart where a patch leads through it.
+// Values that no patch touches stay bytes: a value is parsed only where a patch leads through it.
 
 /// A state in value form, without its types, to which patches are applied.
 public struct UntypedState: Sendable {
@@ -20,7 +20,7 @@ public struct UntypedState: Sendable {
 
   private var root: Node?
 
-  /// The state that these bytes, a value in value form, stand for.
+  /// The state of these bytes, a value in value form.
   init(_ bytes: [UInt8]) { root = .bytes(bytes[...]) }
 
   // MARK: Patches
@@ -51,7 +51,7 @@ public struct UntypedState: Sendable {
     guard case .map(var entries)? = node else {
       throw CBORError(.notAllowed("an edit of a value without entries"), at: start)
     }
-    // Held once, so that a change copies nothing.
+    // Uniquely referenced during the change, so that nothing is copied.
     node = nil
     for _ in 0..<(try patch.map()) {
       let key = try PathKey(from: &patch)
@@ -116,7 +116,7 @@ public struct UntypedState: Sendable {
       var element: Node? = elements[index]
       elements[index] = .array([])
       try change(&element, by: &patch)
-      // An element is never absent: one that is an optional is `undefined` in its place.
+      // An element is never absent: an optional that became nil is `undefined` at its index.
       elements[index] = element ?? .bytes([0xf7])
     }
     patch.close()
@@ -124,7 +124,7 @@ public struct UntypedState: Sendable {
 
   // MARK: Bytes
 
-  /// Take a map or an array apart, one level deep. O(its entries).
+  /// Parse a map or an array, one level deep. O(its entries).
   private static func expand(_ node: inout Node?) throws(CBORError) {
     guard case .bytes(let bytes)? = node else { return }
     node = try CBORDecoder.read([UInt8](bytes)) { (decoder) throws(CBORError) in
@@ -161,7 +161,7 @@ public struct UntypedState: Sendable {
     case .bytes(let bytes): encoder.raw(bytes)
     case .map(let entries):
       encoder.map(entries.count)
-      // In no order: the state that is made of it has its own.
+      // In any order: the state that is decoded from these bytes has its own.
       for (key, value) in entries {
         key.encode(into: &encoder)
         encode(value, into: &encoder)
@@ -173,7 +173,8 @@ public struct UntypedState: Sendable {
   }
 }
 
-/// A state as far as a recovery needs one. Digests are those of types, which it has not.
+/// The part of `Synchronizable` that recovery needs. Digests depend on types, which are not known
+/// here.
 extension UntypedState: Synchronizable {
   public func isSame(as other: UntypedState) -> Bool { encoded == other.encoded }
 
