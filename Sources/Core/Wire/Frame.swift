@@ -2,10 +2,10 @@ public import CBOR
 
 /// A frame on the wire: four bytes of length, least significant first, then one CBOR item.
 public enum Frame {
-  /// The bytes of the length.
+  /// The size of the length, in bytes.
   public static let headLength = 4
-  /// The most bytes of one frame's item, unless a daemon says otherwise: a whole JSON file of some
-  /// megabytes must fit one `set`; a peer can make us buffer this much.
+  /// The maximum size of one frame's item in bytes, unless a daemon sets another: a JSON file of
+  /// some megabytes must fit one `set`; a peer can make us buffer this much.
   public static let defaultLimit = 16 << 20
 
   /// The frame around one item.
@@ -16,7 +16,7 @@ public enum Frame {
     return encoder.bytes
   }
 
-  /// Append the frame around one item to what `encoder` holds.
+  /// Append the frame around one item to the encoder's bytes.
   @inlinable
   public static func append(to encoder: inout CBOREncoder, _ item: (inout CBOREncoder) -> Void) {
     let start = encoder.bytes.count
@@ -41,11 +41,11 @@ public enum Frame {
 /// one frame, never with the length that it claims. Its reader may stop behind any frame: the bytes
 /// behind that one are held until it goes on.
 public struct FrameDecoder: Sendable {
-  /// The most bytes an item may have.
+  /// The maximum size of an item in bytes.
   public var limit: Int
-  /// The beginning of a frame whose end has not arrived; when held, whole frames too.
+  /// The beginning of an incomplete frame; while held, whole frames too.
   private var partial: [UInt8] = []
-  /// Whether the reader has stopped, and bytes behind it may hold whole frames.
+  /// Whether the reader has stopped; the held bytes may contain whole frames.
   public private(set) var isHeld = false
 
   public init(limit: Int, isHeld: Bool = false) {
@@ -53,25 +53,25 @@ public struct FrameDecoder: Sendable {
     self.isHeld = isHeld
   }
 
-  /// The bytes that have arrived and not been read.
+  /// The bytes that have arrived but have not been parsed.
   public var unparsed: [UInt8] { partial }
 
-  /// A decoder that holds what another has not parsed: `release` it.
+  /// A decoder that holds the bytes that another has not parsed; `release` continues with them.
   public init(limit: Int, unparsed: [UInt8]) {
     self.limit = limit
     partial = unparsed
     isHeld = !unparsed.isEmpty
   }
 
-  /// How many bytes have arrived and not been read.
+  /// The number of bytes that have arrived but have not been parsed.
   public var buffered: Int { partial.count }
 
-  /// How many of them wait for the rest of their frame: none while they are held.
+  /// The number of these that belong to an incomplete frame: 0 while they are held.
   public var unfinished: Int { isHeld ? 0 : partial.count }
 
-  /// Take bytes off the stream and hand each item that is now whole to `body`, in order, until it
-  /// returns false: then what is behind is held. Stops and rethrows at the first error; the decoder
-  /// is of no use afterwards.
+  /// Take bytes off the stream and pass each complete item to `body`, in order, until it returns
+  /// false: the bytes after that item are then held. Stops and rethrows at the first error; the
+  /// decoder must not be used afterwards.
   @inlinable
   public mutating func receive(
     _ bytes: UnsafeRawBufferPointer,
@@ -95,14 +95,14 @@ public struct FrameDecoder: Sendable {
     }
   }
 
-  /// Go on behind the frame at which the reader stopped, as `receive`.
+  /// Continue after the frame at which the reader stopped, as `receive`.
   public mutating func release(
     _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
   ) throws(WireError) {
     isHeld = false
     var held: [UInt8] = []
     swap(&held, &partial)
-    // `withUnsafeBytes` has no typed throws, hence the detour.
+    // `withUnsafeBytes` has no typed throws, hence the `Result`.
     let result: Result<Void, WireError> = held.withUnsafeBytes { bytes in
       do throws(WireError) {
         return .success(try receive(bytes, body))
@@ -113,7 +113,7 @@ public struct FrameDecoder: Sendable {
     try result.get()
   }
 
-  /// Complete the frame that an earlier call began. Returns the bytes behind it.
+  /// Complete the frame that an earlier call began. Returns the bytes after it.
   @usableFromInline
   mutating func resume(
     _ bytes: UnsafeRawBufferPointer,
@@ -135,7 +135,7 @@ public struct FrameDecoder: Sendable {
     if partial.count == Frame.headLength + length {
       let frame = partial
       partial = []
-      // `withUnsafeBytes` has no typed throws, hence the detour.
+      // `withUnsafeBytes` has no typed throws, hence the `Result`.
       let result: Result<Bool, WireError> = frame.withUnsafeBytes { whole in
         do throws(WireError) {
           return .success(try body(UnsafeRawBufferPointer(rebasing: whole[Frame.headLength...])))
@@ -148,7 +148,7 @@ public struct FrameDecoder: Sendable {
     return UnsafeRawBufferPointer(rebasing: bytes[(taken + more)...])
   }
 
-  /// Hand on the frames that are whole in `bytes`. Returns how many bytes they had.
+  /// Pass the complete frames in `bytes` to `body`. Returns the number of bytes parsed.
   @usableFromInline
   mutating func cut(
     _ bytes: UnsafeRawBufferPointer,

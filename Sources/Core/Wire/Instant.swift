@@ -1,4 +1,4 @@
-/// A point in time as the shell's clock has it: nanoseconds from somewhere, never backwards.
+/// A point in time on the shell's clock: nanoseconds since an arbitrary start, never decreasing.
 public struct Instant: Comparable, Hashable, Sendable {
   public var nanoseconds: UInt64
 

@@ -2,7 +2,7 @@ public import CBOR
 
 /// The versions of `Protocols/wire.md`.
 public enum ProtocolVersion {
-  /// Those that this build speaks, daemon and client.
+  /// The versions that this build speaks, daemon and client.
   public static let range: ClosedRange<UInt64> = 1...2
 }
 
@@ -33,8 +33,8 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
 
   public var isFromClient: Bool { rawValue < 11 }
 
-  /// How many fields the first version of the message has, its type not counted. Fields behind
-  /// them are skipped, so that later versions may add some.
+  /// The number of fields in the first version of the message, without its type. Further fields are
+  /// skipped, so that later versions may add some.
   var fieldCount: Int {
     switch self {
     case .hello: 5
@@ -62,16 +62,16 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
   }
 }
 
-/// The beginning of a message that is being read.
+/// The head of a message that is being read.
 public struct MessageHead: Sendable {
   public let type: MessageType
-  /// Fields behind those of the first version.
+  /// The number of fields after those of the first version.
   @usableFromInline let extra: Int
 
-  /// Fields behind the first version's: those of a list that is as long as the sender wants.
+  /// The number of fields after those of the first version, which may be a list of any length.
   public var extraFields: Int { extra }
 
-  /// Read the array's head and the type. Throws when the item is no message.
+  /// Read the array's head and the type. Throws when the item is not a message.
   @inlinable
   public init(from decoder: inout CBORDecoder) throws(WireError) {
     let count: Int
@@ -99,8 +99,8 @@ public struct MessageHead: Sendable {
     self.extra = extra
   }
 
-  /// Skip the fields that this version does not know, and leave the message. So many of those
-  /// behind the first version's have been read.
+  /// Skip the fields that this version does not know, and close the message. `read` of the fields
+  /// after those of the first version have been read.
   @inlinable
   public func finish(_ decoder: inout CBORDecoder, read: Int = 0) throws(CBORError) {
     for _ in read..<extra { try decoder.skip() }
@@ -108,10 +108,10 @@ public struct MessageHead: Sendable {
   }
 }
 
-/// What of an action is acknowledged.
+/// How safe an action is when it is acknowledged.
 public enum Mark: UInt64, Sendable {
   /// The action is in the state.
   case applied = 0
-  /// And survives a crash.
+  /// The action is in the state and survives a crash.
   case durable = 1
 }

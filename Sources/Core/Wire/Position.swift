@@ -2,8 +2,8 @@ import CBOR
 
 /// A point in a state's history.
 ///
-/// Revisions rise within an epoch. A run is one life of the daemon within it: revisions that a
-/// run sent but did not keep may be made again, with other contents, by the next.
+/// Revisions rise within an epoch. A run is one life of the daemon within it: the next run may
+/// repeat a revision that was sent but not kept, with other contents.
 public struct Position: Hashable, Sendable, CustomStringConvertible {
   public var epoch: UInt64
   public var run: UInt64
@@ -36,8 +36,8 @@ public struct Position: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A random name for a client's session: who has it can resume the session, if the user is the
-/// same.
+/// A random name for a client's session. A client that has the token can resume the session, if the
+/// user is the same.
 public struct SessionToken: Hashable, Sendable, CustomStringConvertible {
   public var high: UInt64
   public var low: UInt64
@@ -68,7 +68,7 @@ public struct SessionToken: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Who is at the other end of a connection, as the kernel says.
+/// The process at the other end of a connection, as reported by the kernel.
 public struct Peer: Hashable, Sendable, CustomStringConvertible {
   public var pid: UInt64
   public var uid: UInt64

@@ -1,23 +1,23 @@
 public import Values
 
-/// Why a query got no report, or not the whole of one: `{"error": text, "code": name}`.
+/// The reason why a query got no report, or an incomplete one: `{"error": text, "code": name}`.
 ///
-/// Wire.md, "Reports", has the codes. A reader tells what to do by the code, a person by the text.
+/// The codes are in wire.md, "Reports". Programs act on the code; the text is for people.
 public struct ReportError: Error, Hashable, Sendable {
   public enum Code: String, CaseIterable, Sendable {
-    /// The daemon's policy does not let the client ask for it.
+    /// The daemon's policy does not permit the client this query.
     case denied
-    /// The arguments cannot be understood.
+    /// The arguments cannot be parsed.
     case malformed
     /// There is no report of that name.
     case unknown
-    /// What was asked about is not there.
+    /// The subject of the query does not exist.
     case absent
-    /// The query or its report would pass a limit.
+    /// The query or its report would exceed a limit.
     case limit
-    /// What was asked for was tried, and failed.
+    /// The requested operation was tried and failed.
     case refused
-    /// The daemon restarts, and has not finished the report. Asking again helps.
+    /// The daemon restarts, and has not finished the report. A retry helps.
     case restarting
   }
 
@@ -29,9 +29,9 @@ public struct ReportError: Error, Hashable, Sendable {
     self.text = text
   }
 
-  /// The error that a report tells of; nil if it is a report. One without a code, as the first
-  /// daemons send it, has no other member. It counts as refused, and so does one with a code that is
-  /// not known here.
+  /// The error in a report; nil if the report is not an error. An error without a code, as the
+  /// first daemons send it, has no other member. It counts as refused, and so does an error with an
+  /// unknown code.
   public init?(_ report: Value) {
     guard case .object(let members) = report, case .text(let text)? = members["error"],
       members.count == 1 || members["code"] != nil

@@ -11,7 +11,7 @@ extension ServerMessage {
         throw CBORError(.notAllowed("a \(head.type) message comes from clients only"), at: 0)
       }
       self = message
-      // The pairs of a patch message are its own, read already.
+      // The pairs of a patch message are read already, as its own fields.
       switch head.type {
       case .patch: decoder.close()
       case .acknowledgement: try head.finish(&decoder, read: min(head.extra, 2))
@@ -26,7 +26,7 @@ extension ServerMessage {
     }
   }
 
-  /// Decode the fields behind a head. Nil when the type is one of the clients'.
+  /// Decode the fields after a head. Nil when the type is one of the clients'.
   init?(_ head: MessageHead, seed: HashSeed, from decoder: inout CBORDecoder) throws(CBORError) {
     switch head.type {
     case .welcome:
@@ -116,7 +116,7 @@ extension ServerMessage.Subscribed {
       throw CBORError(.notAllowed("an unknown continuation"), at: start)
     }
     self.continuation = continuation
-    // A reason that a later version adds is for people: it changes nothing.
+    // The reason is for people, so an unknown one from a later version changes nothing.
     reason = ServerMessage.Reason(rawValue: try decoder.unsigned()) ?? .none
     revision = try decoder.unsigned()
   }

@@ -96,7 +96,7 @@ extension ServerMessage.Welcome {
     encoder.encode(peer.uid)
     encoder.encode(peer.gid)
     encoder.encodeOptional(durable) { $0.encode($1) }
-    // This field came later: without it the message has its first form.
+    // This field was added later: without it the message has its first form.
     if let session { encoder.encode(session) }
   }
 }
@@ -116,7 +116,7 @@ extension Acknowledgement {
     } else {
       encoder.encodeNull()
     }
-    // These fields came later: without them the message has its first form.
+    // These fields were added later: without them the message has its first form.
     if extraFields > 0 { encoder.encodeOptional(notDurable) { $0.encode($1) } }
     if let sequence { encoder.encode(sequence) }
   }

@@ -1,31 +1,32 @@
 import CBOR
 public import Values
 
-/// What a daemon says. Snapshots and patches are framed by `StreamFrames`, once for all clients.
+/// A message from the daemon. Snapshots and patches are framed by `StreamFrames`, once for all
+/// clients.
 public enum ServerMessage: Equatable, Sendable {
   case welcome(Welcome)
-  /// How a subscription goes on from here.
+  /// How a subscription continues from here.
   case subscribed(Subscribed)
-  /// A part of a scope's value form. With the last part the scope stands at `revision`.
+  /// A part of a scope's value form. With the last part the scope is at `revision`.
   case snapshot(Snapshot)
   /// Consecutive changes of a scope. The first is based on revision `from`; each brings the scope
   /// `span` revisions further.
   case patch(scope: UInt64, from: UInt64, [SpanPatch])
   case acknowledgement(Acknowledgement)
   case pong(UInt64, revision: UInt64)
-  /// Every subscription has come to this revision.
+  /// Every subscription is at this revision now.
   case bookmark(revision: UInt64, durable: UInt64?)
-  /// The digest of what a subscription shows; nil when there is none to compare now (version 2).
+  /// The digest of a subscription's value; nil when there is none to compare now (version 2).
   case digest(subscription: UInt64, revision: UInt64, Digest?)
   case schema(Schema)
   /// The answer to a query, or a page of it: with `hasMore` another follows.
   case report(number: UInt64, Value, hasMore: Bool = false)
   case goodbye(Goodbye)
-  /// The daemon's process ends. Another may take the connection over as it is, and then says
+  /// The daemon's process ends. Another may take over the connection as it is, and then sends
   /// `restarted`; if the connection ends instead, this was its goodbye.
   case restarting(retryAfter: UInt64)
-  /// Another process of the daemon has taken the connection over: what the client has of the state
-  /// is of this run from here on.
+  /// Another process of the daemon has taken over the connection: from here on, the client's state
+  /// belongs to this run.
   case restarted(Position)
 
   public struct Welcome: Equatable, Sendable {
@@ -33,12 +34,12 @@ public enum ServerMessage: Equatable, Sendable {
     public var position: Position
     public var seed: HashSeed
     public var token: SessionToken
-    /// Whether the session that the client named goes on. If not, what became of its
+    /// Whether the session that the client named continues. If not, the outcomes of its
     /// unacknowledged actions cannot be known.
     public var isResumed: Bool
-    /// The number of the last action of the session that the daemon has decided.
+    /// The number of the session's last action whose outcome the daemon has decided.
     public var lastAction: UInt64
-    /// How many unacknowledged actions the session may have.
+    /// The maximum number of unacknowledged actions of the session.
     public var window: UInt64
     /// The limits that a client must know, by name.
     public var limits: [Limit]
@@ -46,10 +47,10 @@ public enum ServerMessage: Equatable, Sendable {
     public var schema: Schema?
     /// The client, as the daemon sees it.
     public var peer: Peer
-    /// The newest revision that survives a crash; nil when nothing does.
+    /// The newest revision that survives a crash; nil when none does.
     public var durable: UInt64?
-    /// The daemon's number for the session, under which others see what the client owns
-    /// (`ClientOrigin.session`). Nil from daemons that do not say it.
+    /// The daemon's number for the session, by which other clients see what the client owns
+    /// (`ClientOrigin.session`). Nil from daemons that do not send it.
     public var session: UInt64?
 
     public struct Limit: Hashable, Sendable {
@@ -83,12 +84,12 @@ public enum ServerMessage: Equatable, Sendable {
 
   public struct Subscribed: Hashable, Sendable {
     public var subscription: UInt64
-    /// The daemon's number for the path, the same for every client that may see the same of it.
+    /// The daemon's number for the path, the same for all clients that may see the same part of it.
     public var scope: UInt64
     public var continuation: Continuation
     /// Why there is a snapshot, or why the subscription was refused.
     public var reason: Reason
-    /// Where the subscription stands when what is announced has come.
+    /// The revision of the subscription once the announced snapshot or patches have arrived.
     public var revision: UInt64
 
     public init(
@@ -106,7 +107,7 @@ public enum ServerMessage: Equatable, Sendable {
   public enum Continuation: UInt64, Sendable {
     /// The mirror is up to date.
     case current = 0
-    /// The patches that it lacks follow.
+    /// The patches that the mirror lacks follow.
     case patch = 1
     /// A snapshot follows.
     case snapshot = 2
@@ -130,11 +131,12 @@ public enum ServerMessage: Equatable, Sendable {
     case tooLarge = 6
     /// The connection has a subscription to this path already.
     case duplicate = 7
-    /// The connection has as many subscriptions as it may.
+    /// The connection has the maximum number of subscriptions.
     case limit = 8
-    /// Nothing of the path may be seen. May come unasked, when that has changed.
+    /// No part of the path may be seen. May come unasked, when the permission has changed.
     case denied = 9
-    /// What may be seen is another part than before, or changed in a way that no patch can say.
+    /// The client may now see another part than before, or its view changed in a way that no patch
+    /// can express.
     case view = 10
     /// The daemon has no memory for the snapshot.
     case memory = 11
@@ -143,7 +145,7 @@ public enum ServerMessage: Equatable, Sendable {
   public struct Snapshot: Hashable, Sendable {
     public var scope: UInt64
     public var revision: UInt64
-    /// Counts the parts from 0.
+    /// The index of the part, from 0.
     public var index: UInt64
     public var isLast: Bool
     public var bytes: [UInt8]
@@ -157,7 +159,7 @@ public enum ServerMessage: Equatable, Sendable {
     }
   }
 
-  /// A patch, and how many revisions it spans: those since the scope's change before it.
+  /// A patch and the number of revisions that it spans, from the scope's previous change on.
   public struct SpanPatch: Hashable, Sendable {
     public var span: UInt64
     public var patch: [UInt8]
@@ -169,21 +171,21 @@ public enum ServerMessage: Equatable, Sendable {
   }
 }
 
-/// What became of consecutive actions of a session.
+/// The outcome of consecutive actions of a session.
 public struct Acknowledgement: Hashable, Sendable {
-  /// The first and the last action's number.
+  /// The numbers of the first and the last action.
   public var first: UInt64
   public var last: UInt64
-  /// Who has seen this revision has seen what the actions did.
+  /// A client at this revision or later has seen the effects of the actions.
   public var revision: UInt64
-  /// How safe it is. `.applied` for an action that asked for `.durable` means that this daemon
-  /// does not promise to keep anything, or, with `notDurable`, that it could not.
+  /// How safe the outcome is. `.applied` for an action that asked for `.durable` means that this
+  /// daemon does not promise durability, or, with `notDurable`, that it failed to persist.
   public var mark: Mark
   public var outcome: Outcome
-  /// Why actions that asked for `.durable` are only applied, if keeping them failed.
+  /// Why actions that asked for `.durable` are only applied, if persisting them failed.
   public var notDurable: String?
-  /// The sequence number of the first action in the daemon's log, where the others follow it
-  /// without a gap; nil for actions that were rejected before they came there, and for older ones.
+  /// The sequence number of the first action in the daemon's log; the others follow it without a
+  /// gap. Nil for actions that were rejected before they were logged, and for older ones.
   public var sequence: UInt64?
 
   public init(
@@ -204,18 +206,18 @@ public struct Acknowledgement: Hashable, Sendable {
     case reduced
     /// The action was done and changed nothing.
     case unchanged
-    /// A middleware took the action.
+    /// A middleware consumed the action.
     case swallowed
-    /// Work that the action began goes on.
+    /// The action began work that is still going on.
     case accepted
-    /// Nothing was done.
+    /// The action was not performed.
     case rejected(RejectionMessage)
-    /// The daemon cannot know any more whether the action was done.
+    /// The daemon can no longer know whether the action was performed.
     case outcomeUnknown
   }
 }
 
-/// Why an action was not done, as it travels.
+/// Why an action was not performed, in the form that is sent.
 public struct RejectionMessage: Hashable, Sendable, CustomStringConvertible {
   public var code: UInt64
   public var message: String

@@ -1,7 +1,6 @@
 public import CBOR
 
-/// What a peer did that ends its connection. The fault is the peer's: it is told, and nobody else
-/// notices.
+/// A fault of a peer that ends its connection. The peer is told; other peers are not affected.
 public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
   public var code: GoodbyeCode
   /// A sentence with the offending value.
@@ -14,7 +13,7 @@ public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
     self.limit = limit
   }
 
-  /// The error of a message whose bytes are not what its type says.
+  /// The error for a message whose bytes do not have the form of its type.
   public static func malformed(_ error: CBORError) -> WireError {
     WireError(.malformed, "malformed message: \(error)")
   }
@@ -22,7 +21,7 @@ public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
   public var description: String { "\(code): \(message)" }
 }
 
-/// A limit that was passed, by how much.
+/// A limit that was exceeded, with the observed value.
 public struct LimitBreach: Hashable, Sendable {
   /// The limit's name, as in `Limits`.
   public var name: String
@@ -36,8 +35,8 @@ public struct LimitBreach: Hashable, Sendable {
   }
 }
 
-/// Why a connection ends. Every close has one; the numbers are those of `Protocols/wire.md`,
-/// section "Goodbyes".
+/// The reason for which a connection ends. Every close has one; the numbers are those of
+/// `Protocols/wire.md`, section "Goodbyes".
 public struct GoodbyeCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   public var rawValue: UInt64
   public init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -54,20 +53,20 @@ public struct GoodbyeCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let outOfOrder = GoodbyeCode(rawValue: 4)
   /// A message type that this version does not have.
   public static let unknownMessage = GoodbyeCode(rawValue: 5)
-  /// The daemon stops, or restarts: come back later.
+  /// The daemon stops or restarts: reconnect later.
   public static let stopping = GoodbyeCode(rawValue: 6)
-  /// Another connection took the session over.
+  /// Another connection took over the session.
   public static let replaced = GoodbyeCode(rawValue: 7)
   /// The client did not read for too long.
   public static let stalled = GoodbyeCode(rawValue: 8)
-  /// A limit of the daemon was passed.
+  /// A limit of the daemon was exceeded.
   public static let limit = GoodbyeCode(rawValue: 9)
   /// The peer may not do this: a session of another user, for example.
   public static let denied = GoodbyeCode(rawValue: 10)
-  /// The peers' schemas cannot meet.
+  /// The peers' schemas are incompatible.
   public static let schema = GoodbyeCode(rawValue: 11)
-  /// The daemon's process ends and another is about to take its place: come back, and the session
-  /// goes on.
+  /// The daemon's process ends and another is about to replace it: reconnect, and the session
+  /// continues.
   public static let restarting = GoodbyeCode(rawValue: 12)
 
   public var description: String {
@@ -95,7 +94,7 @@ public struct Goodbye: Error, Hashable, Sendable, CustomStringConvertible {
   public var code: GoodbyeCode
   public var message: String
   public var limit: LimitBreach?
-  /// When it makes sense to come back, in milliseconds; nil where it does not.
+  /// The time after which reconnecting makes sense, in milliseconds; nil if it does not.
   public var retryAfter: UInt64?
 
   public init(
