@@ -1,16 +1,16 @@
 import CBOR
 public import Values
 
-/// Actions of any feature between the JSON that people write and the payload that travels, by the
-/// feature's schema alone.
+/// Converts actions of any feature between the JSON that people write and the payload that travels,
+/// using only the feature's schema.
 ///
 ///     {"increment": {"path": "/a/b", "by": 1}}     a case and its fields by name
 ///     "reset"                                      a case without fields
-///     {"todos": {"add": "milk"}}                   a field without a name stands for itself
-///     {"resize": [640, 480]}                       several of them stand in an array
+///     {"todos": {"add": "milk"}}                   a case with one unnamed field
+///     {"resize": [640, 480]}                       a case with several unnamed fields
 ///
-/// A path is a JSON Pointer or an array of keys, a `bytes` is base64, an optional that is absent is
-/// left out or null (where null is no value of its own). Structs are objects of their fields.
+/// A path is a JSON Pointer or an array of keys, a `bytes` is base64, an absent optional is left
+/// out or null (if null is not a value of its own). Structs are objects of their fields.
 ///
 /// A field counts as unnamed when its name is empty or `_` and digits.
 public enum ActionJSON {
@@ -36,11 +36,11 @@ public enum ActionJSON {
   }
 }
 
-/// Why JSON is not an action of the schema, or a payload not one.
+/// The reason why JSON, or a payload, is not an action of the schema.
 public struct ActionJSONError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong, naming the offending value and the alternatives.
   public var message: String
-  /// Where in the JSON form it is: `increment.by`, empty for the whole.
+  /// The location in the JSON form: `increment.by`, empty for the whole.
   public var place: String
 
   public init(_ message: String, at place: String = "") {

@@ -1,8 +1,8 @@
 public import Lockstep
 public import Values
 
-/// Edits. Each costs O(depth · log n) and the size of a value from outside, which is made to hash
-/// with the document's seed. Each notes what stood at the place it touches.
+/// Edits. Each costs O(depth · log n), plus the size of a value from outside, which adopts the
+/// document's seed. Each notes the old value at the place that it touches.
 extension Document {
   /// Put a value at a path whose parent exists. An index equal to the count of its array, or `-`,
   /// appends. The empty path replaces the whole document.
@@ -10,8 +10,8 @@ extension Document {
     try put(value.adopting(seed), at: path, .set)
   }
 
-  /// Insert a value as RFC 6902, section 4.1 (`add`): in front of the element of an array, or as
-  /// the member of an object, in place of one with that name.
+  /// Insert a value as RFC 6902, section 4.1 (`add`): before the element of an array, or as the
+  /// member of an object, replacing one of that name.
   public mutating func insert(_ value: Value, at path: Path) throws(Rejection) {
     try put(value.adopting(seed), at: path, .insert)
   }
@@ -70,7 +70,7 @@ extension Document {
   }
 
   /// Change the value at a path by a closure. When it holds containers, the first change of each
-  /// copies a path of it, for its old value is held until the transaction ends.
+  /// copies a path of it, because its old value is held until the transaction ends.
   public mutating func modify<R>(
     at path: Path, _ body: (inout Value) throws(Rejection) -> R
   ) throws(Rejection) -> R {
@@ -105,7 +105,7 @@ extension Document {
   }
 
   /// Throw unless the value at a path equals this one as RFC 6902, section 4.6, compares: numbers
-  /// by their value, text by its code points, objects without order. The rejection has the first
+  /// by their value, text by its code points, objects without order. The rejection names the first
   /// difference.
   public func test(_ value: Value, at path: Path) throws(Rejection) {
     let found = try existing(at: path)
@@ -117,7 +117,7 @@ extension Document {
   /// The value at a path, or the rejection that names how far the path exists.
   public func existing(at path: Path) throws(Rejection) -> Value {
     if let value = root.value(at: path) { return value }
-    // The walk finds out what is wrong; nothing is changed on a copy that is thrown away.
+    // The walk finds out what is wrong. It changes only a copy, which is discarded.
     var (copy, keys, notes) = (root, path.keys, EditNotes())
     return try copy.descend(&keys, &notes, to: keys.count) { value, _, _ in value }
   }
@@ -128,7 +128,7 @@ extension Document {
 extension Document {
   enum PutRule {
     case set, insert, replace
-    /// As `set`, but in an array the element must be there.
+    /// As `set`, but in an array the element must exist.
     case merge
   }
 
@@ -145,7 +145,7 @@ extension Document {
     }
   }
 
-  /// Change the value at a path where it stands, or give an object the absent member.
+  /// Change the value at a path in place, or add the absent member to its object.
   private mutating func modify(
     at path: Path, ifAbsent value: @autoclosure () -> Result<Value, Rejection>,
     _ body: (inout Value, [PathKey], inout EditNotes) throws(Rejection) -> Void

@@ -3,8 +3,8 @@ public import Values
 
 extension Document {
   /// Merge a patch into the value at a path (RFC 7386, section 2): members of the patch that are
-  /// null are removed, objects merge into objects, anything else replaces. A member that is absent
-  /// becomes an object first; an element must be there. O(size of the patch).
+  /// null are removed, objects merge into objects, anything else replaces. An absent member becomes
+  /// an object first; an element must exist. O(size of the patch).
   public mutating func merge(_ patch: Value, at path: Path) throws(Rejection) {
     let patch = patch.adopting(seed)
     guard case .object(let members) = patch, isObject(at: path) else {
@@ -45,8 +45,8 @@ extension Value {
     self = .object(entries)
   }
 
-  /// What a merge patch makes of an absent value: the patch without members that are null. Elements
-  /// of arrays are no members.
+  /// The result of merging the patch into an absent value: the patch without members that are null.
+  /// Elements of arrays are not members.
   fileprivate var withoutNulls: Value {
     guard case .object(let members) = self else { return self }
     var result = members

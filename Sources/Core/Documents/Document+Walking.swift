@@ -3,10 +3,10 @@ import Values
 
 // The walk from the root of a document to a place in it. Every container on the way is moved out of
 // its enum while it changes, so that it stays uniquely referenced and is changed in place. The keys
-// are made those of `EditNotes` on the way: an index of an array becomes a number.
+// are converted to those of `EditNotes` on the way: an index of an array becomes a number.
 
 extension Value {
-  /// Hand what stands at the first `end` keys, from the one at `depth` on, to `body`.
+  /// Pass the value at the first `end` keys, from the one at `depth` on, to `body`.
   mutating func descend<R>(
     _ keys: inout [PathKey], _ notes: inout EditNotes, from depth: Int = 0, to end: Int,
     _ body: (inout Value, inout [PathKey], inout EditNotes) throws(Rejection) -> R
@@ -69,8 +69,8 @@ extension Value {
 }
 
 extension Value {
-  /// The path with every index of an array as a number, as far as it exists, and how many levels
-  /// of a patch the containers on it take (`Value.patchLevels`).
+  /// The path with every index of an array as a number, as far as it exists, and the number of
+  /// patch levels that the containers on it take (`Value.patchLevels`).
   func resolve(_ path: Path) -> (path: Path, levels: Int) {
     var keys = path.keys
     var levels = 0
@@ -88,7 +88,8 @@ extension Value {
     return (Path(keys), levels)
   }
 
-  /// About how many bytes the value form has, or `limit` if it has more. O(the lesser of both).
+  /// The approximate size of the value form in bytes, or `limit` if it is larger.
+  /// O(the lesser of both).
   func size(upTo limit: Int) -> Int {
     var size = 9
     switch self {

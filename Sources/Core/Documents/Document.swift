@@ -1,21 +1,21 @@
 public import CBOR
 public import Values
 
-/// A document: one JSON-like tree that notes what is done to it, so that the patch of a change
-/// costs what was touched, however large the tree is.
+/// A document: one JSON-like tree that notes its edits, so that the patch of a change costs what
+/// was touched, however large the tree is.
 ///
-/// The tree changes only through the editing methods, which work in place: nothing copies a
-/// container that nobody else holds. Each method notes what stood at the place it touched; a copy
-/// of a document carries the notes along. When a method throws, what it did before is in the notes
-/// as well, and `rollBack` undoes it.
+/// The tree changes only through the editing methods, which work in place: a container that is
+/// uniquely referenced is not copied. Each method notes the old value at the place that it touches;
+/// a copy of a document carries the notes along. When a method throws, its edits so far are in the
+/// notes as well, and `rollBack` undoes them.
 public struct Document: Sendable {
   /// The tree as it is now. A copy is O(1).
   public internal(set) var root: Value
-  /// What the objects of the tree hash with.
+  /// The seed that the objects of the tree hash with.
   public internal(set) var seed: HashSeed
   var notes = EditNotes()
 
-  /// A document that holds `root`, at the start of a transaction: an empty object if not said.
+  /// A document that holds `root`, by default an empty object, at the start of a transaction.
   public init(_ root: Value = .object(TrieMap()), seed: HashSeed = .unseeded) {
     self.root = root
     self.seed = seed
@@ -51,15 +51,16 @@ extension Document: Journaled {
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }
 
-  /// A scope of a document is what stands at a path through the members of objects.
+  /// A scope of a document is the value at a path through the members of objects.
   public static func visit<V: PartVisitor>(
     _ new: Document?, _ old: Document?, at path: Path, from depth: Int, _ visitor: inout V
   ) {
     Value.visit(new?.root, old?.root, at: path, from: depth, &visitor)
   }
 
-  /// Make the document, as it is now, part of a state that hashes with `seed`: a transaction
-  /// begins, and the notes of the one before are forgotten. O(1) where it already does.
+  /// Make the document, with its present contents, part of a state that hashes with `seed`. This
+  /// begins a transaction and forgets the notes of the previous one. O(1) if the document already
+  /// hashes with `seed`.
   public mutating func adopt(seed: HashSeed) {
     notes.removeAll()
     self.seed = seed
@@ -74,12 +75,12 @@ extension Document: Journaled {
     return isChanged
   }
 
-  /// End the transaction by making the document what it was. O(what was touched · log n).
+  /// End the transaction and restore the document of its start. O(what was touched · log n).
   public mutating func rollBack() {
     if notes.isEmpty { return }
     notes.undo(on: &root)
     notes.removeAll()
-    // Only after a patch with another seed was undone is there anything to do.
+    // Does nothing, unless a patch with another seed was undone.
     root.adopt(seed: seed)
   }
 }

@@ -12,10 +12,10 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
 
     var name: String { Self.names[Int(rawValue)] }
 
-    /// Made once: to print a case, the runtime looks for what the type conforms to.
+    /// Made once: to print a case, the runtime looks up the conformances of the type.
     private static let names = allCases.map { "\($0)" }
 
-    /// How many items the payload has, its number included.
+    /// The number of items in the payload, the case number included.
     var items: ClosedRange<Int> {
       switch self {
       case .set, .merge, .append, .insert, .move, .copy, .test, .replace: 3...3
@@ -59,8 +59,8 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
     decoder.close()
   }
 
-  /// Read the head and the number of the case. A number alone counts as one item, and no case has
-  /// only one, so what is returned is in an array that is open.
+  /// Read the head and the number of the case. A number alone counts as one item. Every case has at
+  /// least two, so once the number of items has been checked, an array is open.
   private static func open(
     _ decoder: inout CBORDecoder
   ) throws(CBORError) -> (kind: Case, items: Int) {
@@ -95,7 +95,7 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
   ) throws(CBORError) -> [DocumentAction] {
     let count = try decoder.array()
     var actions: [DocumentAction] = []
-    // Nothing is reserved: what is kept grows with what has been read.
+    // Nothing is reserved: memory grows with the actions read.
     for _ in 0..<count { actions.append(try DocumentAction(from: &decoder, seed: seed)) }
     decoder.close()
     return actions

@@ -1,7 +1,7 @@
 public import Lockstep
 public import Values
 
-/// What a document action looks at and changes. A transaction does what those in it do.
+/// The names and paths of a document action, with those of all actions inside a transaction.
 extension DocumentAction: PathNaming {
   public var heldNames: [String] {
     var names: Set<Case> = []
@@ -37,7 +37,7 @@ extension DocumentAction: PathNaming {
     return paths
   }
 
-  /// Hand on the action and all that it holds.
+  /// Pass the action and all actions inside it to `body`.
   fileprivate func forEach(_ body: (DocumentAction) -> Void) {
     body(self)
     guard case .transaction(let actions) = self else { return }
@@ -46,7 +46,7 @@ extension DocumentAction: PathNaming {
 }
 
 extension DocumentAction: FootprintTelling {
-  /// That of a transaction is the largest of what it holds.
+  /// The footprint of a transaction is the largest one of the actions inside it.
   public var footprint: ActionFootprint {
     var largest = ActionFootprint.smaller
     forEach { action in

@@ -1,13 +1,13 @@
 public import Values
 
-/// What may be done to a document. The numbers of the cases are part of the protocol.
+/// An operation on a document. The numbers of the cases are part of the protocol.
 public enum DocumentAction: Equatable, Sendable {
   /// Put a value at a path, whose parent must exist: an object, or an array with that index.
   /// The empty path replaces the whole document.
   case set(Path, Value)
-  /// Merge a patch into the value at a path (RFC 7386); what is absent becomes an object.
+  /// Merge a patch into the value at a path (RFC 7386); an absent value becomes an object.
   case merge(Path, Value)
-  /// Remove what stands at a path.
+  /// Remove the value at a path.
   case remove(Path)
   /// Add a number to the number at a path; an absent one counts as 0.
   case increment(Path, by: Value)
@@ -23,8 +23,8 @@ public enum DocumentAction: Equatable, Sendable {
   /// Reject the action (or the transaction around it) unless the value at a path equals this one,
   /// as RFC 6902 compares: numbers by their value.
   case test(Path, Value)
-  /// Do all of these, in order, or none.
+  /// Perform all of these, in order, or none.
   case transaction([DocumentAction])
-  /// Replace an existing value, as RFC 6902's `replace`: what is absent is an error.
+  /// Replace an existing value, as RFC 6902's `replace`: an absent value is an error.
   case replace(Path, Value)
 }

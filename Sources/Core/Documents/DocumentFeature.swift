@@ -3,21 +3,22 @@ public import Values
 
 /// The feature of the stock daemon: one document, and the actions that change it.
 public struct DocumentFeature: Reducer {
-  /// What a peer may not make the document grow beyond.
+  /// The limits on what a peer's actions may make of the document and may cost.
   public struct Limits: Hashable, Sendable {
-    /// How deep the document may nest, the levels of arrays counted twice. Patches take two levels
-    /// for an array, so whatever stays within 100 travels inside patches and messages to a decoder
-    /// of the default depth, 128.
+    /// The maximum nesting depth of the document; an array counts as two levels. Patches take two
+    /// levels for an array, so a document within 100 travels inside patches and messages to a
+    /// decoder of the default depth, 128.
     public var maxDepth = 100
-    /// How many actions one action may hold, all transactions inside counted. A transaction
-    /// occupies the loop until it is done: this many take some milliseconds.
+    /// The maximum number of actions inside one action, those of nested transactions included. A
+    /// transaction occupies the loop until it is done: this many take some milliseconds.
     public var maxActions = 100_000
-    /// How many bytes, about, the copies of one action may add to the document: as many as its
-    /// frame may have. Copies share storage, but their patch does not, and a copy of the whole into
-    /// itself doubles it: without a limit, sixty of them in 368 bytes outgrow any memory.
+    /// The maximum number of bytes, approximately, that the copies of one action may add to the
+    /// document: as many as its frame may have. Copies share storage, but their patch does not, and
+    /// a copy of the whole into itself doubles it: without a limit, sixty of them in 368 bytes
+    /// outgrow any memory.
     public var maxCopiedBytes = 16 << 20
-    /// How much one action may do, in steps of less than a microsecond: two for each action, and
-    /// one for each key of its paths.
+    /// The maximum work of one action, in steps of less than a microsecond: two for each action,
+    /// and one for each key of its paths.
     public var maxSteps = 1_000_000
 
     public init() {}
@@ -41,10 +42,10 @@ public struct DocumentFeature: Reducer {
     return .none
   }
 
-  /// The reductions of a document ask for nothing but their arguments.
+  /// The reductions of a document depend on nothing but their arguments.
   public static var usesContext: Bool { false }
 
-  /// What the rest of an action may still do.
+  /// The part of the limits that is left for the rest of an action.
   private struct Allowance {
     var actions: Int
     var copiedBytes: Int
@@ -98,7 +99,7 @@ public struct DocumentFeature: Reducer {
         try reduce(into: &state, action, &left)
       } catch {
         var rejection = error
-        // The innermost action says its name, those around it only where it stands.
+        // The innermost action adds its name, the transactions around it only its index.
         let inner = error.message.hasPrefix("transaction[") ? "." : " (\(action.name)): "
         rejection.message = "transaction[\(index)]\(inner)\(error.message)"
         throw rejection
@@ -106,7 +107,7 @@ public struct DocumentFeature: Reducer {
     }
   }
 
-  /// Count the steps of an action, but for those of actions inside.
+  /// Count the steps of an action, without those of the actions inside it.
   private func walk(_ action: DocumentAction, _ left: inout Allowance) throws(Rejection) {
     left.steps -= 2
     switch action {
@@ -125,7 +126,7 @@ public struct DocumentFeature: Reducer {
     }
   }
 
-  /// O(the size of what is copied), as its patch is.
+  /// O(the size of the copied value), as its patch is.
   private func checkCopy(
     from source: Path, to target: Path, in state: Document, _ left: inout Allowance
   ) throws(Rejection) {
@@ -148,7 +149,7 @@ public struct DocumentFeature: Reducer {
     if levels > 0 { try check(state.root.resolve(path).levels + levels, at: path) }
   }
 
-  /// A value that moves no deeper than it stood need not be measured. O(the paths): the value has
+  /// A value that moves no deeper than it was need not be measured. O(the paths): the value has
   /// been measured before, or is now, once.
   private func checkTransfer(
     from source: Path, to target: Path, in state: Document

@@ -12,7 +12,7 @@ extension EditNotes {
     }
   }
 
-  /// One place: a chain of maps with one entry each.
+  /// The patch of one place: a chain of maps with one entry each.
   private static func encode(
     _ keys: [PathKey], _ old: Value?, to root: Value, into encoder: inout CBOREncoder
   ) -> Bool {
@@ -58,8 +58,8 @@ extension EditNotes.Node {
     }
   }
 
-  /// The edits of elements. Of two and more of them the difference of arrays may make a splice, so
-  /// it decides about them all: `O(edits · log n)`.
+  /// Append the edits of elements. For two or more, the difference of arrays may make a splice, so
+  /// it encodes them all: `O(edits · log n)`.
   private static func encodeEdits(
     _ children: [PathKey: EditNotes.Node], of elements: TreeArray<Value>,
     into encoder: inout CBOREncoder
@@ -81,7 +81,7 @@ extension EditNotes.Node {
 }
 
 extension Value {
-  /// What stands at a noted place of this container now.
+  /// The present value at a noted place of this container.
   fileprivate func noted(_ key: PathKey) -> Value? {
     switch (self, key) {
     case (.object(let entries), .text(let name)): entries[name]

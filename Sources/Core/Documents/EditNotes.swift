@@ -86,7 +86,7 @@ extension EditNotes.Node {
   mutating func note(_ keys: ArraySlice<PathKey>, was old: consuming Value?) {
     guard case .inside(var children) = self else { return }
     guard let key = keys.first else {
-      // What is noted below stood in a container, so there is an old value.
+      // The places noted below were in a container, so there is an old value.
       if !children.isEmpty, var value = old {
         Self.undo(children, on: &value)
         old = value
@@ -103,7 +103,7 @@ extension EditNotes.Node {
 // MARK: Undoing
 
 extension EditNotes {
-  /// Make `root` what it was. O(what was touched · log n).
+  /// Restore `root` to its old value. O(what was touched · log n).
   func undo(on root: inout Value) {
     switch notes {
     case .none: break
@@ -139,7 +139,7 @@ extension EditNotes.Node {
 }
 
 extension Value {
-  /// Put back what stood at a noted place of this container.
+  /// Restore the old value at a noted place of this container.
   fileprivate mutating func restore(_ old: Value?, at key: PathKey) {
     switch (self, key) {
     case (.object(var entries), .text(let name)):

@@ -2,19 +2,19 @@ public import Values
 
 /// JSON text (RFC 8259) to values and back.
 ///
-/// What JSON has no form for travels as an object with one member: bytes as `{"$bytes": "aGk="}`
-/// (base64, RFC 4648, section 4), and doubles that are no numbers as `{"$double": "NaN"}`,
-/// `"Infinity"` or `"-Infinity"`. `write` always writes them so; `parse` reads them back only when
-/// `tagged` asks for it, for a document may well have members of those names.
+/// A value that JSON has no form for travels as an object with one member: bytes as
+/// `{"$bytes": "aGk="}` (base64, RFC 4648, section 4), and doubles that are not finite as
+/// `{"$double": "NaN"}`, `"Infinity"` or `"-Infinity"`. `write` always writes them so; `parse`
+/// reads them back only when `tagged` is true, because a document may have members of those names.
 public enum JSON {
-  /// How deep arrays and objects may nest, if not said otherwise: as deep as a CBOR decoder goes.
+  /// The default limit on the nesting of arrays and objects, which is that of a CBOR decoder.
   public static let defaultDepth = 128
 
   /// The value of a JSON text in UTF-8. One pass; objects hash with `seed`.
   ///
   /// Strict and total. Integers from -2^63 to 2^64 - 1 are exact and others an error; a number with
   /// a fraction or an exponent is a double, correctly rounded, and an error when it is too large.
-  /// Refused as well: a member given twice, a surrogate without its partner, a byte order mark.
+  /// Also refused: a duplicate member, a surrogate without its partner, a byte order mark.
   public static func parse(
     _ bytes: UnsafeRawBufferPointer, seed: HashSeed = .unseeded, depth: Int = defaultDepth,
     tagged: Bool = false

@@ -4,8 +4,8 @@ import Values
 // MARK: Strings
 
 extension JSONParser {
-  /// Read the string whose opening quote is next. What has no escapes is validated and copied in
-  /// bulk.
+  /// Read the string whose opening quote is next. A string without escapes is validated and copied
+  /// in bulk.
   mutating func string() throws(JSONError) -> String {
     let start = cursor
     cursor &+= 1
@@ -17,12 +17,12 @@ extension JSONParser {
     return text
   }
 
-  /// The text of some UTF-8; nil if it is none. `String.init(validating:as:)` says the same, and
-  /// looks up generic metadata for each string, which takes longer than all else.
+  /// The text of these bytes; nil if they are not UTF-8. `String.init(validating:as:)` does the
+  /// same, but looks up generic metadata for each string, which takes longer than all else.
   @inline(__always)
   private static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
     let text = String(decoding: bytes, as: UTF8.self)
-    // What was not UTF-8 has been replaced, so that the bytes differ.
+    // Invalid UTF-8 has been replaced, so that the bytes differ.
     if text.utf8.count == bytes.count {
       var all: UInt8 = 0
       for byte in bytes { all |= byte }
@@ -177,7 +177,8 @@ extension JSONParser {
       guard fraction > 0 else { throw error("expected a digit after '.', found \(found)") }
     }
     let exponent = next | 0x20 == UInt8(ascii: "e") ? try exponent() : 0
-    // Where all is exact the quotient or product is rounded once, and correctly (Clinger 1990).
+    // If both operands are exact, the quotient or product is rounded once, and correctly (Clinger
+    // 1990).
     let power = exponent &- fraction
     if whole &+ fraction <= 19 && digits <= 1 << 53 && power >= -22 && power <= 22 {
       let value = Double(digits)
@@ -210,7 +211,7 @@ extension JSONParser {
     let first = cursor
     var value = 0
     while cursor < end, base[cursor] >= 0x30, base[cursor] <= 0x39 {
-      // No more is needed to know that it is out of range.
+      // The capped value is enough to know that the exponent is out of range.
       value = Swift.min(value * 10 + Int(base[cursor] - 0x30), 1_000_000)
       cursor += 1
     }

@@ -9,7 +9,7 @@ struct JSONParser {
   let depthLimit: Int
   let seed: HashSeed
   let isTagged: Bool
-  /// A string with escapes, decoded; kept for its memory.
+  /// The decoded bytes of a string with escapes; kept to reuse the memory.
   var scratch: [UInt8] = []
 
   init(_ bytes: UnsafeRawBufferPointer, seed: HashSeed, depth: Int, isTagged: Bool) {
@@ -157,12 +157,12 @@ struct JSONParser {
 
   // MARK: Errors
 
-  /// The next byte, for a sentence.
+  /// The next byte, for an error message.
   var found: String {
     guard cursor < end else { return "the end of the text" }
     let byte = base[cursor]
     if byte > 0x20 && byte < 0x7f { return "'\(Character(UnicodeScalar(byte)))'" }
-    // What starts a code point of its own is shown as such.
+    // A byte that begins a valid code point is shown as that code point.
     let rest = UnsafeBufferPointer(start: base + cursor, count: Swift.min(4, end - cursor))
     let scalar = String(decoding: rest, as: UTF8.self).unicodeScalars.first ?? "\u{fffd}"
     return scalar.value > 0xa0 && scalar != "\u{fffd}"

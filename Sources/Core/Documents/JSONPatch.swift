@@ -3,7 +3,7 @@ public import Values
 
 /// RFC 6902 documents as actions.
 public enum JSONPatch {
-  /// The transaction that does what a JSON Patch says: all of it, or nothing.
+  /// The transaction of the operations of a JSON Patch: all of them, or none.
   public static func actions(from patch: Value) throws(JSONPatchError) -> DocumentAction {
     guard case .array(let operations) = patch else {
       throw JSONPatchError(
@@ -76,7 +76,7 @@ public enum JSONPatch {
 /// Why a value is not a JSON Patch.
 public struct JSONPatchError: Error, Hashable, Sendable, CustomStringConvertible {
   public var message: String
-  /// Which operation is wrong, from 0; nil when it is the whole.
+  /// The index of the wrong operation, from 0; nil when the patch as a whole is wrong.
   public var index: Int?
 
   public init(_ message: String, at index: Int? = nil) {

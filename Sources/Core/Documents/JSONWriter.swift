@@ -123,7 +123,8 @@ struct JSONWriter {
 }
 
 extension JSONParser {
-  /// What an object with one member stands for in the tagged form.
+  /// The value that an object has in the tagged form: the object itself unless it is a tagged
+  /// value.
   static func untagged(_ entries: TrieMap<String, Value>) -> Value {
     guard entries.count == 1, let (name, member) = entries.first(where: { _ in true }),
       case .text(let text) = member
@@ -171,7 +172,7 @@ enum Base64 {
       if index % 4 > 0 { result.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * (index % 4)))) }
       if index % 4 == 0 { bits &= 63 }
     }
-    // Bits that the padding leaves over are zero in the canonical text.
+    // Unused bits of the last digit are zero in the canonical text.
     let spare = padding == 0 ? 0 : bits & (padding == 1 ? 3 : 15)
     return spare == 0 ? result : nil
   }

@@ -1,7 +1,7 @@
 import Lockstep
 import Values
 
-// The sentences in which a document refuses an edit.
+// The messages with which a document rejects an edit.
 
 extension Rejection {
   /// The member of an object that a key names.
@@ -36,8 +36,8 @@ extension Rejection {
         + "write digits without a leading zero, or \"-\" for the end")
   }
 
-  /// Its path is that of the value: a client that may see only what could be below it is not told
-  /// what it is.
+  /// Its path is that of the value: a client that may see only places below it is not told what the
+  /// value is.
   static func noMembers(_ value: Value, _ keys: [PathKey], _ depth: Int) -> Rejection {
     Rejection(
       .badPath,
@@ -80,7 +80,7 @@ extension Rejection {
 }
 
 extension Value {
-  /// The value as a person would call it, in few words. O(1).
+  /// A short description of the value for people. O(1).
   var summary: String {
     switch self {
     case .null: "null"

@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// Decodes what a schema describes into its JSON form.
+/// Decodes values into their JSON form, as a schema describes them.
 struct SchemaReader {
   let schema: Schema
   var decoder: CBORDecoder
@@ -108,7 +108,7 @@ struct SchemaReader {
     return Self.form(item, values)
   }
 
-  /// The fields that are there, nil for one that is absent. Optionals at the end may be left out.
+  /// The fields of a case, nil for an absent one. Optionals at the end may be left out.
   private mutating func readFields(
     of item: Schema.Case, count: Int
   ) throws(ActionJSONError) -> [Value?] {

@@ -2,11 +2,11 @@ import CBOR
 import Lockstep
 import Values
 
-/// Encodes values in JSON form as a schema says.
+/// Encodes values from their JSON form, as a schema describes them.
 struct SchemaWriter {
   let schema: Schema
   var encoder = CBOREncoder()
-  /// Where in the JSON form the writer is.
+  /// The location of the writer in the JSON form.
   private var place: [String] = []
 
   init(schema: Schema) { self.schema = schema }

@@ -1,5 +1,5 @@
 extension String {
-  /// How many characters have to be put in, taken out, or changed to get the other text.
+  /// The edit distance: the number of characters to insert, remove or change to get the other text.
   package func distance(to other: String) -> Int {
     let (first, second) = (Array(self), Array(other))
     var row = Array(0...second.count)
@@ -15,8 +15,9 @@ extension String {
     return row[second.count]
   }
 
-  /// The one of the names that was probably meant: one character off, two in a word of six or more, or
-  /// with the same characters in another order. In a short word, two are as good as any.
+  /// The name that was probably meant: at an edit distance of one, or of two for a word of six or
+  /// more characters, or with the same characters in another order. In a shorter word, a distance
+  /// of two would match almost any name.
   package func nearest(among names: [String]) -> String? {
     let letters = sorted()
     if let same = names.first(where: { $0.sorted() == letters }) { return same }
@@ -25,8 +26,8 @@ extension String {
     return near
   }
 
-  /// A message of the option parser without its guess at an option, where that is not near: it takes
-  /// '--mode' for what was meant by '--nope'.
+  /// A message of the option parser without its suggested option, unless that is near: the parser
+  /// suggests '--mode' for '--nope'.
   package var withoutFarGuess: String {
     guard let option = firstRange(of: "nknown option '"),
       let middle = self[option.upperBound...].firstRange(of: "'. Did you mean '"),
@@ -38,8 +39,8 @@ extension String {
     return self[..<middle.lowerBound] + "'." + self[end.upperBound...]
   }
 
-  /// A question for someone who probably mistyped one of the names, behind a space; empty when none
-  /// is close: within so many characters, a third of them if not said otherwise.
+  /// A question that suggests the nearest name, after a space; empty when no name is within
+  /// `distance` characters, by default a third of the text's characters.
   package func hint(among names: [String], within distance: Int? = nil) -> String {
     let near = names.min { $0.distance(to: self) < $1.distance(to: self) }
     guard let near, near.distance(to: self) <= distance ?? Swift.max(1, count / 3) else {

@@ -1,17 +1,17 @@
 import Lockstep
 import Values
 
-/// The first place at which a value is not what a test expects: in an array by index, in an object by
-/// name.
+/// The first place at which a value differs from the value that a test expects: in an array by
+/// index, in an object by name.
 struct Difference {
-  /// From the place that differs up to the place of the test.
+  /// The keys from the place that differs up to the place of the test.
   private var keysUpwards: [PathKey]
-  /// Nil where nothing is expected.
+  /// Nil if no value is expected.
   private let expected: Value?
-  /// Nil where nothing stands.
+  /// Nil if no value is found.
   private let found: Value?
 
-  /// Nil where the values are equal as RFC 6902, section 4.6, has it. O(the size of `expected`).
+  /// Nil if the values are equal by RFC 6902, section 4.6. O(the size of `expected`).
   init?(expected: Value, found: Value) {
     switch (expected, found) {
     case (.array(let expected), .array(let found)): self.init(expected, found)
@@ -57,7 +57,7 @@ struct Difference {
       self = first.difference
       return
     }
-    // Of the members found, at most as many as are expected come before one that is not.
+    // Among the members found, at most `expected.count` come before one that is not expected.
     guard found.count > expected.count,
       let (name, value) = found.first(where: { expected[$0.0] == nil })
     else { return nil }
@@ -74,7 +74,7 @@ struct Difference {
   private var contents: String {
     let (expected, found) = (expected?.summary ?? "nothing", found?.summary ?? "nothing")
     guard expected == found else { return "expected \(expected), found \(found)" }
-    // Both begin alike, or have as many bytes.
+    // Both begin alike, or have equal sizes.
     return "expected \(expected), found another that differs \(placeInside)"
   }
 

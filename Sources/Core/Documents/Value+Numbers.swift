@@ -9,7 +9,7 @@ extension Value {
     }
   }
 
-  /// The number, where it is an integer.
+  /// The number, if it is an integer.
   private var integer: Int128? {
     switch self {
     case .integer(let value): Int128(value)
@@ -48,7 +48,7 @@ extension Value {
     return .double(sum)
   }
 
-  /// Equality as RFC 6902, section 4.6, has it. O(1) where both share storage.
+  /// Equality by RFC 6902, section 4.6. O(1) where both share storage.
   func equals(_ other: Value) -> Bool {
     switch (self, other) {
     case (.array(let first), .array(let second)):
