@@ -3,7 +3,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `@Action`: an enumeration of what may happen.
+/// `@Action`: an enumeration of the actions of a feature.
 enum ActionMacro: ExtensionMacro, MemberMacro {
   static func expansion(
     of node: AttributeSyntax, attachedTo declaration: some DeclGroupSyntax,
@@ -17,7 +17,7 @@ enum ActionMacro: ExtensionMacro, MemberMacro {
       complaints.report(to: context)
       return []
     }
-    // The members, which are made apart, complain.
+    // The member expansion reports the complaints.
     guard CaseReader(declaration).complaints.isEmpty else { return [] }
     return [try ExtensionDeclSyntax(of: type, conformingTo: protocols)]
   }
@@ -32,7 +32,8 @@ enum ActionMacro: ExtensionMacro, MemberMacro {
 }
 
 extension EnumerationWriter {
-  /// The members of an enumeration; none, but complaints, when it cannot travel.
+  /// The members of an enumeration. If it cannot travel, there are none, and complaints are
+  /// reported.
   static func members(
     of declaration: EnumDeclSyntax, isAction: Bool, in context: some MacroExpansionContext
   ) -> [DeclSyntax] {
@@ -50,7 +51,7 @@ extension EnumerationWriter {
 }
 
 extension MemberBlockSyntax {
-  /// Whether there is a variable of this name.
+  /// Whether the block declares a variable of this name.
   fileprivate func declares(_ name: String) -> Bool {
     members.contains {
       $0.decl.as(VariableDeclSyntax.self)?.bindings.contains {

@@ -3,7 +3,7 @@ import SwiftSyntax
 
 /// A case of an enumeration.
 struct Case {
-  /// As it is written in code, with backticks where it needs them.
+  /// The identifier as written in code, with backticks if it needs them.
   let identifier: String
   let payload: [Payload]
   let isFallback: Bool
@@ -17,10 +17,10 @@ struct Case {
     let type: TypeSyntax
     let initial: String?
 
-    /// Whether the type is called an action, as those of children in a collection are.
+    /// Whether the type is named an action, as the types of child actions in a collection are.
     var isNamedAction: Bool { type.trimmedDescription.hasSuffix("Action") }
 
-    /// Whether the type may be an action, whatever it is called: an alias does not say.
+    /// Whether the type may be an action, whatever its name: an alias does not reveal it.
     var mayBeAction: Bool {
       let name = type.trimmedDescription
       let wrapped = name.hasSuffix("?") ? String(name.dropLast()) : name
@@ -54,7 +54,7 @@ struct Case {
 /// Reads the cases of an enumeration.
 struct CaseReader {
   var cases: [Case] = []
-  /// Whether a value may hold one of its own type.
+  /// Whether a value may contain another value of its own type.
   var isIndirect: Bool
   var complaints = Complaints()
 

@@ -2,24 +2,24 @@ import SwiftDiagnostics
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// Why a declaration cannot travel: a sentence for whoever wrote it.
+/// The reason why a declaration cannot travel: a sentence for its author.
 struct Complaint: DiagnosticMessage {
   let message: String
-  /// A word for tools.
+  /// An identifier for tools.
   let name: String
 
   var diagnosticID: MessageID { MessageID(domain: "Lockstep", id: name) }
   var severity: DiagnosticSeverity { .error }
 }
 
-/// What the compiler offers to do about a complaint.
+/// A fix that the compiler offers for a complaint.
 struct Remedy: FixItMessage {
   let message: String
   let name: String
   var fixItID: MessageID { MessageID(domain: "Lockstep", id: name) }
 }
 
-/// Collects complaints while a declaration is read, so that all are heard at once.
+/// Collects complaints while a declaration is read, so that all are reported at once.
 struct Complaints {
   private(set) var diagnostics: [Diagnostic] = []
 
@@ -38,7 +38,7 @@ struct Complaints {
 }
 
 extension FixIt {
-  /// Put one node in place of another.
+  /// Replace one node by another.
   static func replace(
     _ message: String, _ name: String, _ old: some SyntaxProtocol, with new: some SyntaxProtocol
   ) -> FixIt {
@@ -47,7 +47,7 @@ extension FixIt {
       changes: [.replace(oldNode: Syntax(old), newNode: Syntax(new))])
   }
 
-  /// Take an attribute away from a declaration.
+  /// Remove an attribute from a declaration.
   static func remove(
     _ attribute: AttributeSyntax, from declaration: some WithAttributesSyntax
   ) -> FixIt {

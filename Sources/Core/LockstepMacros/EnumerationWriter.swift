@@ -1,13 +1,13 @@
 import SwiftSyntax
 
-/// Writes the members of an enumeration. They stand inside it and not in an extension, where names
-/// of the enclosing type could not be seen: those of the types that the cases carry.
+/// Writes the members of an enumeration. They are inside it and not in an extension, because an
+/// extension does not see the names of the enclosing type, such as the types that the cases carry.
 struct EnumerationWriter {
   let target: Target
   let cases: [Case]
-  /// Whether a value may hold one of its own type.
+  /// Whether a value may contain another value of its own type.
   let isIndirect: Bool
-  /// Whether it needs a name for people.
+  /// Whether to write `name`, the name of the action for people.
   let isAction: Bool
 
   private var access: String { target.access }
@@ -97,7 +97,7 @@ struct EnumerationWriter {
         + (carrying.count < cases.count ? ["default: break"] : []) + ["}"])
   }
 
-  /// Types that hold themselves are taken to hold collections, for to ask would not end.
+  /// Types that contain themselves are assumed to hold collections: asking would not terminate.
   private var holdsCollections: String {
     let types = carrying.flatMap(\.payload).map(\.type.description)
     return member(
@@ -144,7 +144,7 @@ struct EnumerationWriter {
     return "\(access)struct AllCasePaths: Sendable {\n\(lines(entries))\n}"
   }
 
-  /// What a case carries, as one type.
+  /// The values that a case carries, as one type.
   private func value(of item: Case) -> String {
     if item.payload.isEmpty { return "Void" }
     if item.payload.count == 1 { return item.payload[0].type.description }
@@ -170,7 +170,8 @@ struct EnumerationWriter {
           guard let last = item.payload.last, item.payload.count == 1 || last.mayBeAction else {
             return ["case .\(item.identifier): return \"\(item.name)\""]
           }
-          // Of several values, only one that is called so is asked at run time whether it is one.
+          // Of several values, the last is tested for being an action at run time only if its type
+          // is named an action.
           let label = item.payload.count == 1 || last.isNamedAction ? "carrying" : "ending"
           let ignored = item.payload.dropLast().map { _ in "_" }
           return [

@@ -3,12 +3,12 @@ import SwiftSyntax
 
 /// A stored property of a struct.
 struct Field {
-  /// As it is written in code, with backticks where it needs them.
+  /// The identifier as written in code, with backticks if it needs them.
   let identifier: String
   let isConstant: Bool
-  /// Nil where the initial value gives it.
+  /// Nil if it is inferred from the initial value.
   let type: TypeSyntax?
-  /// The initial value; `nil` where it is implied.
+  /// The initial value; the text `nil` if that is implied.
   let initial: String?
   let isPulse: Bool
   let isIgnored: Bool
@@ -16,11 +16,11 @@ struct Field {
 
   /// The name that peers know.
   var name: String { identifier.filter { $0 != "`" } }
-  /// The stored property: that of a property wrapper has its own.
+  /// The name of the stored property: a property wrapper has its own.
   var storage: String { isPulse ? "_\(name)" : identifier }
-  /// What a key path to it ends in.
+  /// The last component of a key path to the field.
   var projection: String { isPulse ? "$\(name)" : identifier }
-  /// A local variable for it.
+  /// The name of a local variable for the field.
   var local: String { "_\(name)" }
 }
 
@@ -38,7 +38,7 @@ struct FieldReader {
     guard let variable = declaration.as(VariableDeclSyntax.self),
       !variable.modifiers.contains(where: { ["static", "class"].contains($0.name.text) })
     else { return }
-    // `var a, b: Int` has its type behind the last.
+    // `var a, b: Int` has its type after the last name.
     var type: TypeSyntax?
     var read: [Field] = []
     for binding in variable.bindings.reversed() {
@@ -88,7 +88,7 @@ struct FieldReader {
     return field
   }
 
-  /// What `@Ignored` and `@Ephemeral` need.
+  /// Check the requirements of `@Ignored` and `@Ephemeral`.
   private mutating func checkMarks(
     _ field: Field, _ variable: VariableDeclSyntax, _ binding: PatternBindingSyntax
   ) {
@@ -126,7 +126,7 @@ struct FieldReader {
     }
   }
 
-  /// What a field that travels must not be.
+  /// Check the restrictions on a field that travels.
   private mutating func checkTravelling(
     _ field: Field, _ variable: VariableDeclSyntax, _ binding: PatternBindingSyntax,
     _ type: TypeSyntax?
@@ -165,7 +165,7 @@ struct FieldReader {
 }
 
 extension AccessorBlockSyntax {
-  /// Whether nothing is stored: anything but observers.
+  /// Whether the property stores nothing: its accessors are not observers.
   fileprivate var isComputed: Bool {
     guard case .accessors(let accessors) = accessors else { return true }
     return !accessors.contains { ["willSet", "didSet"].contains($0.accessorSpecifier.text) }
@@ -173,12 +173,12 @@ extension AccessorBlockSyntax {
 }
 
 extension AttributeListSyntax {
-  /// The attribute of this name, whatever module is in front.
+  /// The attribute of this name, with or without a module name in front.
   func named(_ name: String) -> AttributeSyntax? {
     lazy.compactMap { $0.as(AttributeSyntax.self) }.first { $0.shortName == name }
   }
 
-  /// The attributes that may be property wrappers nobody here knows.
+  /// The attributes that may be unknown property wrappers.
   fileprivate var wrappers: [AttributeSyntax] {
     compactMap { $0.as(AttributeSyntax.self) }.filter {
       $0.shortName.first?.isUppercase == true

@@ -14,7 +14,7 @@ enum ObservableStateMacro: ExtensionMacro {
       return try expand(declaration, type, protocols, in: context)
     }
     if let declaration = declaration.as(EnumDeclSyntax.self) {
-      // The members, which are made apart, complain.
+      // The member expansion reports the complaints.
       guard CaseReader(declaration).complaints.isEmpty else { return [] }
       let wanted = protocols.filter { !$0.isObservableState }
       return [try ExtensionDeclSyntax(of: type, conformingTo: wanted)]

@@ -255,7 +255,7 @@ struct StructureWriter {
     member("mutating func resetEphemeral()", ["self = Self(_resetting: self)"])
   }
 
-  /// A copy whose ephemeral fields have their initial values: they are not assigned.
+  /// A copy whose ephemeral fields have their initial values, because they are not assigned.
   private var resetting: String {
     let statements = all.filter { !$0.isEphemeral }.flatMap { field in
       if field.isIgnored { return ["self.\(field.storage) = other.\(field.storage)"] }

@@ -2,14 +2,15 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// The type that a macro is attached to: how its extension names things.
+/// The type that a macro is attached to, with the names and the access that its members need.
 struct Target {
   /// The name of the type in the code inside it.
   let simpleName: String
   /// The name for people, in a string literal: `Todos.State`, `Page<\(Item.self)>`.
   let name: String
-  /// What the members need in front to be as visible as the type: nothing, or `public ` and such.
-  /// Of a type inside of a private one, `fileprivate `: an extension stands outside of that.
+  /// The access modifier that makes the members as visible as the type: empty, or `public ` and
+  /// such. For a type inside a private one it is `fileprivate `, because an extension is outside of
+  /// that one.
   let access: String
   /// Whether the type may have static stored properties.
   let mayStore: Bool
@@ -66,13 +67,13 @@ extension ExtensionDeclSyntax {
   }
 }
 
-/// A text with every line further in.
+/// The text with every line indented by one level.
 private func indented(_ text: String) -> String {
   text.split(separator: "\n", omittingEmptySubsequences: false)
     .map { $0.isEmpty ? "" : "  \($0)" }.joined(separator: "\n")
 }
 
-/// Lines of code as one text, indented by so many levels.
+/// The lines of code as one text, indented by `indent` levels.
 func lines(_ lines: [String], indent: Int = 1) -> String {
   lines.map { String(repeating: "  ", count: indent) + $0 }.joined(separator: "\n")
 }

@@ -52,7 +52,7 @@ extension Complaints {
 }
 
 extension TypeSyntax {
-  /// Whether it is written as an optional.
+  /// Whether the type is written as an optional.
   var isOptional: Bool {
     self.is(OptionalTypeSyntax.self) || genericName == "Optional"
   }
@@ -71,7 +71,7 @@ extension TypeSyntax {
     } ?? []
   }
 
-  /// The types that this one is made of.
+  /// The component types of this type.
   fileprivate var parts: [TypeSyntax] {
     if let type = self.as(OptionalTypeSyntax.self) { return [type.wrappedType] }
     if let type = self.as(ArrayTypeSyntax.self) { return [type.element] }
@@ -81,7 +81,7 @@ extension TypeSyntax {
     return genericArguments
   }
 
-  /// What a collection of this type holds.
+  /// The types of the elements of this collection, its keys included; none for any other type.
   fileprivate var elements: [TypeSyntax] {
     if let type = self.as(ArrayTypeSyntax.self) { return [type.element] }
     if let type = self.as(DictionaryTypeSyntax.self) { return [type.key, type.value] }
