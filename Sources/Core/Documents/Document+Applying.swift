@@ -2,9 +2,9 @@ public import CBOR
 public import Values
 
 extension Document {
-  /// Change the document by the next item, a patch, and note what it changes, so that a failed
-  /// patch can be rolled back. A mirror, which never settles, ends its transaction with
-  /// `adopt(seed:)`. O(what changes · log n).
+  /// Apply the next item, a patch, and note its changes, so that a failed patch can be rolled back.
+  /// A mirror, which never settles, ends its transaction with `adopt(seed:)`.
+  /// O(what changes · log n).
   public mutating func apply(
     patch decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError) {

@@ -75,7 +75,7 @@ extension Document: Journaled {
     return isChanged
   }
 
-  /// End the transaction and restore the document of its start. O(what was touched · log n).
+  /// End the transaction and restore the document that it began with. O(what was touched · log n).
   public mutating func rollBack() {
     if notes.isEmpty { return }
     notes.undo(on: &root)

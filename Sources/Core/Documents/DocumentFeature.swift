@@ -3,7 +3,8 @@ public import Values
 
 /// The feature of the stock daemon: one document, and the actions that change it.
 public struct DocumentFeature: Reducer {
-  /// The limits on what a peer's actions may make of the document and may cost.
+  /// The limits on the depth of the document, and on the number of actions, the copies and the work
+  /// of one action.
   public struct Limits: Hashable, Sendable {
     /// The maximum nesting depth of the document; an array counts as two levels. Patches take two
     /// levels for an array, so a document within 100 travels inside patches and messages to a

@@ -59,7 +59,7 @@ public struct PatchMap {
     }
   }
 
-  /// End the map. Returns false, and leaves nothing behind, when no entry changed.
+  /// End the map. Returns false, and removes what was appended, when no entry changed.
   /// O(bytes · log entries) when the entries did not come in order.
   @inlinable
   public mutating func finish(_ encoder: inout CBOREncoder) -> Bool {

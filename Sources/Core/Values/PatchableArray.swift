@@ -11,14 +11,14 @@ protocol PatchableArray {
     _ range: Range<Int>, from decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError)
 
-  /// Change the element at `index`, which is within the array, by the next item, a patch.
+  /// Apply the next item, a patch, to the element at `index`, which is within the array.
   mutating func edit(
     at index: Int, by decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError)
 }
 
 extension PatchableArray {
-  /// Change the array by the next item, `[splices, edits]`.
+  /// Apply the next item, `[splices, edits]`.
   @inlinable
   mutating func applyParts(_ decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     let start = decoder.offset

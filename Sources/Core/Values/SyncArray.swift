@@ -1,6 +1,6 @@
 public import CBOR
 
-/// An array in a state: a `TreeArray` that notes what it was when the transaction began.
+/// An array in a state: a `TreeArray` that notes its contents at the start of a transaction.
 ///
 /// A copy is O(1) and carries the note, so `var b = a; b.append(x); a = b` settles correctly.
 /// Reading, writing, inserting and removing one element are O(log n); the first write to a node in
@@ -159,8 +159,8 @@ extension SyncArray: Journaled {
     storage.encodeDifference(from: old.storage, into: &encoder)
   }
 
-  /// Change the array by the next item, a patch, as a mutation of the transaction: a failed patch
-  /// can be rolled back. A mirror, which never settles, ends its transaction with `adopt(seed:)`.
+  /// Apply the next item, a patch, as a mutation of the transaction: a failed patch can be rolled
+  /// back. A mirror, which never settles, ends its transaction with `adopt(seed:)`.
   @inlinable
   public mutating func apply(
     patch decoder: inout CBORDecoder, seed: HashSeed
@@ -200,7 +200,7 @@ extension SyncArray: Journaled {
     return hasChanged
   }
 
-  /// End the transaction and restore the contents of its start. O(1), plus freeing what the
+  /// End the transaction and restore the contents that it began with. O(1), plus freeing what the
   /// transaction allocated.
   @inlinable
   public mutating func rollBack() {

@@ -22,9 +22,8 @@ extension SyncMap: Journaled {
     map.encodeDifference(from: old.map, into: &encoder)
   }
 
-  /// Change the map by the next item, a patch, and note what it changes: a failed patch can be
-  /// rolled back. A mirror, which never settles, ends its transaction with `adopt(seed:)`.
-  /// O(log n) an entry.
+  /// Apply the next item, a patch, and note its changes: a failed patch can be rolled back. A
+  /// mirror, which never settles, ends its transaction with `adopt(seed:)`. O(log n) an entry.
   @inlinable
   public mutating func apply(
     patch decoder: inout CBORDecoder, seed: HashSeed
@@ -178,7 +177,7 @@ extension SyncMap: Journaled {
     return Ref.value(entry).pointee.encodeDifference(from: old, into: &encoder)
   }
 
-  /// End the transaction and restore the map of its start. O(what was touched · log n).
+  /// End the transaction and restore the map that it began with. O(what was touched · log n).
   @inlinable
   public mutating func rollBack() {
     guard let table = notes?.table else { return }

@@ -28,10 +28,10 @@ public protocol Synchronizable: Sendable {
   /// they are the same. For values of one lineage O(what changed).
   func encodeDifference(from old: Self, into encoder: inout CBOREncoder) -> Bool
 
-  /// Change the value by the next item, a patch. After an error the value is unspecified.
+  /// Apply the next item, a patch. After an error the value is unspecified.
   mutating func apply(patch decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError)
 
-  /// The digest of the value. O(n) at first, then O(what changed): collections remember theirs.
+  /// The digest of the value. O(n) at first, then O(what changed): collections cache theirs.
   func digest(seed: HashSeed) -> UInt64
 
   /// Make every collection inside hash with `seed`. O(1) where it already does.
@@ -62,7 +62,7 @@ public protocol Synchronizable: Sendable {
   /// nothing, when the value is the same.
   mutating func settle(since old: Self?, seed: HashSeed, into encoder: inout CBOREncoder) -> Bool
 
-  /// End a transaction and restore the value of its start.
+  /// End a transaction and restore the value that it began with.
   mutating func rollBack(to old: Self?)
 }
 
@@ -197,7 +197,7 @@ public protocol Journaled: Synchronizable {
   /// of `encodeDifference` from the value at the start.
   mutating func settle(into encoder: inout CBOREncoder) -> Bool
 
-  /// End the transaction and restore the value of its start. O(what was touched).
+  /// End the transaction and restore the value that it began with. O(what was touched).
   mutating func rollBack()
 }
 

@@ -114,7 +114,7 @@ extension TrieMap: Synchronizable {
     }
   }
 
-  /// Change the map by the next item. O(log n) an entry. After an error, the entries before it have
+  /// Apply the next item, a patch. O(log n) an entry. After an error, the entries before it have
   /// been changed.
   @inlinable
   public mutating func apply(

@@ -72,7 +72,7 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
     return self[index].value
   }
 
-  /// Change the dictionary by the next item, a patch. O(entries of the patch).
+  /// Apply the next item, a patch. O(entries of the patch).
   public mutating func apply(
     patch decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError) {
