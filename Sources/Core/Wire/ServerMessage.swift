@@ -129,9 +129,9 @@ public enum ServerMessage: Equatable, Sendable {
     case lagged = 5
     /// One change was larger than a frame may be.
     case tooLarge = 6
-    /// The connection has a subscription to this path already.
+    /// The connection has a subscription with this number or to this path already.
     case duplicate = 7
-    /// The connection has the maximum number of subscriptions.
+    /// The connection or its user has the maximum number of subscriptions, or the path is too long.
     case limit = 8
     /// No part of the path may be seen. May come unasked, when the permission has changed.
     case denied = 9
