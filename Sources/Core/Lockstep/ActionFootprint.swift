@@ -1,19 +1,20 @@
-/// What an action does to the size of the state, as far as the action alone tells.
+/// How an action changes the size of the state, judged from the action alone.
 public enum ActionFootprint: Int, Comparable, Sendable {
-  /// The state takes no more memory behind it: something is removed.
+  /// The action removes something: afterwards the state takes no more memory than before.
   case smaller
-  /// The values at the paths that it writes are replaced by about as much.
+  /// The values at the written paths are replaced by values of about the same size.
   case same
-  /// The state may take more.
+  /// The state may grow.
   case larger
 
   public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
 }
 
-/// An action that says what it does to the size of the state.
+/// An action that declares how it changes the size of the state.
 ///
-/// A daemon that has no memory left does only actions that make its state smaller. One that cannot
-/// tell does short ones, which may be among them, for as long as it can.
+/// A daemon that has no memory left performs only actions that make its state smaller. Where
+/// actions do not declare their footprint, it performs short ones, which may be among them, for as
+/// long as it can.
 public protocol FootprintTelling {
   var footprint: ActionFootprint { get }
 }

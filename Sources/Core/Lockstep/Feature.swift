@@ -1,25 +1,25 @@
 public import Values
 
-/// A state that several processes share, and the actions that change it: what whoever mirrors the
-/// one and sends the others has to know.
+/// A state that several processes share, and the actions that change it: the types that a client
+/// needs to mirror the state and to send the actions.
 public protocol Feature<State, Action>: Sendable {
   associatedtype State: Synchronizable
   associatedtype Action: SynchronizableAction
 }
 
 extension Feature {
-  /// What peers need to know about the types to show and send them.
+  /// The description of both types that peers need to display and send their values.
   public static var schema: Schema {
     Schema(state: State.self) { Action.schemaKind(in: &$0) }
   }
 
-  /// What peers need to know about the types to show and send them.
+  /// The description of both types that peers need to display and send their values.
   public var schema: Schema { Self.schema }
 }
 
-/// Something that may happen to a state. It names the act; how it is done is the reducer's matter.
+/// A request to change a state. It names the change; the reducer implements it.
 public protocol SynchronizableAction: Synchronizable {
-  /// The name of the case, and of the action that it carries for a child, for people:
+  /// A readable name: that of the case, followed by that of the child's action it carries, if any:
   /// `increment`, `counter.incrTapped`.
   var name: String { get }
 }

@@ -2,33 +2,35 @@ public import Values
 
 // Theory of operation
 //
-// What happens to a store is told to its features by actions, which the store's owner reduces as its
-// own: `Lifecycle` says which. A feature writes its own part, `Reducer.lifecycle`; the library adds
-// the parts of the reducers of which it is made, in one place, `Reducer.composedLifecycle`.
+// A store notifies its features of events by actions, which the store's owner reduces as its own.
+// `Lifecycle` maps an event to these actions. A feature implements its own part,
+// `Reducer.lifecycle`; the library adds the parts of the reducers that it is composed of, in one
+// place, `Reducer.composedLifecycle`.
 //
-// A feature may contain itself: a row that has rows. So a child's life cycle is made only when it is
-// asked for, with the state of a child that is there, and a state ends. Whether a feature wants to be
-// told at all is asked without a state; that question ends where a type of child contains itself. So
-// does the way through children that are always there, on which a feature may meet itself for ever.
+// A feature may contain itself: a row that has rows. So a child's life cycle is made lazily, for
+// the state of an existing child, and that recursion ends because a state is finite. Whether a
+// feature has a hook (`has`) is asked without a state, so that recursion stops at a child type that
+// contains itself. Recursion through children that always exist (`part`) stops there, too: it could
+// otherwise be infinite.
 
-/// How a daemon came to life.
+/// How a daemon started.
 public enum Start: Hashable, Sendable {
   /// Its history begins.
   case first
-  /// It was stopped in order, and goes on.
+  /// It continues after an orderly stop.
   case restarted
-  /// It goes on after a crash.
+  /// It continues after a crash.
   case crashed
 }
 
-/// What happens to a store, of which its features can be told.
+/// An event in the life of a store, of which its features can be notified.
 public enum LifecycleEvent: Hashable, Sendable {
-  /// The store, or its daemon, has started: the first that its features are told.
+  /// The store, or its daemon, has started: the first event that its features receive.
   case started(Start)
-  /// Something became of a client's session.
+  /// A client's session was lost, was resumed or has ended.
   case session(SessionEvent)
 
-  /// The kind of event that a feature has a hook for, or has not.
+  /// The kind of hook that handles the event.
   fileprivate var kind: LifecycleKind {
     switch self {
     case .started: .start
@@ -40,26 +42,26 @@ public enum LifecycleEvent: Hashable, Sendable {
 /// A kind of `LifecycleEvent`.
 private enum LifecycleKind { case start, session }
 
-/// Which actions tell a feature that its store has started, or what became of a client's session.
+/// The actions that notify a feature of the start of its store and of session events.
 ///
 ///     var lifecycle: Lifecycle<State, Action> {
 ///       .onStart { start in .began }
 ///         .onSession { event, state in state.isOpen ? [.session(event)] : [] }
 ///     }
 ///
-/// The actions are reduced as the store's own, children's before their parent's.
+/// The store's owner reduces the actions as its own, children's before their parent's.
 public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Sendable {
-  /// The types of the children on the way to the one that is asked.
+  /// The types of the reducers that enclose the one that is asked.
   fileprivate typealias Enclosing = Set<ObjectIdentifier>
   fileprivate typealias Initial = @Sendable (State?, Enclosing) -> State?
 
   fileprivate let has: @Sendable (LifecycleKind, Enclosing) -> Bool
   fileprivate let append: @Sendable (LifecycleEvent, State, Enclosing, inout [Action]) -> Void
-  /// Nil where nothing says with which state to begin.
+  /// Nil when no reducer gives an initial state.
   fileprivate let initial: Initial?
 
-  /// The actions that tell of an event, in the order in which the store's owner must reduce them:
-  /// children before their parent.
+  /// The actions for an event, in the order in which the store's owner must reduce them: children
+  /// before their parent.
   public func actions(for event: LifecycleEvent, in state: State) -> [Action] {
     guard has(event.kind, []) else { return [] }
     var actions: [Action] = []
@@ -67,12 +69,12 @@ public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Se
     return actions
   }
 
-  /// Whether any of the features has `onSession`. Inside of a child, another of its type is not
-  /// asked: it is told if the outer one is.
+  /// Whether any of the features has an `onSession` hook. A child nested in another of its type is
+  /// not asked: it is notified if the outer one is.
   public var watchesSessions: Bool { has(.session, []) }
 
-  /// The state with which a history begins, if no other is given: that of reactors, and for the
-  /// rest the one given here. Nil when there is neither.
+  /// The initial state of a new history, unless the owner gives another: the states of reactors,
+  /// and `defaults` for the rest. Nil when there is neither.
   public func initialState(_ defaults: State?) -> State? {
     guard let initial else { return defaults }
     return initial(defaults, [])
@@ -82,15 +84,15 @@ public struct Lifecycle<State: Synchronizable, Action: SynchronizableAction>: Se
 // MARK: A feature's own
 
 extension Lifecycle {
-  /// Nothing is told.
+  /// No actions for any event.
   public static var none: Lifecycle {
     Lifecycle(has: { _, _ in false }, append: { _, _, _, _ in }, initial: nil)
   }
 
-  /// The action that tells the feature that its store, or its daemon, has started. Those of all
-  /// features are reduced before any other action. A child that comes and goes (`forEach`, `ifLet`,
-  /// `ifCaseLet`) is told if it is there at the start; one that comes later begins by an action of
-  /// its parent.
+  /// The action that notifies the feature of the start of its store, or its daemon. The start
+  /// actions of all features are reduced before any other action. An optional child (`forEach`,
+  /// `ifLet`, `ifCaseLet`) is notified if it exists at the start; one that is created later is
+  /// started by an action of its parent.
   public static func onStart(_ action: @escaping @Sendable (Start) -> Action?) -> Lifecycle {
     Lifecycle(
       has: { kind, _ in kind == .start },
@@ -99,8 +101,8 @@ extension Lifecycle {
       }, initial: nil)
   }
 
-  /// The actions that tell the feature what became of a client's session. A daemon watches the
-  /// processes of its clients if any of its features has this.
+  /// The actions that notify the feature of session events. A daemon watches the processes of its
+  /// clients if any of its features has this hook.
   public static func onSession(
     _ actions: @escaping @Sendable (SessionEvent, State) -> [Action]
   ) -> Lifecycle {
@@ -111,25 +113,25 @@ extension Lifecycle {
       }, initial: nil)
   }
 
-  /// This, and behind it what `onStart` says.
+  /// This life cycle, followed by `onStart`.
   public func onStart(_ action: @escaping @Sendable (Start) -> Action?) -> Lifecycle {
     .merge(self, .onStart(action))
   }
 
-  /// This, and behind it what `onSession` says.
+  /// This life cycle, followed by `onSession`.
   public func onSession(
     _ actions: @escaping @Sendable (SessionEvent, State) -> [Action]
   ) -> Lifecycle {
     .merge(self, .onSession(actions))
   }
 
-  /// That of a reducer which the feature runs in its own `reduce`. What is in a `body` need not be
-  /// named.
+  /// The life cycle of a reducer that the feature calls in its own `reduce`. The reducers in a
+  /// `body` are included without this.
   public static func of<R: Reducer<State, Action>>(_ reducer: R) -> Lifecycle {
     reducer.composedLifecycle
   }
 
-  /// That of several reducers of one state, in this order.
+  /// The life cycles of several reducers of one state, in this order.
   public static func merge(_ parts: Lifecycle...) -> Lifecycle { merge(parts) }
 
   public static func merge(_ parts: [Lifecycle]) -> Lifecycle {
@@ -150,7 +152,7 @@ extension Lifecycle {
     }
   }
 
-  /// The same, of a history that begins with a state of its own.
+  /// The same life cycle with an initial state of its own for a new history.
   func beginning(with state: @escaping @Sendable () -> State) -> Lifecycle {
     Lifecycle(has: has, append: append, initial: { _, _ in state() })
   }
@@ -159,7 +161,7 @@ extension Lifecycle {
 // MARK: Of children
 
 extension Lifecycle {
-  /// That of a child that is always there.
+  /// The life cycle of a child that always exists.
   public static func part<Child: Reducer>(
     _ child: Child, at property: any WritableKeyPath<State, Child.State> & Sendable,
     _ embed: @escaping @Sendable (Child.Action) -> Action
@@ -185,7 +187,7 @@ extension Lifecycle {
       })
   }
 
-  /// That of children that come and go: those are told that `forEachChild` finds in a state.
+  /// The life cycle of optional children: those that `forEachChild` finds in a state are notified.
   public static func children<Child: Reducer>(
     _ child: Child,
     _ forEachChild:
@@ -210,7 +212,7 @@ extension Lifecycle {
       initial: nil)
   }
 
-  /// The children on the way into a child; nil when it is inside of one of its kind.
+  /// The enclosing types inside a child; nil when the child is nested in another of its type.
   private static func inside<Child: Reducer>(
     _ child: Child, _ enclosing: Enclosing
   ) -> Enclosing? {

@@ -1,17 +1,17 @@
 public import Values
 
-/// An action that names paths of the state, so that who may read and write what can be asked before
-/// it is done.
+/// An action that names the paths it reads and writes, so that access rights can be checked before
+/// it is reduced.
 public protocol PathNaming: SynchronizableAction {
-  /// The names of the action and of all actions that it holds, in any order.
+  /// The names of the action and of all actions nested in it, in any order.
   var heldNames: [String] { get }
 
-  /// Where the action looks: what stands there could show in its outcome, or come to stand where
-  /// the client can see it.
+  /// The paths that the action reads: a value there could show in its outcome, or be copied to
+  /// where the client can see it.
   var readPaths: [Path] { get }
 
-  /// What the action may change: all that stands at these paths. What stood there shows in its
-  /// outcome, too.
+  /// The paths whose values the action may change, including everything below them. The former
+  /// values show in its outcome, too.
   var writtenPaths: [Path] { get }
 }
 

@@ -1,4 +1,4 @@
-/// A feature's logic: how each action changes the state, and what work it begins.
+/// A feature's logic: how each action changes the state, and which effects it starts.
 ///
 /// Write `reduce`, or compose other reducers in `body`.
 ///
@@ -14,30 +14,30 @@
 /// A reducer is pure: it reads its arguments and its dependencies, nothing else. It is never
 /// re-entered, and the store calls it for one action at a time, in the order of their arrival.
 public protocol Reducer<State, Action>: Feature {
-  // Said again, so that they follow from the types of `reduce` where nobody names them.
+  // Redeclared, so that they are inferred from the types of `reduce` where they are not named.
   associatedtype State
   associatedtype Action
   associatedtype Body = Never
 
-  /// Change the state as the action says, and return the work that it begins; or throw to reject
-  /// the action: what had been changed is undone.
+  /// Change the state as the action asks, and return the effects that it starts; or throw to reject
+  /// the action: its changes are rolled back.
   func reduce(into state: inout State, action: Action) throws(Rejection) -> Effect<Action>
 
-  /// The reducers of which this one is made, run one after the other.
+  /// The reducers that this one is composed of, run one after the other.
   @ReducerBuilder<State, Action> var body: Body { get }
 
-  /// Which actions tell the feature that its store has started, or what became of a client's
-  /// session. Only its own: the reducers in its `body` are told before it, without being named.
+  /// The actions that notify the feature of the start of its store and of session events. Only its
+  /// own: the reducers in its `body` are notified before it, without being listed.
   ///
   ///     var lifecycle: Lifecycle<State, Action> { .onStart { _ in .began } }
   var lifecycle: Lifecycle<State, Action> { get }
 
-  /// That of the reducers of which this one is made, then its own. For stores, and for combinators
-  /// that run another reducer: a feature writes `lifecycle`.
+  /// The life cycles of the reducers that this one is composed of, then its own. For stores, and
+  /// for combinators that run another reducer: a feature implements `lifecycle`.
   var composedLifecycle: Lifecycle<State, Action> { get }
 
-  /// Whether reductions ask for dependencies, have effects, or have children that come and go.
-  /// Saying no saves a tenth of a microsecond an action.
+  /// Whether reductions use dependencies, return effects, or have optional children. Returning
+  /// false saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
 }
 
@@ -50,7 +50,7 @@ extension Reducer {
 }
 
 extension Reducer where Body == Never {
-  /// A reducer that writes `reduce` has no body, and nobody asks for it.
+  /// Never called: a reducer that implements `reduce` has no body.
   public var body: Never { preconditionFailure("\(Self.self) has no body.") }
 }
 

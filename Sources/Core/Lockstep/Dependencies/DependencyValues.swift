@@ -12,9 +12,9 @@
 ///     }
 public protocol DependencyKey {
   associatedtype Value: Sendable
-  /// What a daemon uses.
+  /// The value that a daemon uses.
   static var liveValue: Value { get }
-  /// What a `TestStore` uses, unless the test says otherwise.
+  /// The value that a `TestStore` uses, unless the test sets another.
   static var testValue: Value { get }
 }
 
@@ -22,7 +22,7 @@ extension DependencyKey {
   public static var testValue: Value { liveValue }
 }
 
-/// The dependencies of the code that asks: of a store's reducers while they reduce, of an effect
+/// The dependencies of the running code: of a store's reducers while they reduce, of an effect
 /// while it runs.
 public struct DependencyValues: Sendable {
   /// The values for the code that is running.
@@ -31,12 +31,12 @@ public struct DependencyValues: Sendable {
   /// Whether keys without a value give their `testValue`.
   public var isTesting = false
   private var values: [ObjectIdentifier: any Sendable] = [:]
-  /// The reduction that is asking, if one is.
+  /// The reduction that is running, if any.
   var reduction: ReductionContext?
 
   public init() {}
 
-  /// The value of a key: the one that was set, else its live value, or its test value.
+  /// The value of a key: the one that was set, else its live value, or in tests its test value.
   public subscript<Key: DependencyKey>(key: Key.Type) -> Key.Value {
     get {
       if let value = values[ObjectIdentifier(key)] as? Key.Value { return value }
@@ -45,18 +45,18 @@ public struct DependencyValues: Sendable {
     set { values[ObjectIdentifier(key)] = newValue }
   }
 
-  /// Why the action that is being reduced is in the queue; nil outside of a reduction.
+  /// The cause of the action that is being reduced; nil outside of a reduction.
   ///
   ///     @Dependency(\.cause) var cause
   ///
-  /// Also nil in a reduction by a feature that says no to `Reducer.usesContext`. Nobody can set it:
-  /// who a client is, the kernel says, and only the label is its own word.
+  /// Also nil in a reduction by a feature whose `Reducer.usesContext` is false. It cannot be set:
+  /// the client's credentials come from the kernel, and only the label comes from the client.
   public var cause: Cause? { reduction?.cause }
 
-  /// Who sent the action that is being reduced; nil where `cause` is.
+  /// The sender of the action that is being reduced; nil where `cause` is.
   public var origin: Origin? { reduction?.cause.origin }
 
-  /// The same values for work that outlives the reduction.
+  /// The same values without the reduction, for work that outlives it.
   var outsideReduction: DependencyValues {
     guard reduction != nil else { return self }
     var values = self
@@ -80,7 +80,7 @@ public struct Dependency<Value>: Sendable {
   public var wrappedValue: Value { DependencyValues.current[keyPath: property] }
 }
 
-/// Run something with other dependencies.
+/// Run an operation with changed dependencies.
 public func withDependencies<R>(
   _ change: (inout DependencyValues) -> Void, _ operation: () throws -> R
 ) rethrows -> R {
@@ -89,7 +89,7 @@ public func withDependencies<R>(
   return try DependencyValues.$current.withValue(values, operation: operation)
 }
 
-/// Run something with other dependencies.
+/// Run an operation with changed dependencies.
 public func withDependencies<R>(
   isolation: isolated (any Actor)? = #isolation, _ change: (inout DependencyValues) -> Void,
   _ operation: () async throws -> R

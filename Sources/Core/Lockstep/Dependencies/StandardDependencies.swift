@@ -1,10 +1,10 @@
-/// Tells the time. In a reducer it is the recorded time of the action, so that a log reduces again
-/// to the same states.
+/// Tells the time. In a reducer it is the recorded time of the action, so that a replay of the log
+/// gives the same states.
 public struct DateGenerator: Sendable {
   private let generate: @Sendable () -> Timestamp
   private let isFixed: Bool
 
-  /// A generator that asks `generate`, except in reducers.
+  /// A generator that calls `generate`, except in reducers.
   public init(_ generate: @escaping @Sendable () -> Timestamp) {
     self.generate = generate
     isFixed = false
@@ -26,11 +26,11 @@ public struct DateGenerator: Sendable {
   public func callAsFunction() -> Timestamp { now }
 }
 
-/// Makes identifiers. In a reducer they follow from the recorded seed of the action.
+/// Makes identifiers. In a reducer they are derived from the recorded seed of the action.
 public struct UniqueIDGenerator: Sendable {
   private let generate: (@Sendable () -> UniqueID)?
 
-  /// A generator that asks `generate`, in reducers too.
+  /// A generator that calls `generate`, in reducers too.
   public init(_ generate: @escaping @Sendable () -> UniqueID) { self.generate = generate }
 
   private init() { generate = nil }
@@ -45,7 +45,7 @@ public struct UniqueIDGenerator: Sendable {
   }
 }
 
-/// Draws random numbers. In a reducer they follow from the recorded seed of the action.
+/// Draws random numbers. In a reducer they are derived from the recorded seed of the action.
 ///
 ///     let die = random { Int.random(in: 1...6, using: &$0) }
 public struct RandomSource: Sendable {
@@ -66,7 +66,7 @@ public struct RandomSource: Sendable {
     isFixed = false
   }
 
-  /// The system's numbers.
+  /// Numbers from the system's generator, except in reducers.
   public static let live = RandomSource()
 
   public func callAsFunction<R>(_ body: (inout any RandomNumberGenerator) throws -> R) rethrows
@@ -89,12 +89,12 @@ public struct RandomSource: Sendable {
 }
 
 private enum ClockKey: DependencyKey {
-  // Daemons and stores have one that needs no timer of libdispatch.
+  // Daemons and stores set a clock that needs no timer of libdispatch.
   static var liveValue: any Clock<Duration> { ContinuousClock() }
 }
 
 private enum DateKey: DependencyKey {
-  // A shell that knows the time sets it; what is pure does not.
+  // A shell, which knows the time, sets it; pure code has no clock.
   static var liveValue: DateGenerator { .constant(Timestamp(nanoseconds: 0)) }
 }
 
@@ -107,8 +107,8 @@ private enum RandomKey: DependencyKey {
 }
 
 extension DependencyValues {
-  /// The clock of effects that wait. Sleep by it and not by `Task.sleep`: tests advance it, and in
-  /// daemons it is timed by libuv (`LoopClock`).
+  /// The clock of effects that wait. Sleep with it, not with `Task.sleep`: tests advance it, and in
+  /// daemons libuv drives it (`LoopClock`).
   public var clock: any Clock<Duration> {
     get { self[ClockKey.self] }
     set { self[ClockKey.self] = newValue }

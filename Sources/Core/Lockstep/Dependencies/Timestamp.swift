@@ -11,7 +11,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     first.nanoseconds < second.nanoseconds
   }
 
-  /// The time that lies so much later; as late as can be said when it is too late to be said.
+  /// The time after this duration, clamped to the range of `Timestamp`.
   public static func + (time: Timestamp, duration: Duration) -> Timestamp {
     let (seconds, attoseconds) = duration.components
     let whole = Int128(seconds) * 1_000_000_000

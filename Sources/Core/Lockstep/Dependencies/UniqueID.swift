@@ -6,7 +6,7 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
   public let high: UInt64
   public let low: UInt64
 
-  /// The UUID of these bits, which say their version themselves.
+  /// The UUID of these bits, which include the version.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -17,7 +17,7 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     self.init(version: 4, generator.next(), generator.next())
   }
 
-  /// The UUID that follows from two numbers (version 8).
+  /// The UUID derived from two numbers (version 8).
   init(from first: UInt64, _ second: UInt64) {
     let mixed = Hashing.mix(first &+ Hashing.mix(second))
     self.init(version: 8, mixed, Hashing.mix(mixed ^ second))

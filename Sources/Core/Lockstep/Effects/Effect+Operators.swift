@@ -1,5 +1,5 @@
 extension Effect {
-  /// The effect with every action that it sends changed: a child's effect as its parent's.
+  /// The effect with every action that it sends transformed: a child's effect as its parent's.
   public func map<Parent: Sendable>(
     _ transform: @escaping @Sendable (Action) -> Parent
   ) -> Effect<Parent> {
@@ -7,33 +7,34 @@ extension Effect {
     return Effect<Parent>(node: node.map(transform))
   }
 
-  /// Give the effect a name by which its feature, and those around it, can cancel it. Effects may
-  /// share one. With `cancelInFlight`, those that run under the name already are cancelled first.
+  /// Give the effect a name by which its feature, and the enclosing ones, can cancel it. Effects
+  /// may share a name. With `cancelInFlight`, those that already run under the name are cancelled
+  /// first.
   public func cancellable(
     id: some Hashable & Sendable, cancelInFlight: Bool = false
   ) -> Effect {
     named(EffectKey(id), cancelInFlight ? .cancel : .keep)
   }
 
-  /// Start the effect unless the feature itself runs one under the name already.
+  /// Start the effect unless the feature itself already runs one under the name.
   public func unlessRunning(id: some Hashable & Sendable) -> Effect { named(EffectKey(id), .join) }
 
   private func named(_ key: EffectKey, _ inFlight: EffectInFlight) -> Effect {
     node == nil ? .none : Effect(node: .cancellable(self, key, inFlight))
   }
 
-  /// End the effect when the client whose action began it is gone.
+  /// Cancel the effect when the client whose action started it disconnects.
   public var ownedByClient: Effect { node == nil ? .none : Effect(node: .owned(self)) }
 
-  /// Acknowledge the action as accepted, though it changed nothing: the work goes on.
+  /// Acknowledge the action as accepted, although it changed nothing: its work continues.
   public var accepted: Effect { Effect(node: .accepted(self)) }
 
   func scoped(to step: EffectKey) -> Effect {
     node == nil ? .none : Effect(node: .scoped(step, self))
   }
 
-  /// Start the effect once nothing has been asked under the name for a while: each request begins
-  /// the wait anew.
+  /// Start the effect once nothing was requested under the name for the interval: each request
+  /// restarts the wait.
   public func debounce(
     id: some Hashable & Sendable, for interval: Duration
   ) -> Effect {
@@ -42,8 +43,8 @@ extension Effect {
       .cancellable(id: id, cancelInFlight: true)
   }
 
-  /// Start the effect at once, then at most one of those asked for under the name in each
-  /// interval: the latest or the first.
+  /// Start the effect at once, then at most one of those requested under the name in each interval:
+  /// the latest or the first.
   public func throttle(
     id: some Hashable & Sendable, for interval: Duration, latest: Bool
   ) -> Effect {
@@ -75,7 +76,7 @@ extension Effect {
     return Effect(node: .run(work))
   }
 
-  /// Send what a sequence brings, until it ends.
+  /// Send the elements of a sequence, until it ends.
   public static func stream<Actions: AsyncSequence & Sendable>(
     name: String = "stream", fileID: StaticString = #fileID, line: UInt = #line,
     _ actions: Actions

@@ -1,7 +1,7 @@
-/// Work that a reducer asks for: it runs outside of the store, and what it finds out comes back as
+/// Work that a reducer asks for: it runs outside of the store, and its results come back as
 /// actions.
 ///
-/// An effect is a description. The store starts it once the change that goes with it is on its way
+/// An effect is a description. The store starts it once the change of its reduction is on its way
 /// to every mirror, and lists it (`lockstep effects`) until it ends.
 public struct Effect<Action: Sendable>: Sendable {
   indirect enum Node: Sendable {
@@ -11,14 +11,14 @@ public struct Effect<Action: Sendable>: Sendable {
     case concatenate([Effect])
     case cancellable(Effect, EffectKey, EffectInFlight)
     case cancel(EffectKey)
-    /// Cancel everything that a child has running, which is no more.
+    /// Cancel all effects of a child that was removed.
     case cancelScope(EffectKey)
     case throttle(Effect, EffectKey, Throttle)
-    /// An effect of a child: its names are its own.
+    /// An effect of a child, with its names in the child's scope.
     case scoped(EffectKey, Effect)
     /// An effect that ends with the client whose action began it.
     case owned(Effect)
-    /// The action was taken on, and its work goes on.
+    /// The action is acknowledged as accepted, and its work continues.
     case accepted(Effect)
   }
 
@@ -37,10 +37,10 @@ public struct Effect<Action: Sendable>: Sendable {
   struct Work: Sendable {
     var name: String
     var priority: TaskPriority?
-    /// Where it was written, for warnings.
+    /// The place in the source, for warnings.
     var place: String
     var isTimer = false
-    /// What the operation depends on: as it was when the reducer made the effect.
+    /// The dependencies of the operation, captured when the reducer made the effect.
     var dependencies: DependencyValues
     var operation: @Sendable (Send<Action>) async throws -> Void
     var handler: (@Sendable (any Error, Send<Action>) async -> Void)?
@@ -51,16 +51,16 @@ public struct Effect<Action: Sendable>: Sendable {
   /// No work.
   public static var none: Effect { Effect(node: nil) }
 
-  /// Send an action to the store, behind those that wait already.
+  /// Send an action to the store, after those that already wait.
   public static func send(_ action: Action) -> Effect { Effect(node: .send(action)) }
 
   /// Run an asynchronous operation, which may send any number of actions. It starts once, on the
   /// global executor.
   ///
-  /// The operation is given no state: capture what it needs, as it is now (`[count =
-  /// state.count]`). What it throws goes to `catch`; without one it is reported, except
-  /// `CancellationError`, which is silent. Effects compare by name, so give those a name that
-  /// tests tell apart.
+  /// The operation is given no state: capture the current values that it needs (`[count =
+  /// state.count]`). An error that it throws goes to `catch`; without one it is reported.
+  /// `CancellationError` is ignored. Effects compare by name, so give different names to effects
+  /// that tests must distinguish.
   public static func run(
     priority: TaskPriority? = nil, name: String = "run", fileID: StaticString = #fileID,
     line: UInt = #line, operation: @escaping @Sendable (Send<Action>) async throws -> Void,
@@ -74,7 +74,7 @@ public struct Effect<Action: Sendable>: Sendable {
           handler: handler)))
   }
 
-  /// Run effects side by side; done when all are.
+  /// Run effects concurrently; done when all are.
   public static func merge(_ effects: Effect...) -> Effect { merge(effects) }
 
   public static func merge(_ effects: some Sequence<Effect>) -> Effect {
@@ -98,15 +98,15 @@ public struct Effect<Action: Sendable>: Sendable {
     return parts.count > 1 ? Effect(node: .concatenate(parts)) : parts.first ?? .none
   }
 
-  /// Cancel whatever this feature, and those inside of it, run under a name.
+  /// Cancel everything that this feature, and those inside it, run under a name.
   public static func cancel(id: some Hashable & Sendable) -> Effect {
     Effect(node: .cancel(EffectKey(id)))
   }
 
-  /// Cancel everything that a child, who is no more, has running.
+  /// Cancel all effects of a child that was removed.
   static func cancelScope(_ step: EffectKey) -> Effect { Effect(node: .cancelScope(step)) }
 
-  /// Whether the action is to be acknowledged as taken on, its work going on.
+  /// Whether the action is acknowledged as accepted while its work continues.
   var isAccepted: Bool {
     switch node {
     case .accepted: true
@@ -119,10 +119,10 @@ public struct Effect<Action: Sendable>: Sendable {
   }
 }
 
-/// What to do with effects that run under a name already.
+/// How to treat effects that already run under a name.
 enum EffectInFlight: Sendable {
   case keep, cancel
-  /// Leave them, and do not start this one.
+  /// Keep them, and do not start this one.
   case join
 }
 

@@ -10,8 +10,8 @@ public struct EffectOperation<Action: Sendable>: Sendable {
 
   /// Run the operation to its end. Returns the error that it did not catch, as text.
   ///
-  /// `host` is told of the tasks that the operation runs under names of their own; `deliver` hands
-  /// an action to the store, and returns when it has been reduced.
+  /// `host` is notified of the tasks that the operation runs under names of their own; `deliver`
+  /// passes an action to the store, and returns when it has been reduced.
   public func run(
     host: any EffectHost, deliver: @escaping @Sendable (Action) async -> Void
   ) async -> String? {
@@ -36,14 +36,15 @@ public struct EffectOperation<Action: Sendable>: Sendable {
   }
 }
 
-/// A shell that runs effects, as the code inside them sees it.
+/// The shell that runs effects, as the code inside them sees it.
 public protocol EffectHost: Sendable {
-  /// Note a task that runs under a name, to be cancelled with it; with `cancelInFlight`, those that
-  /// run under the name already are cancelled first. Returns its number.
+  /// Record a task that runs under a name, so that cancelling the name cancels it; with
+  /// `cancelInFlight`, tasks that already run under the name are cancelled first. Returns its
+  /// number.
   func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
   ) async -> UInt64
-  /// Forget a task.
+  /// Remove a task that has ended.
   func ended(_ name: ScopedEffectKey, _ number: UInt64) async
   /// Cancel everything that runs under a name, effects and parts of effects.
   func cancel(_ name: ScopedEffectKey) async
@@ -59,9 +60,9 @@ struct EffectSurroundings: Sendable {
   }
 }
 
-/// Run a part of an effect under a name of its own, by which the reducers and effects of the feature,
-/// and of the features around it, can cancel it. With `cancelInFlight`, what they run under the name
-/// is cancelled first. Outside of effects it just runs.
+/// Run a part of an effect under a name of its own, by which the reducers and effects of the
+/// feature, and of the enclosing features, can cancel it. With `cancelInFlight`, everything that
+/// they run under the name is cancelled first. Outside of effects the operation just runs.
 public func withTaskCancellation<R: Sendable>(
   id: some Hashable & Sendable, cancelInFlight: Bool = false,
   operation: @escaping @Sendable () async throws -> R
@@ -77,7 +78,7 @@ public func withTaskCancellation<R: Sendable>(
   return try result.get()
 }
 
-/// What an operation comes to, which is cancelled when the stream ends.
+/// The result of an operation, which is cancelled when the stream ends.
 private func result<R: Sendable>(
   of operation: @escaping @Sendable () async throws -> R, until cancelled: AsyncStream<Never>
 ) async -> Result<R, any Error> {
@@ -99,9 +100,9 @@ private func result<R: Sendable>(
 }
 
 extension Task where Success == Never, Failure == Never {
-  /// Cancel what the feature of the effect that calls this, and the features inside of it, run under
-  /// a name: effects, and parts of effects (`withTaskCancellation`). Outside of effects nothing is
-  /// cancelled: there is no feature whose name it could be.
+  /// Cancel everything that the calling effect's feature, and the features inside it, run under a
+  /// name: effects, and parts of effects (`withTaskCancellation`). Outside of effects nothing is
+  /// cancelled, because the name then belongs to no feature.
   public static func cancel(id: some Hashable & Sendable) async {
     guard let surroundings = EffectSurroundings.current else { return }
     await surroundings.host.cancel(surroundings.name(id))

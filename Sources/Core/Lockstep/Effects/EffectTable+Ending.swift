@@ -14,7 +14,7 @@ extension EffectTable {
     resume(parent)
   }
 
-  /// Take a node out, whose children are gone.
+  /// Remove a node whose children have been removed.
   mutating func remove(_ id: NodeID) {
     guard let node = nodes.removeValue(forKey: id) else { return }
     if let parent = node.parent { nodes[parent]?.children.remove(id) }
@@ -43,7 +43,7 @@ extension EffectTable {
     }
   }
 
-  /// Go on with a group that has lost a child, and with those around it.
+  /// Continue a group that has lost a child, and the groups around it.
   private mutating func resume(_ group: NodeID?) {
     var group = group
     while let current = group, let node = nodes[current] {
@@ -54,7 +54,8 @@ extension EffectTable {
 
   // MARK: Cancelling
 
-  /// Cancel everything that runs under a name, in its feature and in those inside. O(what there is).
+  /// Cancel everything that runs under a name, in its feature and in those inside. O(what is
+  /// found).
   mutating func cancel(_ name: ScopedEffectKey) {
     orders.append(.cancelTasks(name))
     for window in windowsInUse.reached(by: name) { setPending(nil, of: window) }
@@ -69,10 +70,10 @@ extension EffectTable {
     for node in inside.sorted() { cancel(node) }
   }
 
-  /// Cancel what ends with a client.
+  /// Cancel the effects that a client owns.
   mutating func cancel(ownedBy connection: UInt64) {
     dropPending { $1.isOwned && $1.cause.client?.connection == connection }
-    // Cancelling one lets the next of a sequence start, which is owned as well.
+    // Cancelling an effect starts the next of its sequence, which is owned as well.
     while let nodes = owned[connection] {
       for node in nodes.sorted() { cancel(node) }
     }
@@ -81,7 +82,8 @@ extension EffectTable {
   /// The clients that own effects.
   var owners: [UInt64] { owned.keys.sorted() }
 
-  /// Cancel what an action from outside began, and what that led to.
+  /// Cancel the cascade of an action from outside: the effects that it started, and all that follow
+  /// from them.
   mutating func cancel(cascade root: UInt64) {
     dropPending { Self.root($1) == root }
     let inside = nodes.filter { !$0.value.isWindow && Self.root($0.value.context) == root }
@@ -106,7 +108,7 @@ extension EffectTable {
     resume(node.parent)
   }
 
-  /// Cancel a node and all inside, without going on with anything.
+  /// Cancel a node and its descendants, without continuing any sequence.
   private mutating func abandon(_ id: NodeID) {
     guard let node = nodes[id] else { return }
     nodes[id]?.body = .group(rest: [])
@@ -121,22 +123,22 @@ extension EffectTable {
 
   // MARK: Cascades
 
-  /// The action from outside to which a context leads back.
+  /// The action from outside that started a context's cascade.
   private static func root(_ context: Context) -> UInt64 { context.cause.root ?? context.sequence }
 
   mutating func retain(_ context: Context) { retain(root: Self.root(context)) }
 
   mutating func release(_ context: Context) { release(root: Self.root(context)) }
 
-  /// An action waits.
+  /// Count a waiting action, or a running effect, of a cascade.
   mutating func retain(root: UInt64) { open[root, default: 0] += 1 }
 
-  /// An action that waited has been reduced, or an effect has ended.
+  /// Discount a waiting action that has been reduced, or an effect that has ended.
   mutating func release(root: UInt64) {
     guard let count = open[root] else { return }
     open[root] = count > 1 ? count - 1 : nil
   }
 
-  /// Whether an action from outside has led to all that it will.
+  /// Whether the cascade of an action from outside is complete.
   func isDone(_ root: UInt64) -> Bool { open[root] == nil }
 }

@@ -8,10 +8,10 @@ extension EffectTable {
 
   func scope(of id: EffectID) -> [EffectKey] { nodes[id.rawValue]?.context.scope ?? [] }
 
-  /// What a leaf that ended by itself was, if that is not long ago.
+  /// The record of a leaf that ended by itself, if it is still among the latest.
   func endedLeaf(_ id: EffectID) -> Ended? { ended.last { $0.id == id.rawValue } }
 
-  /// Note that a leaf sends an action. Returns its cause, or nil when the leaf is not running.
+  /// Count an action that a leaf sends. Returns its cause, or nil when the leaf is not running.
   mutating func send(from id: EffectID) -> Cause? {
     guard var node = nodes[id.rawValue], case .leaf(var leaf) = node.body else { return nil }
     leaf.sent += 1
@@ -24,11 +24,11 @@ extension EffectTable {
     return leaf.cause.following(leaf.sequence, origin)
   }
 
-  /// The effects that run, in the order of their start.
+  /// The running effects, in the order of their start.
   var running: [RunningEffect] { nodes.keys.sorted().compactMap(running) }
 
-  /// The first so many effects from a number on, in the order of their start. O(nodes), where they
-  /// are few.
+  /// The first `limit` running effects from a number on, in the order of their start. O(nodes) for
+  /// a small limit.
   func running(from first: NodeID, limit: Int) -> [RunningEffect] {
     var found: [NodeID] = []
     for node in nodes.keys where node >= first && (found.count < limit || node < found[limit - 1]) {

@@ -1,5 +1,5 @@
 extension EffectTable {
-  /// Start what a reduction returned.
+  /// Start the effect that a reduction returned.
   mutating func start(_ effect: Effect<Action>, _ context: Context) {
     _ = start(effect, context, under: nil)
   }
@@ -82,7 +82,7 @@ extension EffectTable {
     return settle(group)
   }
 
-  /// Go on with a group whose children are done, and remove it at its end. Returns whether it is
+  /// Continue a group whose children are done, and remove it at its end. Returns whether it is
   /// done.
   mutating func settle(_ group: NodeID) -> Bool {
     while let node = nodes[group], node.children.isEmpty, !node.isStarting,
@@ -158,7 +158,7 @@ extension EffectTable {
     if let dropped = window.pending { release(dropped.context) }
   }
 
-  /// Wait for the end of an interval, on nobody's behalf: the wait is of no client and no cascade.
+  /// Wait for the end of a throttle interval. The wait belongs to no client and to no cascade.
   private mutating func openWindow(
     _ name: ScopedEffectKey, _ how: Effect<Action>.Throttle, _ context: Context
   ) {
@@ -182,7 +182,7 @@ extension EffectTable {
     release(pending.context)
   }
 
-  /// Forget what waits for the end of an interval and is no longer wanted.
+  /// Drop the effects that wait for the end of an interval and are no longer wanted.
   mutating func dropPending(
     where isUnwanted: (ScopedEffectKey, Context) -> Bool
   ) {

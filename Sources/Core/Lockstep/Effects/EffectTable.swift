@@ -4,27 +4,27 @@
 // shell; a group holds what `merge`, `concatenate` and `cancellable` put together. A group is done
 // when its children are and nothing of its sequence is left; then its parent has one child less.
 //
-// The table is a value and starts nothing itself. What the shell must do is noted (`orders`):
-// start this leaf, cancel that one. A leaf enters the table when it is ordered and leaves it when
-// it ends or is cancelled; what a leaf that has left sends is ignored. Effects that complete at
-// once, such as `send`, never enter it.
+// The table is a value and starts nothing itself. It records orders for the shell (`orders`): start
+// this leaf, cancel that one. A leaf enters the table when it is ordered and leaves it when it ends
+// or is cancelled; actions from a leaf that has left are ignored. Effects that complete at once,
+// such as `send`, never enter it.
 //
-// Names belong to a scope: the children on the way from the root to the feature that returned the
-// effect (`Scope`, `forEach`, `ifLet`). So equal names in two rows of a list differ. Cancelling a name
-// reaches the feature's own effects of that name and those of the features inside of it; not its
-// siblings', nor its parent's.
+// Names belong to a scope: the children on the path from the root to the feature that returned the
+// effect (`Scope`, `forEach`, `ifLet`). So equal names in two rows of a list differ. Cancelling a
+// name reaches the feature's own effects of that name and those of the features inside of it; not
+// its siblings', nor its parent's.
 
-/// What a shell must do for a store's effects, in order.
+/// An order to the shell for a store's effects; orders are executed in sequence.
 public enum EffectOrder: Hashable, Sendable {
   /// Run the operation of this effect as a task.
   case start(EffectID)
   /// Cancel its task.
   case cancel(EffectID)
-  /// Cancel the tasks that effects run under this name inside themselves.
+  /// Cancel the tasks that effects run under this name (`withTaskCancellation`).
   case cancelTasks(ScopedEffectKey)
 }
 
-/// The name of an effect, and the children in whose features it is one.
+/// The name of an effect, and its scope: the children on the path to its feature.
 public struct ScopedEffectKey: Hashable, Sendable {
   var scope: [EffectKey]
   var key: EffectKey
@@ -34,13 +34,13 @@ public struct ScopedEffectKey: Hashable, Sendable {
     self.key = key
   }
 
-  /// The same name in the features around.
+  /// The same name in the enclosing features.
   var outer: [ScopedEffectKey] {
     scope.indices.map { ScopedEffectKey(scope: Array(scope[..<$0]), key: key) }
   }
 }
 
-/// The names in use, to be found by the same name in a feature around theirs.
+/// An index of the names in use, searched by the same name in an enclosing feature.
 struct ScopedEffectKeys: Sendable {
   private var inner: [ScopedEffectKey: Set<ScopedEffectKey>] = [:]
 
@@ -56,7 +56,7 @@ struct ScopedEffectKeys: Sendable {
     }
   }
 
-  /// The name, and those that are the same inside of its feature, in no order.
+  /// The name, and the same name in the features inside its own, in no order.
   func reached(by name: ScopedEffectKey) -> [ScopedEffectKey] { [name] + (inner[name] ?? []) }
 }
 
@@ -64,7 +64,7 @@ struct ScopedEffectKeys: Sendable {
 struct EffectTable<Action: Sendable>: Sendable {
   typealias NodeID = UInt64
 
-  /// An operation that runs.
+  /// A running operation.
   struct Leaf: Sendable {
     let work: Effect<Action>.Work
     let cause: Cause
@@ -74,13 +74,13 @@ struct EffectTable<Action: Sendable>: Sendable {
     let middleware: String?
     let started: Timestamp
     var sent: UInt64 = 0
-    /// The name whose interval this leaf waits for.
+    /// The throttled name whose interval this leaf waits for.
     var window: ScopedEffectKey?
   }
 
   enum Body: Sendable {
     case leaf(Leaf)
-    /// What follows once the children are done.
+    /// `rest` is the part of the sequence that starts once the children are done.
     case group(rest: ArraySlice<Effect<Action>>)
   }
 
@@ -93,11 +93,11 @@ struct EffectTable<Action: Sendable>: Sendable {
     /// Its children are being started: it is not done yet, even if they are.
     var isStarting = false
 
-    /// Whether it waits for the end of an interval.
+    /// Whether it waits for the end of a throttle interval.
     var isWindow: Bool { if case .leaf(let leaf) = body { leaf.window != nil } else { false } }
   }
 
-  /// What an effect inherits.
+  /// The context that an effect inherits.
   struct Context: Sendable {
     var cause: Cause
     var sequence: UInt64
@@ -108,7 +108,7 @@ struct EffectTable<Action: Sendable>: Sendable {
     var isOwned = false
   }
 
-  /// What is remembered of a leaf that ended by itself.
+  /// The record of a leaf that ended by itself.
   struct Ended: Sendable {
     let id: NodeID
     let name: String
@@ -126,22 +126,22 @@ struct EffectTable<Action: Sendable>: Sendable {
   var namesInUse = ScopedEffectKeys()
   var windows: [ScopedEffectKey: Window] = [:]
   var windowsInUse = ScopedEffectKeys()
-  /// How many leaves run in each of the several children of each scope.
+  /// The number of running leaves in each child of a collection (`forEach`), by scope.
   var children: [[EffectKey]: [EffectKey: Int]] = [:]
-  /// How many leaves, and sends that wait, each action from outside still has.
+  /// The number of leaves and waiting sends that the cascade of each action from outside still has.
   var open: [UInt64: Int] = [:]
   var owned: [UInt64: Set<NodeID>] = [:]
-  /// How many effects run, those aside that wait for the end of an interval.
+  /// The number of running effects, except those that wait for the end of a throttle interval.
   var count = 0
-  /// How many have been cancelled.
+  /// The number of cancelled effects.
   var cancelled = 0
   var next: NodeID = 1
   let salt: UInt64
-  /// The latest effects that ended by themselves, to tell of actions that come too late.
+  /// The latest effects that ended by themselves, for warnings about actions that come too late.
   var ended: [Ended] = []
 
   var orders: [EffectOrder] = []
-  /// Actions that effects sent at once.
+  /// Actions of `send` effects, for the store to queue.
   var sends: [(action: Action, cause: Cause)] = []
 
   init(salt: UInt64) { self.salt = salt }

@@ -1,7 +1,7 @@
 public import Values
 
-/// Keeps who is here: an entry for each client that says it is, gone when the client is. For
-/// cursors, typing, "who has this open", or which worker has taken what.
+/// Tracks presence: an entry for each client that enters, removed when the client is gone. For
+/// cursors, typing indicators, "who has this open", or which worker has claimed which task.
 ///
 ///     struct Room: Reducer {
 ///       @ObservableState struct Cursor: Equatable {
@@ -33,22 +33,24 @@ public import Values
 ///     for (session, _, cursor) in mirror.present { draw(cursor, session) }
 ///     try await mirror.send(.presence(.leave))
 ///
-/// An entry is its sender's: an action has no place to say whose. The daemon knows whose session
-/// an action came in, and when the session is over. So an entry goes
+/// An entry belongs to its sender's session: an action cannot name another one. The daemon knows
+/// which session sent an action, and when the session ends. So an entry is removed
 ///
-/// - at once, when its client's process ends, however it does, or takes leave;
-/// - after the daemon's grace, when the client has lost its connection and does not come back.
-///   One that comes back in time has its entry still, and nobody sees that it was away.
+/// - at once, when its client's process ends, for whatever reason, or says goodbye;
+/// - after the daemon's grace period, when the client has lost its connection and does not
+///   reconnect. A client that reconnects in time keeps its entry, and no other client sees that it
+///   was away.
 ///
 /// A session can have several entries, under keys of its own: `.enter(cursor, key: "left")`.
 ///
-/// The state is `@Ephemeral`, for who was here before a daemon started anew is not here. A client
-/// whose `.update` is rejected with the code `badPath`, or that misses its entry, enters again.
+/// The state is `@Ephemeral`, because presence does not outlive a restart of the daemon. A client
+/// whose `.update` is rejected with the code `badPath`, or that finds its entry missing, enters
+/// again.
 public struct Presence<Entry: Synchronizable>: Reducer {
   public typealias State = Present<Entry>
   public typealias Body = Never
 
-  /// How long a key may be, in bytes of UTF-8: it is a name, and no place to keep things.
+  /// The longest key, in bytes of UTF-8: a key is a name, not storage.
   static var keyLimit: Int { 128 }
 
   private let entriesPerSession: Int
@@ -56,8 +58,9 @@ public struct Presence<Entry: Synchronizable>: Reducer {
 
   /// - Parameters:
   ///   - entriesPerSession: How many entries one session may have.
-  ///   - admit: Looks at an entry before it is entered or updated, and at who sends it: completes
-  ///     it with what the kernel says of the client, for example, or throws to refuse it.
+  ///   - admit: Called with an entry before it is entered or updated, and with its sender:
+  ///     completes the entry with the client's credentials from the kernel, for example, or throws
+  ///     to refuse it.
   public init(
     entriesPerSession: Int = 16,
     admit: @escaping @Sendable (inout Entry, ClientOrigin) throws(Rejection) -> Void = { _, _ in }
@@ -93,7 +96,7 @@ public struct Presence<Entry: Synchronizable>: Reducer {
     return .none
   }
 
-  /// Only the end of a session that is here is worth an action.
+  /// Only the end of a session that has entries needs an action.
   public var lifecycle: Lifecycle<Present<Entry>, Action> {
     .onSession { event, state in
       switch event {
@@ -103,7 +106,7 @@ public struct Presence<Entry: Synchronizable>: Reducer {
     }
   }
 
-  /// The client whose session the action came in.
+  /// The client whose session sent the action.
   private func sender() throws(Rejection) -> ClientOrigin {
     let origin = DependencyValues.current.origin
     guard case .client(let client) = origin else {

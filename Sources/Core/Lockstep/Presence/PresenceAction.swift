@@ -2,25 +2,25 @@ public import CBOR
 public import Values
 
 extension Presence {
-  /// What may happen to who is here.
+  /// The actions that change presence.
   public enum Action: Sendable {
-    /// The sender is here, with this entry. Takes the place of one that it has under the key.
+    /// Adds this entry of the sender, or replaces its entry under the key.
     case enter(Entry, key: String = "")
-    /// The sender's entry is now this one. Rejected if it has none under the key.
+    /// Replaces the sender's entry under the key. Rejected if it has none.
     case update(Entry, key: String = "")
-    /// The sender's entry under the key is gone.
+    /// Removes the sender's entry under the key.
     case leave(key: String)
-    /// A session is over. Only the daemon sends it.
+    /// Removes the entries of a session that has ended. Only the daemon sends it.
     case session(SessionEvent)
 
-    /// The sender's one entry is gone.
+    /// Removes the sender's entry under the empty key.
     public static var leave: Action { .leave(key: "") }
   }
 }
 
 extension Presence.Action: Equatable where Entry: Equatable {}
 
-// What `@Action` would write, if this module could use it.
+// The code that `@Action` would generate, if this module could use it.
 
 extension Presence.Action: SynchronizableAction, SynchronizableScalar {
   public var name: String {
@@ -137,7 +137,7 @@ extension Presence.Action: CasePathable {
         extract: { if case .leave(let key) = $0 { key } else { nil } })
     }
 
-    /// What the daemon says of a session.
+    /// A session event from the daemon.
     public var session: CasePath<Presence.Action, SessionEvent> {
       CasePath(
         embed: { .session($0) },

@@ -1,22 +1,22 @@
 public import CBOR
 public import Values
 
-/// Who is here: what each client's session has entered, gone when the session is. `Presence`
-/// changes it.
+/// The present clients: the entries of each client's session, removed when the session ends.
+/// `Presence` changes it.
 ///
-/// It travels as a map of maps: session, then key, then entry. A session that entered one thing
-/// has it under the empty key.
+/// It travels as a map of maps: session, then key, then entry. A session's only entry is usually
+/// under the empty key.
 public struct Present<Entry: Synchronizable>: Sendable, Equatable {
-  /// The entries by session and key. No session is without entries.
+  /// The entries by session and key. Invariant: every session here has an entry.
   public private(set) var sessions: SyncMap<Int64, SyncMap<String, Entry>> = [:]
 
-  /// Nobody.
+  /// No entries.
   public init() {}
 
-  /// Whether nobody is here. O(1).
+  /// Whether no session has an entry. O(1).
   public var isEmpty: Bool { sessions.isEmpty }
 
-  /// How many sessions are here. O(1).
+  /// The number of sessions that have entries. O(1).
   public var sessionCount: Int { sessions.count }
 
   /// How many entries a session has. O(log n).
@@ -42,12 +42,13 @@ public struct Present<Entry: Synchronizable>: Sendable, Equatable {
     }
   }
 
-  /// Remove all that a session has entered. Its client can enter again. O(log n).
+  /// Remove all entries of a session. Its client can enter again. O(log n).
   public mutating func remove(_ session: UInt64) {
     if let place = Self.place(of: session) { sessions[place] = nil }
   }
 
-  /// A session as a key of the map, which ends at 2^63 - 1; nil for the session that is none.
+  /// The session as a key of the map, whose keys end at 2^63 - 1; nil for larger numbers, and for
+  /// 0, which is no session.
   static func place(of session: UInt64) -> Int64? {
     session == 0 ? nil : Int64(exactly: session)
   }
@@ -56,10 +57,10 @@ public struct Present<Entry: Synchronizable>: Sendable, Equatable {
 extension Present: Sequence {
   public typealias Element = (session: UInt64, key: String, entry: Entry)
 
-  /// Iterates over the entries, in an order that every mirror has alike.
+  /// Iterates over the entries, in an order that is the same in every mirror.
   public func makeIterator() -> Iterator { Iterator(sessions.makeIterator()) }
 
-  /// What iterates over the entries.
+  /// The iterator over the entries.
   public struct Iterator: IteratorProtocol {
     private var sessions: SyncMap<Int64, SyncMap<String, Entry>>.Iterator
     private var entries: (session: UInt64, rest: SyncMap<String, Entry>.Iterator)?

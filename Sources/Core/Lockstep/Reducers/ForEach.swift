@@ -8,9 +8,9 @@ extension Reducer {
   ///       Reduce { … }.forEach(\.todos, action: \.todos) { TodoRow() }
   ///     }
   ///
-  /// The child reduces before the parent. When an entry is gone, its effects are cancelled. An
-  /// action for an entry that is not there is ignored, with a warning. O(log n) for n entries, and
-  /// O(entries with running effects) when the parent changes the map.
+  /// The child reduces before the parent. When an entry is removed, its effects are cancelled. An
+  /// action for a missing entry is ignored, with a warning. O(log n) for n entries, and O(entries
+  /// with running effects) when the parent changes the map.
   public func forEach<
     ID: SyncKey, ChildState, ChildAction, Child: Reducer<ChildState, ChildAction>
   >(
@@ -39,7 +39,7 @@ extension Reducer {
   }
 }
 
-/// What `forEach` makes.
+/// The reducer that `forEach` returns.
 public struct ForEachReducer<Base: Reducer, ID: SyncKey, Child: Reducer>: Reducer
 where Base.Action: CasePathable {
   public typealias State = Base.State
@@ -68,7 +68,7 @@ where Base.Action: CasePathable {
       }
     }
     let running = ReductionContext.current?.runningChildren
-    // Held only while there is something that could have to be cancelled.
+    // Held only if there are effects that may have to be cancelled.
     let before = running == nil && begun == nil ? nil : state[keyPath: property]
     let outer = try base.reduce(into: &state, action: action)
     guard let before, !state[keyPath: property].isIdentical(to: before) else {
@@ -82,7 +82,7 @@ where Base.Action: CasePathable {
       [effect, outer] + gone.map { .cancelScope(EffectKey(child: property, $0)) })
   }
 
-  /// O(entries) for an event that the child wants to be told of.
+  /// O(entries) for an event that the child has a hook for.
   public var composedLifecycle: Lifecycle<State, Action> {
     .merge(
       .children(child) { [property, path] state, tell in

@@ -1,9 +1,9 @@
 extension Reducer {
-  /// Run a child's reducer while an optional part of the state is there.
+  /// Run a child's reducer while an optional part of the state is not nil.
   ///
-  /// The child reduces before the parent. When the parent lets the child go, or puts another in its
-  /// place (another `id`, if it has one), the child's effects are cancelled. An action for a child
-  /// that is not there is ignored, with a warning.
+  /// The child reduces before the parent. When the parent sets the child to nil or replaces it (by
+  /// one with another `id`, if it has one), the child's effects are cancelled. An action for an
+  /// absent child is ignored, with a warning.
   public func ifLet<ChildState, ChildAction, Child: Reducer<ChildState, ChildAction>>(
     _ property: any WritableKeyPath<State, ChildState?> & Sendable,
     action actions: CaseKeyPath<Action, ChildAction>,
@@ -13,7 +13,7 @@ extension Reducer {
   }
 }
 
-/// What `ifLet` makes.
+/// The reducer that `ifLet` returns.
 public struct IfLetReducer<Base: Reducer, Child: Reducer>: Reducer
 where Base.Action: CasePathable {
   public typealias State = Base.State
@@ -58,9 +58,10 @@ where Base.Action: CasePathable {
 }
 
 extension Reducer {
-  /// Run a child's reducer while an enumeration that is the state is of one case.
+  /// Run a child's reducer while the state, an enumeration, is of one case.
   ///
-  /// As `ifLet`: the child reduces first, and its effects end when the case does.
+  /// As `ifLet`: the child reduces first, and its effects are cancelled when the state leaves the
+  /// case.
   public func ifCaseLet<ChildState, ChildAction, Child: Reducer<ChildState, ChildAction>>(
     _ states: CaseKeyPath<State, ChildState>,
     action actions: CaseKeyPath<Action, ChildAction>,
@@ -70,7 +71,7 @@ extension Reducer {
   }
 }
 
-/// What `ifCaseLet` makes.
+/// The reducer that `ifCaseLet` returns.
 public struct IfCaseLetReducer<Base: Reducer, Child: Reducer>: Reducer
 where Base.State: CasePathable, Base.Action: CasePathable {
   public typealias State = Base.State
@@ -114,7 +115,7 @@ where Base.State: CasePathable, Base.Action: CasePathable {
   }
 }
 
-/// What tells a child from the one that takes its place: its `id`, if it has one.
+/// Distinguishes a child from its replacement: by its `id`, if it has one.
 private struct Identity: Equatable {
   let id: AnyHashable?
 
@@ -126,8 +127,8 @@ private struct Identity: Equatable {
 }
 
 extension Optional {
-  /// Change the value where it is, if there is one. It is moved out meanwhile, so that it stays
-  /// uniquely referenced.
+  /// Change the value in place, if there is one. It is moved out during the change, so that it
+  /// stays uniquely referenced.
   fileprivate mutating func modify<R, E: Error>(
     _ body: (inout Wrapped) throws(E) -> R
   ) throws(E) -> R? {
@@ -139,7 +140,7 @@ extension Optional {
 }
 
 extension Reducer {
-  /// Reduce as a child: its effects have names of their own.
+  /// Reduce as a child: its effects have names in a scope of their own.
   func reduce(
     into state: inout State, action: Action, as step: @autoclosure () -> EffectKey
   ) throws(Rejection) -> Effect<Action> {

@@ -1,5 +1,5 @@
 extension Reducer {
-  /// Tell of every action, and of the state behind it: a higher-order reducer.
+  /// Call `write` with every action and the state after it: a higher-order reducer.
   ///
   /// Describing a state is O(its size): for development.
   public func logging(
@@ -9,7 +9,7 @@ extension Reducer {
   }
 }
 
-/// What `logging` makes.
+/// The reducer that `logging` returns.
 public struct LoggingReducer<Base: Reducer>: Reducer {
   public typealias State = Base.State
   public typealias Action = Base.Action

@@ -1,7 +1,7 @@
 public import Values
 
 extension Reducer {
-  /// Run another reducer behind this one whenever a part of the state has changed.
+  /// Run another reducer after this one whenever a part of the state has changed.
   ///
   ///     .onChange(of: \.settings) { old, new in
   ///       Reduce { state, action in .run { … } }
@@ -14,7 +14,7 @@ extension Reducer {
   }
 }
 
-/// What `onChange` makes.
+/// The reducer that `onChange` returns.
 public struct OnChangeReducer<Base: Reducer, Part: Synchronizable, Follower: Reducer>: Reducer
 where Follower.State == Base.State, Follower.Action == Base.Action {
   public typealias State = Base.State

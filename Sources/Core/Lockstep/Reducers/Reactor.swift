@@ -4,9 +4,9 @@ public import Values
 /// A feature in two stages, as in ReactorKit: an action becomes a stream of mutations, and each
 /// mutation changes the state.
 ///
-/// Mutations are the reactor's own: they never travel, and no peer learns their names. Every one
-/// makes a revision of its own. The action is acknowledged as accepted at once; its mutations come
-/// as they come, and those of two actions interleave. A stream that fails ends alone.
+/// Mutations are private to the reactor: they never travel, and no peer learns their names. Every
+/// one makes a revision of its own. The action is acknowledged as accepted at once; its mutations
+/// follow later, and those of two actions interleave. A stream that fails does not end others.
 ///
 ///     struct Cars: Reactor {
 ///       func mutate(action: Action, state: State) -> Mutations<Mutation> {
@@ -18,28 +18,28 @@ public protocol Reactor<State, Action>: Feature {
   associatedtype Mutation: Sendable = Action
   associatedtype Stream: AsyncSequence & Sendable where Stream.Element == Mutation
 
-  /// The state of a daemon whose history begins, unless the daemon says another. In the scope of a
-  /// larger feature it takes the place of the default that the field has there.
+  /// The initial state of a daemon's new history, unless the daemon gives another. In the scope of
+  /// a larger feature it replaces the default of the field.
   var initialState: State { get }
 
-  /// What an action leads to. `state` is the state when the action was taken.
+  /// The mutations of an action. `state` is the state when the action was taken.
   func mutate(action: Action, state: State) -> Stream
 
-  /// The state behind a mutation. Pure.
+  /// The state after a mutation. Pure.
   func reduce(state: State, mutation: Mutation) -> State
 
-  /// The actions that an action stands for, in order; none to swallow it.
+  /// The actions that replace an action, in order; none to swallow it.
   func transform(action: Action) -> [Action]
 
-  /// The mutations that a mutation stands for, in order; none to drop it.
+  /// The mutations that replace a mutation, in order; none to drop it.
   func transform(mutation: Mutation) -> [Mutation]
 
-  /// The state that shows, of the one that `reduce` made.
+  /// The state to publish, made from the one that `reduce` returned.
   func transform(state: State) -> State
 
-  /// Mutations that come from elsewhere for as long as the daemon lives, or the child of which the
-  /// reactor is the feature: a state that features share, for example. They begin with the daemon;
-  /// those of a child that comes later, when its parent sends it `ReactorAction.begin`.
+  /// Mutations from other sources, for as long as the daemon lives, or the child whose feature is
+  /// the reactor: from a state that features share, for example. They begin when the daemon starts;
+  /// those of a child that is created later begin when its parent sends it `ReactorAction.begin`.
   var events: Mutations<Mutation>? { get }
 }
 
@@ -53,26 +53,26 @@ extension Reactor {
   public var reducer: ReactorReducer<Self> { ReactorReducer(self) }
 }
 
-/// A stream of mutations, put together of parts.
+/// A stream of mutations, composed of parts.
 public struct Mutations<Mutation: Sendable>: AsyncSequence, Sendable {
   public typealias Element = Mutation
   public typealias Failure = any Error
   public typealias AsyncIterator = AsyncThrowingStream<Mutation, any Error>.Iterator
   private let run: @Sendable (@escaping @Sendable (Mutation) async -> Void) async throws -> Void
 
-  /// What an operation hands to its argument.
+  /// The mutations that an operation passes to its argument.
   public init(
     _ run: @escaping @Sendable (@escaping @Sendable (Mutation) async -> Void) async throws -> Void
   ) {
     self.run = run
   }
 
-  /// Hand every mutation to `send`, and go on when it has returned.
+  /// Pass every mutation to `send`, and continue when it has returned.
   func forEach(_ send: @escaping @Sendable (Mutation) async -> Void) async throws {
     try await run(send)
   }
 
-  /// What another sequence brings.
+  /// The elements of another sequence.
   public init<Source: AsyncSequence & Sendable>(_ source: Source)
   where Source.Element == Mutation {
     self.init { send in for try await mutation in source { await send(mutation) } }
@@ -91,7 +91,7 @@ public struct Mutations<Mutation: Sendable>: AsyncSequence, Sendable {
     Mutations { send in for part in parts { try await part.run(send) } }
   }
 
-  /// Streams side by side.
+  /// Streams that run concurrently.
   public static func merge(_ parts: Mutations...) -> Mutations {
     Mutations { send in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -118,12 +118,12 @@ public struct Mutations<Mutation: Sendable>: AsyncSequence, Sendable {
   }
 }
 
-/// What a store takes on behalf of a reactor: actions from outside, and mutations, which never
-/// leave the store.
+/// The actions of a reactor's store: actions from outside, and mutations, which never leave the
+/// store.
 public enum ReactorAction<R: Reactor>: Sendable {
   case action(R.Action)
   case mutation(R.Mutation)
-  /// The daemon has started, or the child has come: `events` begin.
+  /// The daemon has started, or the child was created: `events` begin.
   case begin
 }
 
@@ -151,7 +151,7 @@ public struct ReactorReducer<R: Reactor>: Reducer {
     }
   }
 
-  /// The mutations of an action, one by one.
+  /// The effect that sends the mutations of an action, one by one.
   private func work(_ action: R.Action, _ state: R.State) -> Effect<ReactorAction<R>> {
     let streams = reactor.transform(action: action).map { action in
       Effect.run(name: action.name) { send in
@@ -168,7 +168,7 @@ public struct ReactorReducer<R: Reactor>: Reducer {
     let pass: @Sendable (R.Mutation) async -> Void = { mutation in
       for mutation in reactor.transform(mutation: mutation) { await send(.mutation(mutation)) }
     }
-    // As a sequence, mutations would be made ahead of their reduction.
+    // Iterated as a sequence, `Mutations` would be produced ahead of their reduction.
     if let mutations = stream as? Mutations<R.Mutation> { return try await mutations.forEach(pass) }
     for try await mutation in stream { await pass(mutation) }
   }
@@ -181,12 +181,12 @@ public struct ReactorReducer<R: Reactor>: Reducer {
 
 extension ReactorAction: Equatable where R.Action: Equatable, R.Mutation: Equatable {}
 
-/// On the wire it is the reactor's action. What is the reactor's own has no form there.
+/// On the wire it is the reactor's action. Mutations and `begin` have no form there.
 extension ReactorAction: SynchronizableAction, SynchronizableScalar {
   public var name: String {
     switch self {
     case .action(let action): action.name
-    // The names of mutations are nobody else's concern.
+    // Mutations are private, so their names are not shown.
     case .mutation: "(mutation)"
     case .begin: "(begin)"
     }

@@ -1,7 +1,7 @@
 public import Values
 
-/// Makes one reducer of several, which run in the order in which they are written, on the same
-/// state; their effects run side by side.
+/// Combines several reducers into one: they run in the order in which they are written, on the same
+/// state; their effects run concurrently.
 @resultBuilder
 public enum ReducerBuilder<State: Synchronizable, Action: SynchronizableAction> {
   public static func buildExpression<R: Reducer<State, Action>>(_ reducer: R) -> R { reducer }
@@ -56,7 +56,7 @@ public struct EmptyReducer<State: Synchronizable, Action: SynchronizableAction>:
 public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reducer {
   public typealias Body = Never
   let run: @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>
-  /// That of another reducer, asked for when it is needed: a feature may contain itself.
+  /// The life cycle of a wrapped reducer, made lazily because a feature may contain itself.
   private var inner: (@Sendable () -> Lifecycle<State, Action>)?
 
   public init(
@@ -81,7 +81,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
     }
   }
 
-  /// Another reducer, whose type is of no interest.
+  /// Wraps another reducer and erases its type.
   public init<R: Reducer<State, Action>>(_ reducer: R) {
     run = { (state, action) throws(Rejection) in try reducer.reduce(into: &state, action: action) }
     inner = { reducer.composedLifecycle }
@@ -96,7 +96,7 @@ public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reduc
   public var composedLifecycle: Lifecycle<State, Action> { inner?() ?? .none }
 }
 
-/// Several reducers as one: what the builder makes, to be given a modifier.
+/// Combines several reducers into one, so that a modifier can be applied to it.
 ///
 ///     CombineReducers {
 ///       First()
@@ -143,7 +143,7 @@ where First.State == Second.State, First.Action == Second.Action {
   }
 }
 
-/// What an `if` without `else` makes.
+/// The reducer that the builder makes of an `if` without `else`.
 public struct OptionalReducer<R: Reducer>: Reducer {
   public typealias State = R.State
   public typealias Action = R.Action
@@ -160,7 +160,7 @@ public struct OptionalReducer<R: Reducer>: Reducer {
   public var composedLifecycle: Lifecycle<State, Action> { reducer?.composedLifecycle ?? .none }
 }
 
-/// What an `if` with `else`, or a `switch`, makes.
+/// The reducer that the builder makes of an `if` with `else`, or of a `switch`.
 public enum EitherReducer<First: Reducer, Second: Reducer>: Reducer
 where First.State == Second.State, First.Action == Second.Action {
   public typealias State = First.State
@@ -186,7 +186,7 @@ where First.State == Second.State, First.Action == Second.Action {
   }
 }
 
-/// What a loop makes.
+/// The reducer that the builder makes of a loop.
 public struct ReducerList<R: Reducer>: Reducer {
   public typealias State = R.State
   public typealias Action = R.Action

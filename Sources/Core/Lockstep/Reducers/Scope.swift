@@ -1,12 +1,12 @@
 public import Values
 
-/// Runs a child's reducer on a part of the parent's state, for the actions that are the child's:
-/// what *pullback* is in Redux and in the first version of The Composable Architecture.
+/// Runs a child's reducer on a part of the parent's state, for the child's actions: *pullback* in
+/// Redux and in the first version of The Composable Architecture.
 ///
 ///     Scope(state: \.counter, action: \.counter) { Counter() }
 ///
-/// Two scopes of one feature have nothing in common: the names of a child's effects are its own. O(1),
-/// whatever the state holds.
+/// Two scopes of one feature share nothing: each child's effects have names of their own. O(1),
+/// whatever the size of the state.
 public struct Scope<
   State: Synchronizable, Action: SynchronizableAction & CasePathable, Child: Reducer
 >:
@@ -17,8 +17,8 @@ public struct Scope<
   let actions: CaseKeyPath<Action, Child.Action>
   let child: Child
 
-  // The child's types have names of their own, so that they follow from the paths: here and
-  // wherever else a child is built.
+  // The child's types are generic parameters of their own, so that they are inferred from the
+  // paths: here and wherever else a child is built.
   public init<ChildState, ChildAction>(
     state property: any WritableKeyPath<State, ChildState> & Sendable,
     action actions: CaseKeyPath<Action, ChildAction>,
@@ -47,8 +47,8 @@ public struct Scope<
 }
 
 extension Reducer {
-  /// This reducer for a part of a larger state, and for the larger action of which its own are a
-  /// case: `Scope` in the words of Redux.
+  /// This reducer on a part of a larger state, for a larger action of which its own actions are a
+  /// case: `Scope` under its Redux name.
   public func pullback<State, Action: SynchronizableAction & CasePathable>(
     state property: any WritableKeyPath<State, Self.State> & Sendable,
     action actions: CaseKeyPath<Action, Self.Action>

@@ -1,5 +1,5 @@
-/// Takes a feature's actions and does nothing with them: for tests of what is around the feature.
-/// The store's log has them all.
+/// Accepts a feature's actions and does nothing: for tests of the code around the feature. The
+/// store's log records all actions.
 public struct StubReducer<Base: Feature>: Reducer {
   public typealias State = Base.State
   public typealias Action = Base.Action
@@ -13,6 +13,6 @@ public struct StubReducer<Base: Feature>: Reducer {
 }
 
 extension Feature {
-  /// The feature with nothing behind its actions: a reactor's `stub`.
+  /// A reducer that takes the feature's actions and does nothing: a reactor's `stub`.
   public var stub: StubReducer<Self> { StubReducer() }
 }

@@ -1,6 +1,6 @@
-/// One case of an enumeration: how to make a value of it, and how to get at what it carries.
+/// One case of an enumeration: embeds an associated value in the case, and extracts it.
 ///
-/// Written by `@Action` and `@ObservableState` for every case, and found by key path:
+/// `@Action` and `@ObservableState` generate one for every case; it is named by key path:
 /// `Scope(state: \.counter, action: \.counter)`.
 public struct CasePath<Root, Value>: Sendable {
   private let toRoot: @Sendable (Value) -> Root
@@ -16,13 +16,13 @@ public struct CasePath<Root, Value>: Sendable {
   /// A value of the case that carries `value`.
   public func embed(_ value: Value) -> Root { toRoot(value) }
 
-  /// What `root` carries, or nil when it is of another case.
+  /// The associated value of `root`, or nil when it is of another case.
   public func extract(from root: Root) -> Value? { fromRoot(root) }
 }
 
 /// An enumeration whose cases have paths.
 public protocol CasePathable {
-  /// A struct with a `CasePath` for every case, of the name of the case.
+  /// A struct with a `CasePath` for every case, under the name of the case.
   associatedtype AllCasePaths: Sendable
   static var allCasePaths: AllCasePaths { get }
 }
@@ -32,7 +32,7 @@ public typealias CaseKeyPath<Root: CasePathable, Value> =
   any KeyPath<Root.AllCasePaths, CasePath<Root, Value>> & Sendable
 
 extension CasePathable {
-  /// What the value carries if it is of this case.
+  /// The associated value if the value is of this case, else nil.
   public subscript<Value>(case path: CaseKeyPath<Self, Value>) -> Value? {
     Self.allCasePaths[keyPath: path].extract(from: self)
   }

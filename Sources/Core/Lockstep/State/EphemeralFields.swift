@@ -1,8 +1,9 @@
 public import Values
 
-/// What `@ObservableState` calls for the fields of a struct.
+/// Finds and resets ephemeral fields; the code of `@ObservableState` calls it for a struct's
+/// fields.
 public enum EphemeralFields {
-  /// The paths of all ephemeral fields of a type, in the structs inside, too. O(its fields).
+  /// The paths of all ephemeral fields of a type, including those of nested structs. O(its fields).
   public static func paths<State: ObservableState>(of type: State.Type) -> [Path] {
     State.fields.flatMap { field -> [Path] in
       let key = PathKey.integer(Int64(field.number))
@@ -14,8 +15,9 @@ public enum EphemeralFields {
     }
   }
 
-  /// Give the ephemeral fields of a value their defaults, if it is a state or an optional one.
-  /// Returns whether it is. Not those in collections: an entry of a map is kept or not as a whole.
+  /// Reset the ephemeral fields of a value to their defaults, if it is a state or an optional one.
+  /// Returns whether it is. Fields of elements of collections are not reset: an entry of a map is
+  /// persisted as a whole or not at all.
   @discardableResult
   public static func reset<T>(_ value: inout T) -> Bool {
     guard var state = value as? any ObservableState else { return false }
@@ -25,7 +27,7 @@ public enum EphemeralFields {
   }
 }
 
-/// Tells the type inside of an optional.
+/// Gives the wrapped type of an optional.
 private protocol OptionalType {
   static var wrapped: Any.Type { get }
 }

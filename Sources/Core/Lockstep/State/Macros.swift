@@ -1,10 +1,10 @@
-// The code that the macros write names types of these modules, and whoever writes a state does too.
+// The code that the macros generate names types of these modules, and so do the users' states.
 @_exported public import CBOR
 @_exported public import Values
 
 #if Macros
   /// Makes a struct a state: its fields travel one by one, so that a change costs what it touched,
-  /// and whoever watches one field hears of no other.
+  /// and an observer of one field is not notified of others.
   ///
   ///     @ObservableState struct State: Equatable {
   ///       var count = 0
@@ -12,19 +12,19 @@
   ///       var todos: SyncMap<Int, Todo> = [:]
   ///     }
   ///
-  /// Every stored property is a field; its number is its place among those that travel. Not
-  /// fields are computed and static properties, and `let` with an initial value. A field that
-  /// does not come, from a peer that has none of its name, takes its initial value. Its type is
-  /// any `Synchronizable` one; the elements of collections are not optional. A change to a `let`
-  /// makes the struct anew around it, without running an initializer.
+  /// Every stored property is a field; its number is its position among those that travel. Computed
+  /// and static properties, and `let` with an initial value, are not fields. A field that is
+  /// missing, because the peer has none of its name, takes its initial value. Its type is any
+  /// `Synchronizable` one; the elements of collections must not be optional. A change to a `let`
+  /// rebuilds the struct around it, without running an initializer.
   ///
   /// Two limits of the compiler: a type alias inside the struct that names the type of a field
   /// (`typealias ID = Int`) makes the struct unfit for other states; and an initial value that
   /// refers to another macro's type in a file further on may need its type written out
   /// (`var tab: Tab = Tab()`).
   ///
-  /// Refused are observers, which would run again in every mirror, lazy and weak properties,
-  /// property wrappers other than `@Pulse`, and types that cannot be decoded.
+  /// The macro rejects property observers, which would run again in every mirror, lazy and weak
+  /// properties, property wrappers other than `@Pulse`, and types that cannot be decoded.
   ///
   /// An enumeration under `@ObservableState` is a part of a state: it travels whole, as an
   /// `@Action` does.
@@ -41,8 +41,8 @@
   public macro ObservableState() =
     #externalMacro(module: "LockstepMacros", type: "ObservableStateMacro")
 
-  /// Makes an enumeration something that may happen: it can be sent, has a name for people, and a
-  /// path for every case.
+  /// Makes an enumeration an action: it can be sent, and has a readable name and a path for every
+  /// case.
   ///
   ///     @Action enum Action: Equatable {
   ///       case increment
@@ -50,9 +50,9 @@
   ///       case counter(Counter.Action)
   ///     }
   ///
-  /// The number of a case is its place, and so is that of a value that it carries; values that are
-  /// optional or have a default may be added behind the others. A number that nobody here knows
-  /// is decoded as the case marked `@Fallback`, else it is an error.
+  /// The number of a case is its position, and so is that of an associated value; values that are
+  /// optional or have a default may be appended. An unknown case number is decoded as the case
+  /// marked `@Fallback`; without one it is an error.
   @attached(extension, conformances: SynchronizableAction, SynchronizableScalar, CasePathable)
   @attached(
     member,
@@ -65,12 +65,12 @@
   @attached(peer)
   public macro Ignored() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
 
-  /// A field that travels but is kept out of files: a daemon that restarts begins with the initial
+  /// A field that travels but is not persisted: a daemon that restarts begins with the initial
   /// value.
   @attached(peer)
   public macro Ephemeral() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
 
-  /// The case that stands for cases of a later version.
+  /// The case as which unknown cases of a later version are decoded.
   @attached(peer)
   public macro Fallback() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
 #endif

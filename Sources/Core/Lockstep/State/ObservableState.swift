@@ -1,7 +1,7 @@
 public import Values
 
-/// A struct whose fields travel one by one, so that a change costs what it touched, and whoever
-/// watches one field hears of no other. `@ObservableState` writes the conformance.
+/// A struct whose fields travel one by one, so that a change costs what it touched, and an observer
+/// of one field is not notified of others. `@ObservableState` generates the conformance.
 public protocol ObservableState: Synchronizable {
   /// The fields that travel, in the order of their numbers.
   static var fields: [StateField<Self>] { get }
@@ -9,8 +9,8 @@ public protocol ObservableState: Synchronizable {
   /// A state made of the defaults; nil when a field has none.
   static var initialValue: Self? { get }
 
-  /// Give the fields that are kept out of files (`@Ephemeral`) their defaults, in the structs
-  /// inside, too.
+  /// Reset the fields that are not persisted (`@Ephemeral`) to their defaults, in nested structs,
+  /// too.
   mutating func resetEphemeral()
 }
 
@@ -22,8 +22,8 @@ extension ObservableState {
     Self.fields.compactMap { $0.isSame(self, old) ? nil : $0.number }
   }
 
-  /// The path of what a key path leads to, through fields of structs; nil for anything else, such
-  /// as computed properties. O(the fields of the type and of the types in it).
+  /// The path of a key path that leads through fields of structs; nil for any other, such as
+  /// computed properties. O(the fields of the type and of the types in it).
   public static func path(of property: PartialKeyPath<Self>) -> Path? {
     if property == \Self.self { return .root }
     var found: Path?
@@ -44,17 +44,17 @@ extension ObservableState {
   }
 }
 
-/// What is known of a field of an `ObservableState`.
+/// Describes a field of an `ObservableState`.
 public struct StateField<Root>: Sendable {
-  /// The number by which the field travels: never given to another name.
+  /// The number of the field on the wire: never reused for another name.
   public let number: Int
   public let name: String
   public let property: any PartialKeyPath<Root> & Sendable
-  /// Kept out of files: a daemon that restarts begins with the default.
+  /// Not persisted: a daemon that restarts begins with the default.
   public let isEphemeral: Bool
   let isSame: @Sendable (Root, Root) -> Bool
 
-  /// A field that a stored property holds.
+  /// The field of a stored property.
   public init<T: Synchronizable>(
     _ number: Int, _ name: String, _ property: any KeyPath<Root, T> & Sendable,
     isEphemeral: Bool = false

@@ -1,8 +1,8 @@
 public import CBOR
 public import Values
 
-/// A field that notifies whoever watches it at every assignment, even of an equal value: an alert
-/// that is to be shown again, for example.
+/// A field that notifies its observers at every assignment, even of an equal value: an alert that
+/// must be shown again, for example.
 ///
 ///     @Pulse var alert: String?
 ///
@@ -66,7 +66,7 @@ extension Pulse: Synchronizable {
     }
   }
 
-  /// The value that stands for nothing, of a type that has one.
+  /// The nil of a type that has one.
   private static var absent: Value? {
     (Value.self as? any ExpressibleByNilLiteral.Type)?.init(nilLiteral: ()) as? Value
   }

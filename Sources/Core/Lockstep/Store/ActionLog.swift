@@ -1,4 +1,4 @@
-/// What is known of an action that was taken from the queue.
+/// The log record of an action that was taken from the queue.
 public struct ActionRecord<Action: Sendable>: Sendable {
   /// Counts the actions of the store from 1.
   public var sequence: UInt64
@@ -6,25 +6,25 @@ public struct ActionRecord<Action: Sendable>: Sendable {
   /// The action as it was reduced; nil when it was too large to be kept.
   public var action: Action?
   public var name: String
-  /// When it was reduced, and what its random numbers follow from: with them, it reduces again to
-  /// the same state.
+  /// The time of the reduction, and the seed of its random numbers: with both, a replay of the
+  /// action gives the same state.
   public var time: Timestamp
   public var seed: UInt64
   public var outcome: Reduction
-  /// The revision behind it.
+  /// The revision after the action.
   public var revision: Revision
 }
 
-/// The latest actions of a store, each with its cause. A ring of a fixed size.
+/// The latest actions of a store, each with its cause. A ring buffer of a fixed size.
 public struct ActionLog<Action: Sendable>: Sendable {
-  /// How many records are kept.
+  /// The maximum number of records.
   public let capacity: Int
   private var records: [ActionRecord<Action>] = []
   private var next = 0
 
   public init(capacity: Int) { self.capacity = capacity }
 
-  /// Add the record of the action after the last. O(1).
+  /// Append the record of the next action; overwrites the oldest when full. O(1).
   mutating func append(_ record: consuming ActionRecord<Action>) {
     guard capacity > 0 else { return }
     if records.count < capacity {
@@ -38,14 +38,15 @@ public struct ActionLog<Action: Sendable>: Sendable {
   /// The records, oldest first.
   public var all: [ActionRecord<Action>] { Array(records[next...] + records[..<next]) }
 
-  /// How many records there are.
+  /// The number of records.
   public var count: Int { records.count }
 
   /// A record by its position: 0 is the oldest. O(1).
   public subscript(position position: Int) -> ActionRecord<Action> { records[place(position)] }
 
-  /// The position of the first record behind a sequence number; `count` if there is none. O(log n),
-  /// for numbers may be missing: of actions that were rejected before they came to the store.
+  /// The position of the first record after a sequence number; `count` if there is none. O(log n),
+  /// because numbers may be missing: those of actions that were rejected before they reached the
+  /// store.
   public func position(after sequence: UInt64) -> Int {
     var (low, high) = (0, records.count)
     while low < high {
@@ -55,19 +56,19 @@ public struct ActionLog<Action: Sendable>: Sendable {
     return low
   }
 
-  /// The sequence number behind which the latest so many records are.
+  /// The sequence number after which the latest `count` records begin.
   public func sequence(before count: Int) -> UInt64 {
     guard count > 0 else { return newest?.sequence ?? 0 }
     guard !records.isEmpty else { return 0 }
     return self[position: max(0, records.count - count)].sequence - 1
   }
 
-  /// The records behind a sequence number, oldest first. O(those).
+  /// The records after a sequence number, oldest first. O(their number).
   public func since(_ sequence: UInt64) -> [ActionRecord<Action>] {
     (position(after: sequence)..<records.count).map { self[position: $0] }
   }
 
-  /// The latest so many records, oldest first. O(those).
+  /// The latest `count` records, oldest first. O(count).
   public func last(_ count: Int) -> [ActionRecord<Action>] {
     let count = max(0, min(count, records.count))
     return (records.count - count..<records.count).map { self[position: $0] }
@@ -88,8 +89,8 @@ public struct ActionLog<Action: Sendable>: Sendable {
     return self[position: position]
   }
 
-  /// An action and what led to it, back to where it came from outside or is forgotten.
-  /// O(the length of the chain).
+  /// An action and its ancestors, back to the one that came from outside or to the oldest still in
+  /// the log. O(the length of the chain).
   public func chain(of sequence: UInt64) -> [ActionRecord<Action>] {
     var chain: [ActionRecord<Action>] = []
     var searched: UInt64? = sequence

@@ -1,15 +1,15 @@
-/// The client that began something: as the kernel names it, and its own label.
+/// The client that sent an action: its credentials from the kernel, and its own label.
 public struct ClientOrigin: Hashable, Sendable, CustomStringConvertible {
   /// The daemon's number for the connection.
   public var connection: UInt64
-  /// The daemon's number for the session, which counts those of the epoch: the same when the
-  /// client has connected anew, and when the daemon has started anew and goes on with its
-  /// sessions. Never used twice, below 2^63, and no secret. 0 where there are no sessions.
+  /// The daemon's number for the session, counted within the epoch. It stays the same when the
+  /// client reconnects, and when the daemon restarts and continues its sessions. Never reused,
+  /// below 2^63, and not secret. 0 where there are no sessions.
   public var session: UInt64
   public var pid: UInt64
   public var uid: UInt64
   public var gid: UInt64
-  /// What the client calls itself: for display only.
+  /// The client's own name for itself: for display only.
   public var label: String
 
   public init(
@@ -27,7 +27,7 @@ public struct ClientOrigin: Hashable, Sendable, CustomStringConvertible {
   public var description: String { "client \(connection) (pid \(pid), uid \(uid))" }
 }
 
-/// Who sent an action.
+/// The sender of an action.
 public enum Origin: Hashable, Sendable, CustomStringConvertible {
   case client(ClientOrigin)
   case effect(EffectID, name: String)
@@ -47,7 +47,7 @@ public enum Origin: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why an action is in the queue. A copy is O(1): all actions of a connection share theirs.
+/// Why an action is in the queue. A copy is O(1): all actions of a connection share one.
 public struct Cause: Hashable, Sendable {
   private struct Fields: Hashable, Sendable {
     var origin: Origin
@@ -76,12 +76,13 @@ public struct Cause: Hashable, Sendable {
     get { storage.fields.parent }
     set { fields.parent = newValue }
   }
-  /// The client that began it all; nil when none did.
+  /// The client that started the cascade; nil when no client did.
   public var client: ClientOrigin? {
     get { storage.fields.client }
     set { fields.client = newValue }
   }
-  /// The sequence number of the action from outside that began it all; nil for that one.
+  /// The sequence number of the action from outside that started the cascade; nil for that action
+  /// itself.
   var root: UInt64? {
     get { storage.fields.root }
     set { fields.root = newValue }
@@ -98,10 +99,10 @@ public struct Cause: Hashable, Sendable {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(fields) }
 
-  /// An action of the process that owns the store.
+  /// The cause of an action of the process that owns the store.
   public static let owner = Cause(.owner)
 
-  /// The cause of what an action leads to.
+  /// The cause of an action that follows from the one with this sequence number.
   func following(_ sequence: UInt64, _ origin: Origin) -> Cause {
     var cause = self
     cause.fields = Fields(

@@ -1,30 +1,30 @@
 public import Values
 
-/// Something that looks at every action on its way through a store: before it is reduced, and
-/// after.
+/// Sees every action on its way through a store: before it is reduced, and after.
 ///
-/// The two stages are the two meanings of middleware in Redux: *before* it may change, swallow,
-/// add or reject actions; *after*, it sees the new state and may begin further work. In each
-/// stage, a store's middleware is asked in the order of its list.
+/// The two stages are the two meanings of middleware in Redux: *before* it may change, swallow, add
+/// or reject actions; *after*, it sees the new state and may start effects. In each stage, a store
+/// calls its middleware in the order of its list.
 ///
-/// One that has only the first stage says what its state is: `typealias State = App.State`.
+/// A middleware that has only the first stage declares its state: `typealias State = App.State`.
 public protocol Middleware<State, Action>: Sendable {
   associatedtype State: Synchronizable
   associatedtype Action: SynchronizableAction
 
-  /// What the middleware is called in the log.
+  /// The name of the middleware in the log.
   var name: String { get }
 
-  /// Look at an action before it is reduced. Change it in place, add others behind it
-  /// (`context.add`), say `.swallow` and it goes no further, or throw to reject it.
+  /// Called before an action is reduced. Change it in place, add others after it (`context.add`),
+  /// return `.swallow` to stop it, or throw to reject it.
   func before(
     _ action: inout Action, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict
 
-  /// Look at an action that was reduced, and at the state that it led to. The work that is
-  /// returned is listed as any effect; what it sends names this middleware as its origin.
+  /// Called after an action was reduced, with the resulting state. The returned effect is listed
+  /// like any other; actions that it sends have this middleware as their origin.
   ///
-  /// Whoever keeps the state makes the next change of it copy a path: keep it only if need be.
+  /// Keep the state only if necessary: while a copy is kept, the next change to the state must copy
+  /// a path.
   func after(
     _ action: Action, state: State, reduction: Reduction, context: MiddlewareContext<Action>
   ) -> Effect<Action>
@@ -46,20 +46,20 @@ extension Middleware {
   }
 }
 
-/// Whether an action goes on.
+/// Whether an action proceeds.
 public enum MiddlewareVerdict: Hashable, Sendable {
   case proceed
-  /// The action is acknowledged as swallowed, and nobody behind sees it.
+  /// The action is acknowledged as swallowed; later middleware and the reducer do not see it.
   case swallow
 }
 
-/// What a middleware is told of an action beside itself.
+/// The context of an action, as middleware sees it.
 public struct MiddlewareContext<Action: Sendable>: Sendable {
   /// The number of the action in the store's log.
   public let sequence: UInt64
   public let cause: Cause
   public let time: Timestamp
-  /// Actions to be reduced behind this one.
+  /// Actions to be reduced after this one.
   public private(set) var added: [Action] = []
 
   package init(sequence: UInt64, cause: Cause, time: Timestamp) {
@@ -68,6 +68,6 @@ public struct MiddlewareContext<Action: Sendable>: Sendable {
     self.time = time
   }
 
-  /// Put an action behind this one.
+  /// Queue an action after this one.
   public mutating func add(_ action: Action) { added.append(action) }
 }

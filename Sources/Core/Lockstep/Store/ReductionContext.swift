@@ -1,16 +1,16 @@
 import Values
 
-/// What a reduction may ask for: the cause, time and seed of its action, which children have
-/// effects running, and a place for warnings.
+/// The context of a reduction: the cause, time and seed of its action, the children with running
+/// effects, and the warnings so far.
 ///
 /// Unchecked: made for one reduction, which is synchronous, and used by it alone.
 final class ReductionContext: @unchecked Sendable {
   let cause: Cause
   let time: Timestamp
-  /// Those of several children whose effects run, by the scope that they are in.
+  /// The number of running effects of each child in a collection (`forEach`), by scope.
   let children: [[EffectKey]: [EffectKey: Int]]
   private var random: SplitMix64
-  /// Where in the tree of features the reduction is.
+  /// The position of the reduction in the tree of features.
   private(set) var scope: [EffectKey] = []
   private(set) var warnings: [String] = []
 
@@ -29,7 +29,7 @@ final class ReductionContext: @unchecked Sendable {
 
   func warn(_ text: String) { warnings.append(text) }
 
-  /// The children of the feature that is reducing whose effects run.
+  /// The children with running effects, of the feature that is reducing.
   var runningChildren: Dictionary<EffectKey, Int>.Keys? { children[scope]?.keys }
 
   /// Reduce a child.

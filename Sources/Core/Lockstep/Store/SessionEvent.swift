@@ -1,32 +1,34 @@
 public import CBOR
 public import Values
 
-/// What became of a client's session: what outlives its connections, as `ClientOrigin.session`
-/// names it. For features that keep something for as long as a client is there.
+/// An event of a client's session, which outlives its connections and is named by
+/// `ClientOrigin.session`. For features that keep data for as long as a client is present.
 ///
 ///     lost -> returned -> lost -> … -> ended
 ///
-/// A session that takes leave ends without being lost first. One that ended because its process
-/// did can return once more, in a process that was given its token; what was kept for it is gone.
+/// A session whose client says goodbye ends without being lost first. A session that ended because
+/// its process exited can return once more, in a process that was given its token; the data kept
+/// for it is gone.
 public enum SessionEvent: Hashable, Sendable {
-  /// The session is over. What was kept for it can go.
+  /// The session has ended. Data kept for it can be removed.
   case ended(session: UInt64, reason: EndReason)
-  /// The session has no connection. Its client may come back within the daemon's grace.
+  /// The session has no connection. Its client may reconnect within the daemon's grace period.
   case lost(session: UInt64)
-  /// The client came back, and goes on with the session.
+  /// The client reconnected and resumed the session.
   case returned(session: UInt64)
 
-  /// Why a session is over.
+  /// Why a session has ended.
   public enum EndReason: String, SynchronizableScalar {
-    /// Its connection is gone, and so is the process that made it.
+    /// Its connection is closed, and the process that made it has exited.
     case exited
-    /// Nobody came back for it in time, or there were too many that nobody came back for.
+    /// Its client did not reconnect in time, or the session was evicted because too many had no
+    /// connection.
     case graceOver
-    /// The client took leave.
+    /// The client said goodbye.
     case goodbye
   }
 
-  /// The session that it is about.
+  /// The session that the event concerns.
   public var session: UInt64 {
     switch self {
     case .ended(let session, _), .lost(let session), .returned(let session): session
@@ -34,8 +36,8 @@ public enum SessionEvent: Hashable, Sendable {
   }
 }
 
-/// An action can carry it: `case session(SessionEvent)`. That it says so does not make it true: a
-/// client can send such an action too. Only one whose origin is the owner is the daemon's.
+/// An action can carry it: `case session(SessionEvent)`. Check its origin, because a client can
+/// send such an action too: only one whose origin is the owner comes from the daemon.
 extension SessionEvent: SynchronizableScalar {
   public func encode(into encoder: inout CBOREncoder) {
     switch self {
@@ -71,7 +73,8 @@ extension SessionEvent: SynchronizableScalar {
   }
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind {
-    // The name by which journals and clients match it: not to be changed with the type's.
+    // Journals and clients match the type by this name: it must not change when the type is
+    // renamed.
     schema.kind(of: Self.self, named: "SessionNews") { schema in
       let session = Schema.Field(1, "session", .unsigned)
       let reason = Schema.Field(2, "reason", EndReason.schemaKind(in: &schema))
