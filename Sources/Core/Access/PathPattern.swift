@@ -1,7 +1,7 @@
 public import Values
 
-/// Paths that a person has written down in one: the keys of a path, where `*` stands for any one
-/// key. It covers every path that begins with such keys: the places, and all below them.
+/// A pattern for paths, written by a person: the keys of a path, where `*` matches any one key. It
+/// covers every path that begins with matching keys: those paths, and all below them.
 public struct PathPattern: Hashable, Sendable, CustomStringConvertible {
   /// One key of a pattern.
   public enum Step: Hashable, Sendable {
@@ -11,7 +11,7 @@ public struct PathPattern: Hashable, Sendable, CustomStringConvertible {
 
   public var steps: [Step]
 
-  /// The pattern of these steps; of none, the whole state.
+  /// The pattern of these steps; without steps it covers the whole state.
   public init(_ steps: [Step]) { self.steps = steps }
 
   /// A path, and all below it.
@@ -20,14 +20,14 @@ public struct PathPattern: Hashable, Sendable, CustomStringConvertible {
   /// The whole state.
   public static let whole = PathPattern([])
 
-  /// Whether what stands at the path is of the pattern.
+  /// Whether the pattern covers the value at the path.
   public func covers(_ path: Path) -> Bool {
     guard steps.count <= path.keys.count else { return false }
     return zip(steps, path.keys).allSatisfy { step, key in step == .any || step == .key(key) }
   }
 
-  /// The pattern as a JSON Pointer in which a token `*` is any key, and `~2` a star that is meant;
-  /// `/` for the whole.
+  /// The pattern as a JSON Pointer in which a token `*` is any key, and `~2` a literal star; `/`
+  /// for the whole state.
   public var description: String {
     if steps.isEmpty { return "/" }
     return steps.map(\.description).joined()
@@ -49,13 +49,13 @@ extension PathPattern.Step {
   }
 }
 
-/// Names of actions: all, one, or a part of a feature.
+/// A pattern for names of actions: all, one, or those of a part of a feature.
 public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
   private enum Form: Hashable, Sendable {
     case all
-    /// The name, and the names behind it and a point.
+    /// The name, and all names that begin with it and a dot.
     case name(String)
-    /// Only the names behind it and a point.
+    /// Only the names that begin with it and a dot.
     case part(String)
   }
 
@@ -66,14 +66,15 @@ public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
   /// Every action.
   public static let all = ActionPattern(.all)
 
-  /// An action, with the actions of the child that it may be for: `todos` is also `todos.toggle`.
+  /// An action, with the actions of the child that it may be for: `todos` also covers
+  /// `todos.toggle`.
   public static func name(_ name: String) -> ActionPattern { ActionPattern(.name(name)) }
 
-  /// The actions of a child: of `todos`, `todos.toggle`.
+  /// Only the actions of a child: `todos` covers `todos.toggle`.
   public static func part(_ name: String) -> ActionPattern { ActionPattern(.part(name)) }
 
   /// A pattern as a person writes it: `*`, `todos.*`, or a name. Nil for any other use of a star,
-  /// and for no name.
+  /// and for an empty name.
   public init?(_ text: String) {
     if text == "*" {
       self.init(.all)
@@ -85,7 +86,7 @@ public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
     self.init(isPart ? .part(name) : .name(name))
   }
 
-  /// Whether the pattern is of the name.
+  /// Whether the pattern covers the name.
   public func covers(_ name: String) -> Bool {
     switch form {
     case .all: true
@@ -94,7 +95,7 @@ public struct ActionPattern: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The patterns that are of all names that this one is of, itself among them. O(its words).
+  /// The patterns that cover every name that this one covers, including itself. O(its words).
   var covering: [ActionPattern] {
     switch form {
     case .all: [.all]

@@ -1,7 +1,7 @@
 import Lockstep
 public import Values
 
-/// A right that somebody lacks.
+/// A right that a peer lacks.
 public enum MissingRight: Hashable, Sendable, CustomStringConvertible {
   case connect
   case read(Path)
@@ -19,8 +19,9 @@ public enum MissingRight: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Policy {
-  /// Which rule takes a right from a peer who lacks it, and where it is written: what somebody who
-  /// may change the policy needs to know. O(the patterns of the rules that are about the peer).
+  /// Names the rule that denies a right to a peer that lacks it, and the place where the rule is
+  /// written, for a person who may change the policy. O(the patterns of the rules that apply to the
+  /// peer).
   public func explanation(
     of right: MissingRight, uid: UInt64, gid: UInt64, groups: [UInt64] = []
   ) -> String {
@@ -29,7 +30,7 @@ extension Policy {
       if let denial = rules[index].denial(of: right) { return "\(denial)\(place(of: index))" }
     }
     if case .write = right {
-      // The right to write may come with the right to read, and then goes with it.
+      // The right to write may be implied by the right to read, and is then denied with it.
       for index in known {
         if let pattern = rules[index].denyRead.first(where: right.meets) {
           return "no `write` grants it, and deny-read \(pattern)\(place(of: index)) takes it from "
@@ -51,7 +52,7 @@ extension Policy {
 }
 
 extension Rule {
-  /// What of the rule takes the right away, as it is written; nil when nothing does.
+  /// The part of the rule that denies the right, as it is written; nil when none does.
   fileprivate func denial(of right: MissingRight) -> String? {
     switch right {
     case .connect: mayConnect == false ? "connect: false" : nil
@@ -63,7 +64,7 @@ extension Rule {
 }
 
 extension MissingRight {
-  /// Whether a pattern is about the path, something above it or something below it.
+  /// Whether a pattern matches the path, a path above it or a path below it.
   fileprivate func meets(_ pattern: PathPattern) -> Bool {
     switch self {
     case .connect, .act: false

@@ -1,21 +1,21 @@
 public import Lockstep
 public import Values
 
-/// What one peer may do: equal for peers who may do the same.
+/// The rights of one peer: equal for peers that may do the same.
 public struct Rights: Hashable, Sendable {
   public let mayConnect: Bool
   /// Whether the peer may ask about other clients and about actions, and cancel effects.
   public let mayAdminister: Bool
-  /// What the peer may see of the state.
+  /// The part of the state that the peer may see.
   public let view: View
 
   private let actions: ActionRights
-  /// What may be changed because a rule says so.
+  /// The paths that may be changed because a rule says so.
   private let writes: View
-  /// What may be changed because it may be seen.
+  /// The paths that may be changed because they may be seen.
   private let impliedWrites: View
 
-  /// What these rules come to together.
+  /// The rights that these rules give together.
   init(of rules: [Rule]) {
     mayConnect = Self.isGranted(rules.map(\.mayConnect))
     mayAdminister = Self.isGranted(rules.map(\.mayAdminister))
@@ -25,22 +25,22 @@ public struct Rights: Hashable, Sendable {
     let denyWrite = rules.flatMap(\.denyWrite)
     view = View(granting: read, denying: denyRead)
     writes = View(granting: rules.flatMap { $0.write ?? [] }, denying: denyWrite)
-    // What all may be written anyway need not be written for another reason as well.
+    // Where everything may be written anyway, implied rights add nothing.
     let isImplied = writes != .everything && rules.contains { $0.write == nil && !$0.act.isEmpty }
     impliedWrites = isImplied ? View(granting: read, denying: denyRead + denyWrite) : .nothing
   }
 
-  /// No right at all.
+  /// No rights.
   public static let none = Rights(of: [])
 
   private static func isGranted(_ said: [Bool?]) -> Bool {
     said.contains(true) && !said.contains(false)
   }
 
-  /// Whether nothing that the peer sends or is sent has to be looked at.
+  /// Whether nothing that the peer sends or receives has to be checked.
   public var isUnrestricted: Bool { mayAdminister && mayDoAll }
 
-  /// Whether the peer may see everything and send every action, to everywhere.
+  /// Whether the peer may see everything, write everything and send every action.
   private var mayDoAll: Bool { view == .everything && mayWriteAll && actions.isAll }
 
   private var mayWriteAll: Bool { writes == .everything || impliedWrites == .everything }
@@ -48,11 +48,11 @@ public struct Rights: Hashable, Sendable {
   /// Whether the peer may send actions of this name.
   public func mayAct(_ name: String) -> Bool { actions.covers(name) }
 
-  /// Whether the peer may see all that stands at the path.
+  /// Whether the peer may see everything at the path.
   public func mayRead(_ path: Path) -> Bool { view.permits(path) }
 
-  /// Whether the peer may change all that stands at the path, by an action that names it. It also
-  /// has to be allowed to read that.
+  /// Whether the peer may change everything at the path, by an action that names it. The action
+  /// also needs the right to read the path.
   public func mayWrite(_ path: Path) -> Bool {
     writes.permits(path) || impliedWrites.permits(path)
   }
@@ -67,8 +67,8 @@ private struct ActionRights: Hashable, Sendable {
   init(granting grants: [ActionPattern], denying denials: [ActionPattern]) {
     let (granting, denying) = (ActionPatterns(grants), ActionPatterns(denials))
     granted = granting.reduced.filter { !denying.cover($0) }
-    // Only a denial of something that is granted makes a difference. Names are a tree: two patterns
-    // share a name only if one covers the other.
+    // Only a denial of something granted makes a difference. Names are a tree: two patterns share a
+    // name only if one covers the other.
     let remaining = ActionPatterns(Array(granted))
     denied = denying.reduced.filter { remaining.cover($0) || remaining.areCovered(in: $0) }
   }
@@ -80,7 +80,7 @@ private struct ActionRights: Hashable, Sendable {
   }
 }
 
-/// Patterns that are looked up by the names above them.
+/// Patterns with a lookup by the names above them.
 private struct ActionPatterns {
   private let all: Set<ActionPattern>
   /// The patterns above each, which cover it, and those that only lead there.
@@ -96,18 +96,19 @@ private struct ActionPatterns {
     all.filter { pattern in !pattern.covering.contains { $0 != pattern && all.contains($0) } }
   }
 
-  /// Whether one of them is of all names that the pattern is of.
+  /// Whether one of them covers every name that the pattern covers.
   func cover(_ pattern: ActionPattern) -> Bool { pattern.covering.contains(where: all.contains) }
 
-  /// Whether the pattern is of all names that one of them is of.
+  /// Whether the pattern covers every name that one of them covers.
   func areCovered(in pattern: ActionPattern) -> Bool { ancestors.contains(pattern) }
 }
 
 // MARK: Actions and their rejections
 
 extension Rights {
-  /// Why the peer may not send an action: nil if it may. An action that names paths needs the right
-  /// to read those it looks at, and to write those it changes. O(the paths that it names).
+  /// The rejection of an action that the peer may not send; nil if it may. An action that names
+  /// paths needs the right to read those that it reads, and to write those that it changes. O(the
+  /// paths that it names).
   public func refusal<Action: SynchronizableAction>(
     of action: Action, in state: some Synchronizable
   ) -> Rejection? {
@@ -123,8 +124,7 @@ extension Rights {
       return mayAct(action.name) ? nil : .act(action.name)
     }
     if let name = action.heldNames.first(where: { !mayAct($0) }) { return .act(name) }
-    // What was there before shows in the outcome of every change: unchanged, absent, of another
-    // type.
+    // The former value shows in the outcome of every change: unchanged, absent, of another type.
     if view != .everything,
       let path = (action.readPaths + action.writtenPaths)
         .first(where: { !mayRead(state.reach(of: $0)) })
@@ -135,7 +135,7 @@ extension Rights {
     return action.writtenPaths.first { !mayWrite(state.reach(of: $0)) }.map { .write($0) }
   }
 
-  /// What is said to a peer that lacks a right for an action: which, and where.
+  /// The rejection for a peer that lacks a right for an action: names the right, and the path.
   public func refusal(of action: some SynchronizableAction, without right: MissingRight)
     -> Rejection
   {
@@ -149,8 +149,9 @@ extension Rights {
     }
   }
 
-  /// The rejection of an action in the words that the peer may hear. What a feature says may quote
-  /// the state, so unless the path that it is about may be read, only what the code means is left.
+  /// The rejection of an action without text that the peer may not see. A feature's message may
+  /// quote the state, so unless the peer may read the rejection's path, the message is replaced by
+  /// the meaning of the code.
   public func redacted(_ rejection: Rejection, in state: some Synchronizable) -> Rejection {
     if view == .everything { return rejection }
     if let path = rejection.path, mayRead(state.reach(of: path)) { return rejection }
@@ -159,7 +160,7 @@ extension Rights {
 }
 
 extension Rejection.Code {
-  /// What the code means, and no more.
+  /// The meaning of the code, without details.
   package var sentence: String {
     switch self {
     case .malformed: "the payload is not what the action carries"
@@ -185,7 +186,7 @@ extension Rights? {
 
 extension Synchronizable {
   /// The part of a path that leads through fields, maps and objects: up to the first array or
-  /// enumeration, whose contents are seen and guarded as one. O(the keys squared).
+  /// enumeration, whose contents are shown and protected as a whole. O(the keys squared).
   public func reach(of path: Path) -> Path {
     for depth in 0..<path.keys.count {
       let start = Path(Array(path.keys[..<depth]))
@@ -197,7 +198,7 @@ extension Synchronizable {
   }
 }
 
-/// Finds out whether paths end at what stands somewhere.
+/// Finds out whether paths end at a value, because it is an array or an enumeration.
 private struct KindVisitor: PartVisitor {
   var isIndivisible = false
 

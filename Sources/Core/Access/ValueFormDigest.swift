@@ -2,11 +2,11 @@ public import CBOR
 public import Values
 
 extension Digest {
-  /// The digest of a value from its value form alone, or of `undefined`: what `Synchronizable.digest`
-  /// says of the value that the bytes stand for. O(its bytes).
+  /// The digest of a value from its value form alone, or of `undefined`: equal to
+  /// `Synchronizable.digest` of the value that the bytes encode. O(its bytes).
   ///
-  /// The bytes do not tell an array from an enumeration's case, and their digests differ: in a typed
-  /// state, `kind` must say what stands there.
+  /// The bytes do not distinguish an array from an enumeration's case, but their digests differ: in
+  /// a typed state, `kind` must be the kind of the value.
   public init(
     ofValueForm bytes: UnsafeRawBufferPointer, of kind: Schema.Kind? = .value,
     in schema: Schema? = nil, seed: HashSeed
@@ -25,7 +25,7 @@ private struct ValueFormDigester {
   let schema: Schema?
   let seed: HashSeed
   var decoder: CBORDecoder
-  /// Where what is not in its shortest form is put into it.
+  /// A buffer for scalars that are re-encoded in their shortest form.
   var scratch = CBOREncoder()
 
   init(schema: Schema?, seed: HashSeed, decoder: CBORDecoder) {
@@ -48,7 +48,7 @@ private struct ValueFormDigester {
     }
   }
 
-  /// The digest of what is next, whose parts are of a kind, or are these fields.
+  /// The digest of the next item, whose parts are of a kind, or are these fields.
   private mutating func contents(
     of kind: Schema.Kind?, _ fields: [Schema.Field] = []
   ) throws(CBORError) -> UInt64 {
@@ -112,7 +112,7 @@ private struct ValueFormDigester {
     }
   }
 
-  /// The digest of a scalar that is encoded anew.
+  /// The digest of a scalar, re-encoded in its shortest form.
   private mutating func shortest(_ encode: (inout CBOREncoder) -> Void) -> UInt64 {
     scratch.bytes.removeAll(keepingCapacity: true)
     encode(&scratch)

@@ -1,30 +1,30 @@
 public import Values
 
-/// What of a state a peer may see. Views that permit the same are equal.
+/// The part of a state that a peer may see. Views that permit the same are equal.
 ///
-/// A place is permitted when a granted pattern covers it and no denied one does. What is below a
-/// denied place is not permitted, whatever is granted there.
+/// A path is permitted when a granted pattern covers it and no denied one does. Nothing below a
+/// denied path is permitted, whatever is granted there.
 public struct View: Hashable, Sendable {
   let root: ViewNode
 
   private init(_ root: ViewNode) { self.root = root }
 
-  /// What these patterns come to. O(`PathPattern.expansion` of them all).
+  /// The view that these patterns give together. O(`PathPattern.expansion` of them all).
   public init(granting grants: [PathPattern], denying denials: [PathPattern] = []) {
     root = ViewNode(
       granting: Set(grants).map { $0.steps[...] }, denying: Set(denials).map { $0.steps[...] })
   }
 
-  /// The view of someone who may see all.
+  /// The view of a peer that may see everything.
   public static let everything = View(.everything)
-  /// The view of someone who may see nothing.
+  /// The view of a peer that may see nothing.
   public static let nothing = View(.nothing)
 
-  /// Whether everything that stands at the path may be seen.
+  /// Whether everything at the path may be seen.
   public func permits(_ path: Path) -> Bool { root.node(at: path) == .everything }
 
-  /// Whether something that the pattern covers may be permitted; true where only the keys that are
-  /// there could tell. O(its steps).
+  /// Whether something that the pattern covers may be permitted; true where that depends on the
+  /// keys that are present in the state. O(its steps).
   public func meets(_ pattern: PathPattern) -> Bool {
     var node = root
     for step in pattern.steps {
@@ -35,9 +35,10 @@ public struct View: Hashable, Sendable {
     return node != .nothing
   }
 
-  /// What a subscription to the path shows; nil when nothing there may be seen.
+  /// The filter of a subscription to the path; nil when nothing there may be seen.
   ///
-  /// With a schema the filter knows what can stand where, and so needs fewer snapshots.
+  /// With a schema the filter knows which forms of value each path can hold, and so needs fewer
+  /// snapshots.
   public func filter(at path: Path, in schema: Schema? = nil) -> ViewFilter? {
     let node = root.node(at: path)
     if node == .nothing { return nil }
@@ -46,26 +47,27 @@ public struct View: Hashable, Sendable {
   }
 }
 
-/// What of the value at some place may be seen.
+/// The visible part of the value at a path.
 enum ViewNode: Hashable, Sendable {
   case nothing
   case everything
   case part(ViewPart)
 }
 
-/// A place that is not seen as it is: some of what is below may be seen, and some may not.
+/// The node of a path that is not fully visible: some of the values below may be seen, and some may
+/// not.
 ///
 /// Invariant: it differs from `nothing` and from `everything`.
 final class ViewPart: Hashable, Sendable {
-  /// Whether the place itself is permitted, so that a scalar there may be seen.
+  /// Whether the path itself is permitted, so that a scalar there may be seen.
   let isPermitted: Bool
-  /// What may stand there, as far as is known.
+  /// The forms that the value there may have, as far as is known.
   let forms: ViewForms
-  /// What may be seen of the entries with these keys, where that is not what may be of others.
+  /// The nodes of the entries with these keys, where they differ from `others`.
   let entries: [PathKey: ViewNode]
-  /// What may be seen of the entries with all other keys.
+  /// The node of the entries with all other keys.
   let others: ViewNode
-  /// Kept, for a view is asked for it with every subscription.
+  /// Cached, because every subscription asks a view for it.
   private let hash: Int
 
   init(
@@ -94,11 +96,11 @@ final class ViewPart: Hashable, Sendable {
 
   func child(_ key: PathKey) -> ViewNode { entries[key] ?? others }
 
-  /// The forms in which a value here may be seen, in part at least.
+  /// The forms in which a value here may be seen, at least in part.
   var visibleForms: ViewForms { isPermitted ? [.map, .scalar] : .map }
 }
 
-/// What a value can be in its value form.
+/// The forms that a value can have in its value form.
 struct ViewForms: OptionSet, Hashable, Sendable {
   let rawValue: UInt8
 
@@ -111,7 +113,7 @@ struct ViewForms: OptionSet, Hashable, Sendable {
 extension ViewNode {
   typealias Steps = ArraySlice<PathPattern.Step>
 
-  /// The node of a place, from what is left there of the patterns that lead there or below.
+  /// The node of a path, from the remaining steps of the patterns that lead there or below.
   init(isGranted: Bool = false, granting grants: [Steps], denying denials: [Steps]) {
     let isPermitted = isGranted || grants.contains(where: \.isEmpty)
     let isReached = isPermitted || !grants.isEmpty
@@ -120,7 +122,7 @@ extension ViewNode {
     } else if isPermitted && denials.isEmpty {
       self = .everything
     } else {
-      // Below what is granted, further grants mean nothing.
+      // Below a granted path, further grants are redundant.
       self.init(isPermitted: isPermitted, below: isPermitted ? [] : grants, denials)
     }
   }
@@ -137,7 +139,7 @@ extension ViewNode {
     self.init(isPermitted: isPermitted, entries: entries, others: node(nil))
   }
 
-  /// The node of a place, in the one form that it has.
+  /// The node of a path, in its canonical form.
   private init(
     isPermitted: Bool, forms: ViewForms = .any, entries: [PathKey: ViewNode], others: ViewNode
   ) {
@@ -150,7 +152,7 @@ extension ViewNode {
     }
   }
 
-  /// What may be seen at a path from here.
+  /// The node at a path from here.
   func node(at path: Path) -> ViewNode {
     var node = self
     for key in path.keys {
@@ -161,7 +163,7 @@ extension ViewNode {
   }
 }
 
-/// Patterns by their first keys, so that many patterns are looked at once and not once for each
+/// Patterns grouped by their first keys, so that each pattern is visited once and not once for each
 /// key.
 private struct PatternBranches {
   /// The keys that patterns begin with, in their order.
@@ -181,7 +183,8 @@ private struct PatternBranches {
     }
   }
 
-  /// What is left of the patterns that lead on behind a key, or behind one that no pattern names.
+  /// The remaining steps of the patterns that continue after a key; nil is a key that no pattern
+  /// names.
   func behind(_ key: PathKey?) -> [ViewNode.Steps] {
     guard let key, let own = behindKeys[key] else { return behindStars }
     return own + behindStars
@@ -191,11 +194,10 @@ private struct PatternBranches {
 // MARK: Size
 
 extension PathPattern {
-  /// How many places a view of these patterns, or of some of them, may have to tell apart; `limit`
-  /// when there are as many. Stars beside keys multiply: a policy should be asked before it is
-  /// used.
+  /// How many paths a view of these patterns, or of some of them, may have to distinguish; at most
+  /// `limit`. Stars beside keys multiply: check a policy before it is used.
   public static func expansion(of patterns: [PathPattern], upTo limit: Int) -> Int {
-    // One that comes twice tells nothing more apart.
+    // A duplicate distinguishes no further paths.
     expansion(of: Set(patterns).map { $0.steps[...] }, upTo: limit)
   }
 
@@ -213,8 +215,7 @@ extension PathPattern {
 // MARK: Knowing a schema
 
 extension ViewNode {
-  /// The same node, with what a schema says can stand there and below; of a nil kind it says
-  /// nothing.
+  /// The same node, with the forms that a schema allows there and below; unchanged for a nil kind.
   func knowing(_ kind: Schema.Kind?, in schema: Schema) -> ViewNode {
     guard case .part(let part) = self, let kind else { return self }
     var entries = part.entries
@@ -225,7 +226,7 @@ extension ViewNode {
     switch kind.present {
     case .map(_, let value): others = others.knowing(value, in: schema)
     case .type(let name):
-      // Fields are of different kinds, so each that is among the others gets a node of its own.
+      // Fields are of different kinds, so each field among `others` gets a node of its own.
       guard case .structure(let fields)? = schema.types[name], case .part = others else { break }
       for field in fields where entries[.integer(Int64(field.id))] == nil {
         entries[.integer(Int64(field.id))] = others.knowing(field.kind, in: schema)
@@ -240,7 +241,7 @@ extension ViewNode {
 }
 
 extension Schema {
-  /// The kind of what stands at a path of the state; nil where nothing can, or nothing is known.
+  /// The kind of the value at a path of the state; nil where there can be none, or it is not known.
   public func kind(at path: Path) -> Kind? {
     var kind: Kind? = state
     for key in path.keys {
@@ -261,7 +262,7 @@ extension Schema {
     }
   }
 
-  /// What a value of a kind can be in its value form.
+  /// The forms that a value of a kind can have in its value form.
   fileprivate func forms(of kind: Kind) -> ViewForms {
     switch kind.present {
     case .bool, .integer, .unsigned, .double, .text, .bytes: .scalar

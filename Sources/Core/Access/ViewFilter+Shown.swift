@@ -2,7 +2,7 @@ import CBOR
 public import Values
 
 extension ViewFilter {
-  /// What may be seen of a value in value form: `undefined` if that is nothing.
+  /// The visible part of a value in value form: `undefined` if nothing is visible.
   public func shown(_ value: [UInt8]) -> [UInt8] {
     var encoder = CBOREncoder()
     let isSeen = value.withUnsafeBytes { filter(value: $0, into: &encoder) }
@@ -17,8 +17,9 @@ extension ViewFilter {
     return encoder.bytes
   }
 
-  /// Whether a struct may be shown without a field that is there. Whoever has its type makes up the
-  /// field's default, or cannot read it: either way, what they have is not what was sent.
+  /// Whether a struct may be shown without one of its fields. A client that has its type fills in
+  /// the field's default, or cannot decode the struct: either way, its value is not the one that
+  /// was sent.
   public func hidesFields(of kind: Schema.Kind?, in schema: Schema) -> Bool {
     node.hidesFields(of: kind, in: schema)
   }

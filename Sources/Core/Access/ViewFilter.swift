@@ -1,13 +1,13 @@
 public import CBOR
 public import Values
 
-/// Lets through, of the values and patches of one scope, what may be seen there. Filters that let
-/// the same through are equal.
+/// Removes from the values and patches of one scope everything that may not be seen. Filters that
+/// let the same through are equal.
 ///
-/// A map, object or struct is shown with those of its entries that may be seen, and these as far as
-/// they may be: where some entries may be seen, and the map itself may not, there may be none of
-/// them left. A scalar is shown where it is permitted. An array, and an enumeration's case with
-/// fields, is shown only where all of it is permitted: paths do not lead through it.
+/// A map, object or struct is shown with its visible entries, each of which is filtered in turn:
+/// where some entries may be seen, and the map itself may not, it may be shown empty. A scalar is
+/// shown where it is permitted. An array, and an enumeration's case with fields, is shown only
+/// where all of it is permitted: paths do not lead through it.
 public struct ViewFilter: Hashable, Sendable {
   let node: ViewNode
 
@@ -18,11 +18,11 @@ public struct ViewFilter: Hashable, Sendable {
   /// Lets nothing through.
   public static let nothing = ViewFilter(.nothing)
 
-  /// Whether all bytes pass as they are.
+  /// Whether all bytes pass unchanged.
   public var isEverything: Bool { node == .everything }
 
-  /// Append what may be seen of a value in value form. Returns false, and appends nothing, when that
-  /// is nothing: the value is absent, or the bytes are none.
+  /// Append the visible part of a value in value form. Returns false, and appends nothing, when
+  /// nothing is visible, the value is absent, or the bytes are no value.
   public func filter(value bytes: UnsafeRawBufferPointer, into encoder: inout CBOREncoder) -> Bool {
     let start = encoder.bytes.count
     var decoder = CBORDecoder(bytes)
@@ -34,26 +34,27 @@ public struct ViewFilter: Hashable, Sendable {
     return true
   }
 
-  /// What a patch comes to behind the filter.
+  /// The result of filtering a patch.
   public enum Outcome: Hashable, Sendable {
-    /// Nothing that may be seen changed.
+    /// No visible value changed.
     case untouched
-    /// The patch that was appended.
+    /// A patch was appended.
     case patch
-    /// Nothing may be seen any more, if anything could be before.
+    /// Nothing is visible any more, if anything was before.
     case absent
-    /// What may be seen changed, but how depends on what was there before: filter the new value.
+    /// The visible part changed, but how depends on the former value: filter the new value instead.
     case resync
   }
 
-  /// Append the patch of what may be seen, from a patch of the value. Appends nothing with any
-  /// outcome but `patch`. Bytes that are no patch make a `resync`.
+  /// Append the patch of the visible part, made from a patch of the value. Appends nothing with any
+  /// outcome but `patch`. Bytes that are no patch give `resync`.
   ///
-  /// What the value was before is not known here. Where a visible value gave way to a hidden one,
-  /// the patch would have to remove it, but removing what was hidden before is an error; so, deeper
-  /// than at the root, these make a `resync`: a place that is not permitted itself, with parts that
-  /// are, stops being a map, if it was one; a permitted place with parts that are not goes, or
-  /// becomes an array. Where a schema says that it is always a map, or never one, it does not.
+  /// The former value is not known here. Where a hidden value replaced a visible one, the patch
+  /// would have to remove it, but removing a value that was hidden before is an error. So, below
+  /// the root, two changes give `resync`: a path that is not permitted itself, but has parts that
+  /// are, may have stopped being a map; a permitted path with parts that are not is removed, or
+  /// becomes an array. Where a schema says that the value is always a map, or never one, they do
+  /// not.
   public func filter(
     patch bytes: UnsafeRawBufferPointer, into encoder: inout CBOREncoder
   ) -> Outcome {
@@ -65,8 +66,8 @@ public struct ViewFilter: Hashable, Sendable {
     return decoder.isAtEnd ? outcome : .resync
   }
 
-  /// Append the patch of what may be seen, from what a patch of the whole state does to the scope.
-  /// As `filter(patch:into:)`.
+  /// Append the patch of the visible part, made from the projection of a patch of the whole state
+  /// on the scope. Otherwise like `filter(patch:into:)`.
   public func filter(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, into encoder: inout CBOREncoder
   ) -> Outcome {
@@ -89,8 +90,8 @@ public struct ViewFilter: Hashable, Sendable {
 // MARK: Values
 
 extension ViewFilter {
-  /// Append what may be seen of the next item, a value or `undefined`. Returns whether that is
-  /// anything; appends nothing if not.
+  /// Append the visible part of the next item, a value or `undefined`. Returns false, and appends
+  /// nothing, when nothing is visible.
   private static func value(
     _ node: ViewNode, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
   ) throws(CBORError) -> Bool {
@@ -136,7 +137,7 @@ extension ViewFilter {
     map.finish(&encoder)
   }
 
-  /// Append the next key as it is. Returns what may be seen of its value.
+  /// Append the next key unchanged. Returns the node of its value.
   private static func entry(
     _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder
   ) throws(CBORError) -> ViewNode {
@@ -156,7 +157,7 @@ extension ViewFilter {
 // MARK: Patches
 
 extension ViewFilter {
-  /// Append the patch of what may be seen, from the next item, a patch.
+  /// Append the patch of the visible part, made from the next item, a patch.
   private static func patch(
     _ node: ViewNode, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder, isRoot: Bool
   ) throws(CBORError) -> Outcome {
@@ -176,7 +177,7 @@ extension ViewFilter {
         defer { decoder.close() }
         return try replacement(part, &decoder, &encoder, isRoot: isRoot)
       case .array:
-        // Splices and edits: it was an array, and still is, so it was hidden, and still is.
+        // Splices and edits: the value was an array, and still is, so it was hidden, and still is.
         try decoder.skip()
         return .untouched
       case .unsigned, .negative, .bytes, .text, .simple, .tag:
@@ -213,8 +214,8 @@ extension ViewFilter {
     return .patch
   }
 
-  /// Append the patch that makes a place of unknown contents what may be seen of the next item, a
-  /// value or, unless it is wrapped, `undefined`.
+  /// Append the patch that replaces an unknown value by the visible part of the next item, a value
+  /// or, unless it is wrapped, `undefined`.
   private static func replacement(
     _ part: ViewPart, _ decoder: inout CBORDecoder, _ encoder: inout CBOREncoder, isRoot: Bool
   ) throws(CBORError) -> Outcome {
