@@ -2,17 +2,19 @@ public import Lockstep
 public import Values
 public import Wire
 
-// What the server wants to be kept, and what it is given back after a restart. The server decides
-// what and when; how bytes reach a disk is the shell's. So the simulator can lose them.
+// The records that the server asks to persist, and that it gets back after a restart. The server
+// decides what to persist and when; the shell brings the bytes to a disk. So the simulator can lose
+// them.
 
-/// What one turn leaves to be kept: every action that changed the state, with its patch, and what
-/// became of the actions of sessions. All of it is kept, or nothing.
+/// The records of one turn to be persisted: every action that changed the state, with its patch,
+/// and the outcomes of the actions of sessions. A batch is atomic: all of it is persisted, or
+/// nothing.
 public struct JournalBatch: Equatable, Sendable {
   /// Counts the batches of a run from 1, without gaps.
   public var number: UInt64
-  /// In the order in which the actions were done.
+  /// In the order in which the actions were reduced.
   public var rows: [JournalRow] = []
-  /// The patches and actions, of which the rows name ranges.
+  /// The bytes of patches and actions; the rows name ranges of them.
   public var bytes: [UInt8] = []
   /// Sessions that are named in the rows of this batch for the first time.
   public var sessions: [JournalSession] = []
@@ -20,7 +22,8 @@ public struct JournalBatch: Equatable, Sendable {
   public var forgotten: [SessionToken] = []
   /// The revision at the end of the turn.
   public var revision: UInt64
-  /// The digest of the state at `revision`, without its ephemeral fields: now and then.
+  /// The digest of the state at `revision`, without its ephemeral fields; present only now and
+  /// then.
   public var digest: Digest?
 
   @inlinable
@@ -33,26 +36,26 @@ public struct JournalBatch: Equatable, Sendable {
   public var isEmpty: Bool { rows.isEmpty && forgotten.isEmpty }
 }
 
-/// An action that was done.
+/// The record of an action that was taken.
 public struct JournalRow: Equatable, Sendable {
-  /// Counts the actions of the epoch; those that are not kept leave gaps.
+  /// Counts the actions of the epoch; those that are not persisted leave gaps.
   public var sequence: UInt64
   public var time: Timestamp
-  /// Who sent it, and the client that began it all.
+  /// The sender, and the client that started the cascade.
   public var origin: Origin
   public var client: ClientOrigin?
   public var name: String
   /// The encoded action; nil when it is larger than `Limits.logActionBytes`.
   public var action: Range<Int>?
-  /// The revision of the state behind it.
+  /// The revision of the state after it.
   public var revision: UInt64
-  /// What it changed, if anything that is kept.
+  /// Its change to the persisted part of the state, if any.
   public var change: Change?
-  /// What became of it, if a session's client sent it.
+  /// Its outcome, if a session's client sent it.
   public var answer: Answer?
 
   public struct Change: Equatable, Sendable {
-    /// The revision of the change that was kept before this one: a chain without a gap.
+    /// The revision of the previous persisted change: the changes form a chain without gaps.
     public var base: UInt64
     public var patch: Range<Int>
 
@@ -96,13 +99,13 @@ public struct JournalRow: Equatable, Sendable {
   }
 }
 
-/// A session, as it outlives the process.
+/// A session, as it is persisted.
 public struct JournalSession: Equatable, Sendable {
   public var token: SessionToken
   public var uid: UInt64
-  /// What people and features call it: counts the sessions of the epoch.
+  /// Its number for people and features: counts the sessions of the epoch.
   public var number: UInt64
-  /// What became of its latest actions: runs in order, without gaps.
+  /// The outcomes of its latest actions: runs in order, without gaps.
   public var outcomes: [Acknowledgement] = []
 
   @inlinable
@@ -117,12 +120,12 @@ public struct JournalSession: Equatable, Sendable {
   }
 }
 
-/// Everything but the state's bytes that a kept snapshot holds.
+/// The metadata of a persisted snapshot: everything but the state's bytes.
 public struct JournalSnapshot: Equatable, Sendable {
-  /// The revision of the state, and of its newest change that is kept.
+  /// The revision of the state, and that of its newest persisted change.
   public var revision: UInt64
   public var base: UInt64
-  /// The last action that it covers.
+  /// The sequence number of the last action that it covers.
   public var sequence: UInt64
   public var time: Timestamp
   /// The digest of the state without its ephemeral fields.
@@ -150,7 +153,8 @@ public struct JournalSnapshot: Equatable, Sendable {
 /// A run of the daemon: where in the epoch it began.
 public struct JournalRun: Equatable, Sendable {
   public var run: UInt64
-  /// What was durable of the runs before: the position of a mirror that is not ahead of it holds.
+  /// The last durable revision of the runs before: a mirror's position holds if it is not ahead of
+  /// it.
   public var base: UInt64
 
   @inlinable

@@ -1,17 +1,16 @@
 import CBOR
 public import Values
 
-/// A snapshot that is to be kept: a copy of the state, and what must be known with it.
+/// A snapshot to be persisted: a copy of the state, and its metadata.
 public struct PendingSnapshot<State: Synchronizable>: Sendable {
   public let state: State
   public let seed: HashSeed
   let schema: Schema
-  /// What must be known with the state; its digest is made with the encoding.
+  /// The metadata of the state; `encode` computes its digest.
   public let head: JournalSnapshot
   let partBytes: Int
 
-  /// A state at a revision, with its schema and what its head says; the digest is made with the
-  /// encoding.
+  /// A state at a revision, with its schema and its metadata, whose digest `encode` computes.
   public init(
     state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, partBytes: Int
   ) {
@@ -22,8 +21,8 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
     self.partBytes = partBytes
   }
 
-  /// Encode the state in parts, beside the loop: `[schema, value]`, so that the bytes say what they
-  /// are. O(the state).
+  /// Encode the state in parts, off the loop: `[schema, value]`, so that the bytes describe
+  /// themselves. O(the state).
   public func encode() -> (head: JournalSnapshot, parts: [[UInt8]]) {
     var encoder = CBOREncoder()
     encoder.array(2)

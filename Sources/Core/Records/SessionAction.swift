@@ -1,6 +1,6 @@
 public import Wire
 
-/// A client's action, as its session numbers it.
+/// Identifies a client's action by its session, and by its number there.
 public struct SessionAction: Hashable, Sendable {
   public var session: SessionToken
   public var number: UInt64
