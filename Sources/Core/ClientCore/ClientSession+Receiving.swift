@@ -4,7 +4,7 @@ import Values
 public import Wire
 
 extension ClientSession {
-  /// Take in bytes from the daemon.
+  /// Process bytes received from the daemon.
   public mutating func received(
     _ bytes: UnsafeRawBufferPointer, at now: Instant, into commands: inout [Command]
   ) {
@@ -15,11 +15,11 @@ extension ClientSession {
     swap(&frames, &self.frames)
     do throws(WireError) {
       try frames.receiveAll(bytes) { item throws(WireError) in try self.read(item, &commands) }
-      // The daemon may have been given a larger limit than the usual one.
+      // The daemon may be configured with a larger limit than the default.
       frames.limit = max(configuration.frameBytes, daemonFrameBytes)
       self.frames = frames
     } catch {
-      // The daemon speaks another language than we do: coming back would not help.
+      // The daemon and this client do not understand each other: reconnecting would not help.
       commands.append(.send(Self.frame(.goodbye(error.code, error.message))))
       lastGoodbye = Goodbye(error)
       isLeaving = true
@@ -28,7 +28,7 @@ extension ClientSession {
     tellChanges(&commands)
   }
 
-  /// The frame limit that the daemon said; memory still grows only with the bytes that come.
+  /// The frame limit that the daemon announced; memory still grows only with the bytes received.
   private var daemonFrameBytes: Int {
     Int(clamping: welcome?.limits.first { $0.name == "frameBytes" }?.value ?? 0)
   }
@@ -55,8 +55,8 @@ extension ClientSession {
     tellHeld(&commands)
   }
 
-  /// Let a mirror go that holds what is not known here, if others can be read; else the session
-  /// ends.
+  /// Give up a mirror that contains something unknown here, if other mirrors are readable; else the
+  /// session ends.
   private mutating func giveUp(
     _ index: Int, _ error: CBORError, _ commands: inout [Command]
   ) throws(WireError) {
@@ -69,7 +69,7 @@ extension ClientSession {
     commands.append(.notify(.unreadable(number, Goodbye(reason))))
   }
 
-  /// The goodbye for bytes that make no sense here.
+  /// The goodbye for bytes that cannot be decoded.
   private func unreadable(_ error: CBORError) -> WireError {
     guard case .unknownCase(let number) = error.kind else { return .malformed(error) }
     let names = stateTranslation?.names(ofCase: number) ?? []
@@ -93,7 +93,7 @@ extension ClientSession {
   private mutating func greet(
     _ welcome: ServerMessage.Welcome, _ commands: inout [Command]
   ) throws(WireError) {
-    // A daemon that sends none has the one whose fingerprint we said.
+    // A daemon that sends no schema has the one whose fingerprint our hello carried.
     let said = welcome.schema ?? (schema == nil ? configuration.schemaUse.expected : nil)
     if let said { try adopt(said, &commands) }
     phase = .live
@@ -107,10 +107,11 @@ extension ClientSession {
       numberOffset =
         (firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction) - 1
     }
-    // The next action that the daemon has not decided. If it has lost actions that it decided
-    // before, those that wait take their numbers.
+    // The next action that the daemon has not decided. If the daemon has lost actions that it
+    // decided before, the pending actions take over their numbers.
     let next = firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
-    // Invariant: numbers begin at 1, so `next` is more than the offset; the daemon's is any number.
+    // Invariant: numbers begin at 1, so `next` is more than the offset; the daemon's number may be
+    // anything.
     if welcome.isResumed, next - numberOffset - 1 > welcome.lastAction {
       numberOffset = next - 1 - welcome.lastAction
     }
@@ -159,7 +160,7 @@ extension ClientSession {
     }
   }
 
-  /// Take a report, or a page of one.
+  /// Process a report, or a page of one.
   private mutating func take(
     _ page: Value, of query: UInt64, hasMore: Bool, _ commands: inout [Command]
   ) {
@@ -256,8 +257,8 @@ extension ClientSession {
     }
   }
 
-  /// Ask for a snapshot in place of a mirror that cannot go on; `why` says what is wrong, if
-  /// anything is.
+  /// Request a snapshot to replace a mirror that cannot continue; `why` is the reason if the mirror
+  /// has diverged.
   private mutating func resync(_ index: Int, _ why: String?, _ commands: inout [Command]) {
     let number = mirrors[index].number
     mirrors[index].counters.resyncs += 1
@@ -282,7 +283,7 @@ extension ClientSession {
       mirrors[index].isLive
     else { return }
     mirrors[index].advance(to: revision)
-    // The daemon's digest is of its own form.
+    // The daemon's digest is that of the untranslated value.
     if mirrors[index].translation != nil { return }
     let ours = mirrors[index].value.digest(seed: welcome.seed)
     if ours != digest.rawValue {
@@ -292,8 +293,8 @@ extension ClientSession {
 
   // MARK: Acknowledgements
 
-  /// Tell what has been acknowledged, unless a mirror is behind it; or even then, when the stream
-  /// ends and nothing else is to come.
+  /// Deliver the held acknowledgements, unless a mirror is behind them; with `evenUnseen` even
+  /// then, because the stream ends and nothing else will come.
   mutating func tellHeld(_ commands: inout [Command], evenUnseen: Bool = false) {
     if heldAcknowledgements.isEmpty { return }
     if !evenUnseen && mirrors.contains(where: \.isHealing) { return }
@@ -306,7 +307,7 @@ extension ClientSession {
   private mutating func acknowledge(
     _ acknowledgement: Acknowledgement, _ commands: inout [Command]
   ) {
-    // The stream has come to the revision in every scope that is live.
+    // The stream has reached the revision in every scope that is live.
     advance(to: acknowledgement.revision)
     let waiting = pending.count - firstPending
     guard waiting > 0 else { return }
@@ -321,8 +322,8 @@ extension ClientSession {
     sentInSession -= count
   }
 
-  /// Tell what became of the oldest pending actions: what the daemon says, but our own reason where
-  /// it got no action that it could understand.
+  /// Report the outcomes of the oldest pending actions: the daemon's, but our own rejection for an
+  /// action that could not be translated.
   private mutating func tellOutcomes(
     _ count: Int, _ acknowledgement: Acknowledgement, _ commands: inout [Command]
   ) {
@@ -348,8 +349,8 @@ extension ClientSession {
 }
 
 extension Value {
-  /// A page of a report and the next, as `Protocols/wire.md` joins them: arrays one behind the
-  /// other, of objects those of equal names; of anything else the next.
+  /// A page of a report joined with the next, as `Protocols/wire.md` says: arrays are concatenated,
+  /// the entries of objects are joined by name, and anything else is replaced by the next.
   fileprivate func joined(with next: Value) -> Value {
     switch (self, next) {
     case (.array(var elements), .array(let more)):

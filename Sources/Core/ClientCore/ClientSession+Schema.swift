@@ -3,12 +3,13 @@ import Schemas
 import Values
 import Wire
 
-// A client that was built with types of its own, or shows those of any daemon by their names, reads
-// the daemon's schema at the welcome and whenever it changes. Mirrors keep what they show until a
-// snapshot by the new schema is there: what an old translation left out cannot be patched in.
+// A client that was built with types of its own, or that shows the types of any daemon by their
+// names, reads the daemon's schema at the welcome and whenever it changes. Mirrors keep their
+// values until a snapshot by the new schema has arrived, because patches cannot add what an old
+// translation left out.
 extension ClientSession {
-  /// Know the daemon's schema, and translate by it from now on. Returns whether mirrors must begin
-  /// anew. Throws the goodbye of peers whose schemas cannot meet.
+  /// Adopt the daemon's schema, and translate by it from now on. Returns whether mirrors must
+  /// resubscribe. Throws the goodbye of peers whose schemas are incompatible.
   @discardableResult
   mutating func adopt(
     _ new: Schema, _ commands: inout [Command]
@@ -43,7 +44,7 @@ extension ClientSession {
     }
   }
 
-  /// Subscribe to everything anew.
+  /// Renew all subscriptions.
   mutating func resubscribe(_ commands: inout [Command]) {
     for index in mirrors.indices {
       mirrors[index].disconnect()
@@ -55,7 +56,8 @@ extension ClientSession {
 
   // MARK: Actions
 
-  /// The payload of a pending action in the daemon's terms, or `undefined`, which no action is.
+  /// The payload of a pending action, translated to the daemon's schema, or `undefined`, which is
+  /// never a valid action.
   mutating func translatedPayload(at index: Int) -> [UInt8] {
     pending[index].refusal = nil
     let payload = pending[index].payload
@@ -74,10 +76,10 @@ extension ClientSession {
 }
 
 extension Translation {
-  /// The translation, unless it has nothing to do.
+  /// The translation, or nil if it is the identity.
   fileprivate var unlessIdle: Translation? { isIdentity ? nil : self }
 
-  /// Why an action cannot be sent.
+  /// The rejection of an action that cannot be translated.
   fileprivate func refusal(for error: CBORError) -> RejectionMessage {
     guard case .unknownCase(let number) = error.kind else {
       return RejectionMessage(

@@ -5,69 +5,71 @@ public import Wire
 
 // Theory of operation
 //
-// The client's half of a session is a value too: the shell tells it what happened on the socket and
-// does what it asks. It numbers actions, keeps those that are not acknowledged, sends them again
-// after a reconnection, and keeps one mirror for each subscription.
+// The client's half of a session is a value too: the shell passes it the events of the socket and
+// executes its commands. It numbers actions, keeps those that are not acknowledged, retries them
+// after a reconnect, and keeps one mirror for each subscription.
 //
 //     idle -> connecting -> greeting -> live -> (cut) waiting -> connecting ...
 //                                         \-> ended                         (close, fatal goodbye)
 //
 // An action has an identifier that never changes (`ActionID`) and, on the wire, a number that
 // counts the session's actions. When the daemon has lost the session, actions that had been sent
-// are reported `outcomeUnknown`, and those that had not start the numbers of the new session.
+// are reported `outcomeUnknown`, and the unsent ones are numbered from 1 in the new session.
 
-/// The client's name for an action; rises by one with each.
+/// The client's identifier of an action; rises by one with each action.
 public struct ActionID: Hashable, Comparable, Sendable {
   public var rawValue: UInt64
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
   public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
 }
 
-/// One end of a connection that mirrors parts of a daemon's state and sends it actions.
+/// The client's end of a connection: mirrors parts of a daemon's state and sends it actions.
 public struct ClientSession: Sendable {
-  /// What the shell must now do, or tell its user.
+  /// An order for the shell: something to do, or a notice for its user.
   public enum Command: Sendable {
     /// Open a connection after this long; `connected` or `disconnected` follows.
     case connect(after: Duration)
-    /// Write these bytes behind what was sent before.
+    /// Write these bytes after everything that was sent before.
     case send([UInt8])
     /// Close the connection once everything is written; `disconnected` follows.
     case disconnect
     case notify(Notice)
   }
 
-  /// News for the user.
+  /// A notice for the user.
   public enum Notice: Sendable {
     case connection(ConnectionState)
     /// A mirror changed. Several changes may share one notice.
     case changed(UInt64)
-    /// A mirror changed by one patch: the value it then had, for those who want every revision.
+    /// A mirror with `everyRevision` changed: its value after one patch, or after a snapshot, in
+    /// which case `patch` is empty.
     case revised(UInt64, MirroredValue, revision: UInt64, patch: [UInt8])
     /// A subscription was refused.
     case refused(UInt64, ServerMessage.Reason)
-    /// A mirror has come to something that is not known here. It shows what it could last read, and
-    /// goes on, if it can, on the next connection. The others follow the daemon.
+    /// A mirror has received something unknown here. It shows its last value, if that is intact,
+    /// and continues, if it can, on the next connection. The other mirrors follow the daemon.
     case unreadable(UInt64, Goodbye)
-    /// What became of actions: their identifiers, and the acknowledgement as it came.
+    /// The outcome of actions: their identifiers, and the acknowledgement as received.
     case acknowledged(ClosedRange<ActionID>, Acknowledgement)
     case pong(UInt64, revision: UInt64)
     /// The answer to a query, its pages joined.
     case report(UInt64, Value)
-    /// The daemon's digest of what a subscription shows; nil when it has none to compare now.
+    /// The daemon's digest of a subscription's value; nil when the daemon has none to compare now.
     case digest(UInt64, revision: UInt64, Digest?)
     case schema(Schema)
-    /// A mirror was not what the daemon has. It is being replaced by a snapshot.
+    /// A mirror had diverged from the daemon's value. A snapshot will replace it.
     case diverged(UInt64, String)
   }
 
-  /// Where the connection stands.
+  /// The state of the connection.
   public enum ConnectionState: Equatable, Sendable {
     case connecting
     /// Every mirror follows the daemon.
     case live
-    /// Mirrors show what was true when the connection was lost.
+    /// Mirrors show the values from when the connection was lost.
     case stale(since: Instant, Goodbye?)
-    /// The client closed, or the daemon said a goodbye after which there is no coming back.
+    /// The client closed the connection, or the daemon said a final goodbye, after which the client
+    /// does not reconnect.
     case closed(Goodbye)
   }
 
@@ -84,7 +86,7 @@ public struct ClientSession: Sendable {
     let id: ActionID
     let mark: Mark
     let payload: [UInt8]
-    /// Why the action cannot be said in the daemon's terms. It is sent as an item that is no
+    /// Why the action cannot be translated to the daemon's schema. It is sent as an item that is no
     /// action, so that it keeps its number, and the daemon rejects it in its turn.
     var refusal: RejectionMessage?
   }
@@ -92,15 +94,15 @@ public struct ClientSession: Sendable {
   public struct Configuration: Sendable {
     public var label = ""
     public var frameBytes = Frame.defaultLimit
-    /// The first wait before connecting again; doubles up to `longestWait`, each time a random
-    /// part of it between half and whole.
+    /// The first backoff before a reconnect; doubles up to `longestWait`. Jitter makes each wait a
+    /// random part of it, between half and the whole.
     public var firstWait: Duration = .milliseconds(20)
     public var longestWait: Duration = .seconds(5)
-    /// Whether to connect again when the connection is lost.
+    /// Whether to reconnect when the connection is lost.
     public var reconnects = true
     /// How often to compare digests; nil for never.
     public var digestInterval: Duration? = .seconds(60)
-    /// What to do with the daemon's schema. Where values are translated, digests are not compared.
+    /// How to use the daemon's schema. Where values are translated, digests are not compared.
     public var schemaUse = SchemaUse.ignore
 
     public init(label: String = "") { self.label = label }
@@ -113,41 +115,44 @@ public struct ClientSession: Sendable {
   var now = Instant(nanoseconds: 0)
   var attempt = 0
   var lastGoodbye: Goodbye?
-  /// The daemon's bytes made no sense: what else comes on this connection is ignored.
+  /// The daemon's bytes could not be decoded: everything else that comes on this connection is
+  /// ignored.
   var isLeaving = false
 
   // The session.
   public internal(set) var welcome: ServerMessage.Welcome?
   public internal(set) var schema: Schema?
-  /// How the daemon's values become ours, and our actions its; nil when they are already.
+  /// The translations of the daemon's values to our schema, and of our actions to the daemon's; nil
+  /// when none is needed.
   var stateTranslation: Translation?
   var actionTranslation: Translation?
   var token: SessionToken?
-  /// Actions that are not acknowledged, oldest first, from `firstPending` on.
+  /// Unacknowledged actions, oldest first, from `firstPending` on.
   var pending: [Pending] = []
   var firstPending = 0
   /// How many of them have been sent in this session (perhaps on an earlier connection).
   var sentInSession = 0
   /// How many of them have been sent on this connection.
   var sentOnConnection = 0
-  /// Acknowledgements that came while a mirror heals: they are told once it shows what they say.
+  /// Acknowledgements that came while a mirror heals: delivered once the mirror shows their
+  /// changes.
   var heldAcknowledgements: [Acknowledgement] = []
   var nextAction: UInt64 = 1
-  /// What to subtract from an identifier to get its number in this session.
+  /// Subtracted from an action's identifier, it gives the action's number in this session.
   var numberOffset: UInt64 = 0
 
-  /// What the client subscribes to, in the order in which it asked.
+  /// The subscriptions, in the order in which they were made.
   public internal(set) var mirrors: [ClientSubscription] = []
   var nextSubscription: UInt64 = 1
   var changed: Set<UInt64> = []
-  /// Pages of reports that are still coming, by the query's number.
+  /// The pages received of reports that are incomplete, by the query's number.
   var pages: [UInt64: Value] = [:]
   var lastHeard = Instant(nanoseconds: 0)
   var lastDigest = Instant(nanoseconds: 0)
   var greetingSince = Instant(nanoseconds: 0)
   package var skipsBaseCheck = false
 
-  /// A session that begins when told to `start`. The seed is for the jitter of reconnections.
+  /// A session that begins with `start`. The seed is for the jitter of the reconnect backoff.
   public init(_ configuration: Configuration = Configuration(), seed: UInt64) {
     self.configuration = configuration
     frames = FrameDecoder(limit: configuration.frameBytes)
@@ -191,7 +196,7 @@ public struct ClientSession: Sendable {
     return number
   }
 
-  /// Give a notice for each patch of a mirror from now on.
+  /// Send a notice for each patch of a mirror from now on.
   public mutating func wantEveryRevision(of number: UInt64) {
     for index in mirrors.indices where mirrors[index].number == number {
       mirrors[index].everyRevision = true
@@ -238,12 +243,12 @@ public struct ClientSession: Sendable {
 
   // MARK: What the user sees
 
-  /// What a subscription shows: nil when nothing stands there, or nothing has come yet.
+  /// The value of a subscription: nil when its path has no value, or before its first snapshot.
   public func value<T: Synchronizable>(of number: UInt64, as type: T.Type) -> T? {
     mirror(number)?.value.value(as: type)
   }
 
-  /// Where a subscription stands; nil before its first snapshot.
+  /// The position of a subscription; nil before its first snapshot.
   public func position(of number: UInt64) -> Position? { mirror(number)?.position }
 
   public func mirror(_ number: UInt64) -> ClientSubscription? {
@@ -301,7 +306,7 @@ public struct ClientSession: Sendable {
     commands.append(.connect(after: wait))
   }
 
-  /// Exponential back-off with "equal jitter": half of it certain, half of it random.
+  /// Exponential backoff with "equal jitter": half of it fixed, half of it random.
   private mutating func nextWait(_ retryAfter: UInt64?) -> Duration {
     let factor = 1 << min(attempt, 16)
     attempt += 1
@@ -316,7 +321,7 @@ public struct ClientSession: Sendable {
     phase = .ended
     forgetSent(&commands)
     if firstPending < pending.count {
-      // Never sent, so certainly not done; but nobody will do them now either.
+      // Never sent, so certainly not performed, and they never will be.
       let first = pending[firstPending].id
       let last = pending[pending.count - 1].id
       pending.removeAll()
@@ -333,7 +338,8 @@ public struct ClientSession: Sendable {
     commands.append(.notify(.connection(.closed(goodbye))))
   }
 
-  /// A second has passed, or about that.
+  /// Called about once a second: checks the timeouts of the handshake and of the heartbeat, and
+  /// requests digests.
   public mutating func tick(at now: Instant, into commands: inout [Command]) {
     self.now = now
     guard case .live = phase else {
@@ -394,7 +400,7 @@ public struct ClientSession: Sendable {
     commands.append(.send(encoder.bytes))
   }
 
-  /// Report the actions that were sent in a session that is no more.
+  /// Report the actions that were sent in a lost session as `outcomeUnknown`.
   mutating func forgetSent(_ commands: inout [Command]) {
     guard sentInSession > 0 else { return }
     let first = pending[firstPending].id
@@ -419,15 +425,15 @@ public struct ClientSession: Sendable {
 }
 
 extension Goodbye {
-  /// Whether coming back would only lead to the same goodbye.
+  /// Whether reconnecting would only lead to the same goodbye.
   var isFinal: Bool {
     switch code {
     case .done, .malformed, .version, .outOfOrder, .unknownMessage, .replaced, .denied, .schema,
       .frameTooLarge:
       true
     case .stopping, .restarting, .stalled: false
-    // Among the others `limit`: the same actions or subscriptions would pass it again, unless the
-    // daemon says when to come back.
+    // Among the others `limit`: the same actions or subscriptions would exceed it again, unless the
+    // daemon says when to retry.
     default: retryAfter == nil
     }
   }

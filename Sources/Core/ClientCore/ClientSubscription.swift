@@ -3,48 +3,50 @@ import Schemas
 public import Values
 public import Wire
 
-/// A subscription at a client: its copy of the value at a path, and how far its stream has come.
+/// A client's subscription: its copy of the value at a path, and the progress of its stream.
 public struct ClientSubscription: Sendable {
   public let number: UInt64
-  /// In the client's terms.
+  /// The path in the client's schema.
   public let path: Path
   var everyRevision: Bool
-  /// What the path leads to in the daemon's state, and how values and patches from there become
-  /// ours; nil when they are ours already.
+  /// The translation of values and patches to our schema, and the place in the daemon's state that
+  /// the path leads to; nil when no translation is needed.
   private(set) var translation: (by: Translation, place: Translation.Place)?
   /// The patch that was applied last, if it was translated.
   private(set) var translatedPatch: [UInt8] = []
   public internal(set) var value: MirroredValue
   /// Nil before the first snapshot.
   public internal(set) var position: Position?
-  /// A snapshot is to come in place of what the mirror should not show any more. What is
-  /// acknowledged meanwhile does not show yet.
+  /// A snapshot will replace the mirror's outdated value. Changes that are acknowledged until then
+  /// do not show yet.
   var isHealing = false
-  /// The daemon's value holds something that is not known here: nothing comes any more.
+  /// The daemon's value contains something unknown here: the mirror receives nothing more on this
+  /// connection.
   var isUnreadable = false
-  /// The daemon's number for the path; nil until it answers.
+  /// The daemon's number for the scope of the path; nil until it answers.
   var scope: UInt64?
   private var phase = Phase.detached
-  /// The parts of a snapshot that is coming.
+  /// The parts received so far of a snapshot.
   private var parts: [UInt8] = []
-  /// A snapshot that is whole, while patches bring it to where the subscription is to stand.
+  /// A complete snapshot that does not show yet: patches first bring it to the target revision.
   private var draft: MirroredValue?
-  /// Snapshots and patches that came, and revisions that came only as part of a wider patch.
+  /// Counts of received snapshots and patches, and of revisions that were coalesced into a wider
+  /// patch.
   public internal(set) var counters = Counters()
 
   public typealias Counters = MirrorCounters
 
-  /// What the stream of the subscription does. The daemon announces the revision at which it will
-  /// stand (`target`). Until then the mirror is not live, and a snapshot on the way is not shown:
-  /// a mirror never goes back, nor shows less than an acknowledgement has promised.
+  /// The phase of the subscription's stream. The daemon announces the revision from which the
+  /// mirror is live (`target`). Until then an incoming snapshot is not shown: a mirror never goes
+  /// back, nor shows less than an acknowledgement has promised.
   private enum Phase: Sendable {
-    /// Nothing comes, or not yet.
+    /// The daemon sends nothing, or not yet.
     case detached
-    /// The parts of a snapshot come; this one is next.
+    /// The parts of a snapshot are arriving; `next` is the next one.
     case gathering(next: UInt64, target: UInt64)
-    /// The draft stands at `revision`; patches come.
+    /// The draft is at `revision`; patches are arriving.
     case drafting(revision: UInt64, target: UInt64)
-    /// The patches since `position` come.
+    /// The patches since `position` are arriving.
     case catchingUp(target: UInt64)
     case live
   }
@@ -59,15 +61,15 @@ public struct ClientSubscription: Sendable {
   /// Whether the mirror follows the daemon: the stream continues from `position`.
   public var isLive: Bool { if case .live = phase { true } else { false } }
 
-  /// The path in the daemon's terms. Where it names nothing that the daemon knows, one that leads
-  /// nowhere: nothing stands there, as with any other path of which that is true.
+  /// The path in the daemon's schema. If it names nothing that the daemon knows, a path without a
+  /// value: the mirror is absent, as for any other such path.
   var sourcePath: Path { translation?.place.sourcePath ?? path }
 
   mutating func translate(by translation: Translation?) {
     self.translation = translation.map { ($0, $0.place(at: path, number: number)) }
   }
 
-  /// Another run goes on from where this mirror stands.
+  /// A new run of the daemon continues from this mirror's position.
   mutating func takeOver(_ new: Position) {
     if position?.epoch == new.epoch { position?.run = new.run }
   }
@@ -80,21 +82,23 @@ public struct ClientSubscription: Sendable {
     draft = nil
   }
 
-  /// Keep showing what was last read. A patch that was not translated may have half changed that.
+  /// Keep showing the last value. Without a translation, the value is removed, because a failed
+  /// patch may have changed a part of it.
   mutating func freeze() {
     disconnect()
     isUnreadable = true
     if translation == nil { value.remove() }
   }
 
-  /// The daemon refuses the subscription, or ends it: nothing shows.
+  /// The daemon refuses or ends the subscription: the mirror becomes absent.
   mutating func end() {
     disconnect()
     value.remove()
     position = nil
   }
 
-  /// The daemon says how the subscription goes on. Returns whether another value shows.
+  /// Process the daemon's answer, which says how the subscription continues. Returns whether the
+  /// mirror shows another value.
   mutating func subscribed(
     _ message: ServerMessage.Subscribed, _ welcome: ServerMessage.Welcome
   ) -> Bool {
@@ -117,7 +121,7 @@ public struct ClientSubscription: Sendable {
     }
   }
 
-  /// The mirror has come to a revision without a patch.
+  /// The mirror has reached a revision without a patch.
   private mutating func stand(at revision: UInt64, _ welcome: ServerMessage.Welcome) -> Bool {
     switch phase {
     case .drafting(let reached, let target):
@@ -133,7 +137,7 @@ public struct ClientSubscription: Sendable {
     return false
   }
 
-  /// Show the draft if it stands where it should. Returns whether it does.
+  /// Show the draft if it has reached the target revision. Returns whether it has.
   private mutating func publish(_ welcome: ServerMessage.Welcome) -> Bool {
     guard case .drafting(let revision, let target) = phase, revision >= target,
       let whole = draft.take()
@@ -146,7 +150,8 @@ public struct ClientSubscription: Sendable {
     return true
   }
 
-  /// Take a part of a snapshot. Returns whether it was the last, and the mirror shows it.
+  /// Process a part of a snapshot. Returns whether it was the last, and the mirror shows the
+  /// snapshot.
   mutating func take(
     _ snapshot: ServerMessage.Snapshot, _ welcome: ServerMessage.Welcome
   ) throws(CBORError) -> Bool {
@@ -182,18 +187,18 @@ public struct ClientSubscription: Sendable {
     }
   }
 
-  /// A case that is read by names takes two levels where it took one.
+  /// A case that is translated to names takes two levels of nesting instead of one.
   private static var depth: Int { 2 * CBORDecoder.defaultDepth }
 
   enum PatchOutcome {
     case applied
-    /// A snapshot is shown that this patch brought to where it should stand.
+    /// The patch brought the draft to the target revision, and the mirror now shows it.
     case published
-    /// The mirror has it already, or it does not show yet.
+    /// The mirror has the patch already, or the patch does not show yet.
     case known
     /// The patch is based on a revision that the mirror does not have.
     case gap
-    /// No patch says in our terms what this one does.
+    /// The patch cannot be expressed in our schema.
     case untranslatable
   }
 
@@ -232,7 +237,7 @@ public struct ClientSubscription: Sendable {
     }
   }
 
-  /// Apply the next item, a patch in our terms.
+  /// Apply the next item, a patch in our schema.
   private mutating func apply(
     _ decoder: inout CBORDecoder, _ to: UInt64, _ welcome: ServerMessage.Welcome
   ) throws(CBORError) -> PatchOutcome {
@@ -256,14 +261,14 @@ public struct ClientSubscription: Sendable {
     }
   }
 
-  /// A stream that stands at a revision says so.
+  /// Advance a live mirror's position to a revision that the stream has reached.
   mutating func advance(to revision: UInt64) {
     guard isLive, let old = position?.revision, old < revision else { return }
     position?.revision = revision
   }
 }
 
-/// What came to a mirror.
+/// Counters of a mirror's stream.
 public struct MirrorCounters: Hashable, Sendable {
   public var snapshots: UInt64 = 0
   public var patches: UInt64 = 0

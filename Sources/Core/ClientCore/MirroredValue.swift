@@ -1,16 +1,17 @@
 public import CBOR
 public import Values
 
-/// The value of one mirror, or that there is none. The mirrors of a session differ in type.
+/// The value of one mirror, or its absence. Type-erased, because the mirrors of a session differ in
+/// type.
 public struct MirroredValue: Sendable {
   private var content: any MirroredContent
 
-  /// No value of this type.
+  /// An absent value of this type.
   init<T: Synchronizable>(absent type: T.Type) { content = Content<T>(value: nil) }
 
   private init(_ content: any MirroredContent) { self.content = content }
 
-  /// The value; nil if there is none, or one of another type.
+  /// The value; nil if it is absent or of another type.
   public func value<T: Synchronizable>(as type: T.Type = T.self) -> T? {
     (content as? Content<T>)?.value
   }
@@ -27,15 +28,15 @@ public struct MirroredValue: Sendable {
 
   // MARK: For the subscription
 
-  /// Another value of the same type, or none: the next item.
+  /// The next item, decoded as another value of the same type, or an absent one.
   func decoded(
     from decoder: inout CBORDecoder, seed: HashSeed
   ) throws(CBORError) -> MirroredValue {
     MirroredValue(try content.decoded(from: &decoder, seed: seed))
   }
 
-  /// Apply the next item, a patch, and end the transaction: a mirror never settles, so notes of what
-  /// changed would pile up.
+  /// Apply the next item, a patch, and end the transaction: a mirror never settles, so notes of its
+  /// changes would accumulate.
   mutating func apply(patch decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     try content.apply(patch: &decoder, seed: seed)
   }
