@@ -1,16 +1,16 @@
 public import EventLoop
 public import Wire
 
-/// Why a client could not do what it was asked.
+/// Why a client's request failed.
 public enum ClientError: Error, CustomStringConvertible {
-  /// Nobody serves at the path, or we may not connect.
+  /// No daemon listens at the path, or permission is denied.
   case cannotConnect(path: String, LoopError)
   /// The connection ended for good, for this reason.
   case closed(Goodbye)
-  /// The daemon did not do the action; nothing changed.
+  /// The daemon rejected the action; nothing changed.
   case rejected(RejectionMessage)
-  /// Whether the action was done cannot be known: the session is lost. It is never sent again by
-  /// itself.
+  /// Whether the action was reduced cannot be known: the session is lost. It is never retried
+  /// automatically.
   case outcomeUnknown
   /// The daemon refuses to show the path.
   case refused(ServerMessage.Reason)

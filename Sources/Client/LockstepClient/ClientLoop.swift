@@ -1,6 +1,6 @@
 import EventLoop
 
-/// The loop on which every client of the process lives, on a thread of its own.
+/// The loop that runs every client of the process, on a thread of its own.
 enum ClientLoop {
   static let shared: Result<Loop, LoopError> = Result { () throws(LoopError) in
     Signals.ignoreBrokenPipe()

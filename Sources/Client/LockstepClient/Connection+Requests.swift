@@ -7,8 +7,9 @@ public import Wire
 extension Connection {
   // MARK: Actions
 
-  /// Have an action done, and return when every mirror of this connection contains what it did.
-  /// Throws `ClientError.rejected` when it was not done, `.outcomeUnknown` when that cannot be known.
+  /// Send an action, and return when every mirror of this connection contains its change. Throws
+  /// `ClientError.rejected` when it was rejected, `.outcomeUnknown` when its outcome cannot be
+  /// known.
   @discardableResult
   public func send(
     _ action: some SynchronizableAction, _ mark: Mark = .applied
@@ -16,7 +17,7 @@ extension Connection {
     try await send(payload: Self.payload(action), mark)
   }
 
-  /// Have an action done that is encoded already.
+  /// Send an action that is already encoded.
   @discardableResult
   public func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
     try await withCheckedThrowingContinuation { continuation in
@@ -30,11 +31,11 @@ extension Connection {
     }
   }
 
-  /// Have an action done, without waiting. It is kept, and sent again after a reconnection, like
-  /// any other; a rejection is only counted (`rejectedPosts`).
+  /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
+  /// after a reconnect; a rejection is only counted (`rejectedPosts`).
   public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
 
-  /// Have an action done that is encoded already, without waiting.
+  /// Send an action that is already encoded, without waiting.
   public func post(payload: [UInt8]) {
     link.perform { state in
       if case .closed = state.connection { return }
@@ -50,7 +51,7 @@ extension Connection {
 
   // MARK: Questions
 
-  /// The time of a round trip through the daemon's loop.
+  /// The round-trip time through the daemon's loop.
   public func ping() async throws -> Duration {
     let clock = ContinuousClock()
     let start = clock.now
@@ -62,7 +63,8 @@ extension Connection {
     return start.duration(to: clock.now)
   }
 
-  /// What the daemon says of itself: "status", "clients" or "limits", or of what arguments name.
+  /// A report of the daemon about itself: "status", "clients" or "limits", or about the things that
+  /// the arguments name.
   public func report(_ name: String, arguments: [String] = []) async throws -> Value {
     try await link.request { state, continuation in
       let number = state.nextNumber()
@@ -71,8 +73,9 @@ extension Connection {
     }
   }
 
-  /// The reports of a query that goes on being answered, as "log.follow" is. Ends with the
-  /// connection, by its error. A reader that is slower than the daemon makes the stream grow.
+  /// The reports of a query that the daemon keeps answering, such as "log.follow". The stream ends
+  /// with the connection, and throws its error. A reader that is slower than the daemon makes the
+  /// stream grow.
   public func reports(
     _ name: String, arguments: [String] = []
   ) -> AsyncThrowingStream<Value, any Error> {
@@ -90,7 +93,7 @@ extension Connection {
       }
       guard let number else { return }
       continuation.onTermination = { [link] reason in
-        // A finished stream is forgotten already.
+        // A finished stream has already been removed.
         guard case .cancelled = reason else { return }
         _ = link.perform { state in state.reportStreams.removeValue(forKey: number) }
       }

@@ -5,19 +5,20 @@ import Synchronization
 public import Values
 public import Wire
 
-/// A connection to a daemon: sends actions, asks for reports, and mirrors any number of paths of the
-/// daemon's state.
+/// A connection to a daemon: sends actions, asks for reports, and mirrors any number of paths of
+/// the daemon's state.
 ///
 ///     let connection = try await Connection.connect()
 ///     let visits = connection.subscribe(to: ["visits"], as: Value.self)
 ///     try await connection.send(DocumentAction.increment(["visits"], by: 1))
 ///     print(visits.state ?? .null)  // Reads its own write.
 ///
-/// A lost connection is made again, and every action that is not acknowledged is done exactly once,
-/// or reported as `ClientError.outcomeUnknown`. The connection says goodbye when it is closed, or
-/// when neither it nor a mirror of it is referred to any more: what was sent still goes out.
+/// The client reconnects after it loses the connection, and every unacknowledged action is reduced
+/// exactly once, or reported as `ClientError.outcomeUnknown`. The connection says goodbye when it
+/// is closed, or when no reference to it or to one of its mirrors remains: everything sent before
+/// still goes out.
 ///
-/// Any thread may use it, and so may every closure that is given to it or to its mirrors: none is
+/// Any thread may use it, and so may every closure that is passed to it or to its mirrors: none is
 /// called under a lock.
 public final class Connection: Sendable {
   let link: Link
@@ -30,15 +31,15 @@ public final class Connection: Sendable {
   public struct Options: Sendable {
     /// The daemon's socket; nil for the standard one (`SocketPath.standard`).
     public var socket: String?
-    /// What the client calls itself in the daemon's reports.
+    /// The client's name for itself in the daemon's reports.
     public var label: String
-    /// Wait for a daemon that is not there yet, instead of failing at once.
+    /// Wait for a daemon that does not listen yet, instead of failing at once.
     public var waitsForDaemon = false
-    /// Connect again when the connection is lost.
+    /// Reconnect when the connection is lost.
     public var reconnects = true
     /// How often to compare digests with the daemon; nil for never.
     public var digestInterval: Duration? = .seconds(60)
-    /// What to do with the daemon's schema: nothing, show its state by names, or match fields and
+    /// How to use the daemon's schema: ignore it, show its state by names, or match fields and
     /// cases with those of this build.
     public var schemaUse = SchemaUse.ignore
 
@@ -55,7 +56,7 @@ public final class Connection: Sendable {
     return connection
   }
 
-  /// Begin to connect, and return at once.
+  /// Start to connect, and return at once.
   public static func open(_ options: Options = Options()) throws -> Connection {
     let path = options.socket ?? SocketPath.standard
     try SocketPath.check(path)
@@ -70,7 +71,7 @@ public final class Connection: Sendable {
     return Connection(link)
   }
 
-  /// Return when the connection is live, and `welcome` and `schema` are there.
+  /// Return when the connection is live, and `welcome` and `schema` are set.
   public func connected() async throws {
     try await withCheckedThrowingContinuation { (continuation: Link.Waiter) in
       link.perform { state in
@@ -85,8 +86,8 @@ public final class Connection: Sendable {
     }
   }
 
-  /// Mirror a path. The mirror is empty at first; `Subscription.reached(revision: 0)` waits until it
-  /// is whole. Mirrors of one path share what comes, and must be of one type.
+  /// Mirror a path. The mirror is empty at first; `Subscription.reached(revision: 0)` waits until
+  /// it is complete. Mirrors of one path share a subscription, and must be of one type.
   ///
   /// `everyRevision` is for `Subscription.revisions`.
   public func subscribe<State: Synchronizable>(
@@ -96,13 +97,13 @@ public final class Connection: Sendable {
     return Subscription(self, number, path)
   }
 
-  /// Say goodbye. What waits ends with `ClientError.closed`.
+  /// Say goodbye. Pending requests fail with `ClientError.closed`.
   public func close() { link.close() }
 
-  /// Say goodbye, and return when it is on its way: the process may end then.
+  /// Say goodbye, and return when it has been handed to the socket: the process may then exit.
   public func finish() async {
     close()
-    // The loop does things in order, and the goodbye comes first.
+    // The loop runs jobs in order, and the goodbye comes first.
     await withCheckedContinuation { continuation in link.loop.execute { continuation.resume() } }
   }
 
@@ -115,25 +116,25 @@ public final class Connection: Sendable {
   /// The state, then each change of it. Ends with the connection.
   public var states: AsyncStream<ConnectionState> { link.states(of: nil) }
 
-  /// What the daemon said at the beginning of the session; nil before the first connection.
+  /// The daemon's welcome, from the start of the session; nil before the first connection.
   public var welcome: ServerMessage.Welcome? { link.state.withLock { $0.session.welcome } }
 
-  /// The daemon's number for this client's session: under it others see what the client owns
-  /// (`ClientOrigin.session`), and it finds what is its own. Nil before the first connection.
+  /// The daemon's number for this client's session: it identifies this client's data in the state
+  /// (`ClientOrigin.session`), for other clients and for itself. Nil before the first connection.
   public var sessionNumber: UInt64? { welcome?.session }
 
-  /// What the daemon's state and actions are made of; nil before the first connection.
+  /// The schema of the daemon's state and actions; nil before the first connection.
   public var schema: Schema? { link.state.withLock { $0.session.schema } }
 
-  /// How many actions are not acknowledged yet.
+  /// The number of actions that are not acknowledged yet.
   public var unacknowledged: Int { link.state.withLock { $0.session.unacknowledged } }
 
   /// How many actions have been rejected.
   public var rejectedPosts: UInt64 { link.state.withLock { $0.rejectedPosts } }
 
-  /// How often a mirror was found to differ from the daemon's state, and was replaced.
+  /// How often a mirror diverged from the daemon's state, and was replaced.
   public var divergences: UInt64 { link.state.withLock { $0.divergences } }
 
-  /// How a mirror last differed: both digests and the revision.
+  /// A description of the last divergence: both digests and the revision.
   public var lastDivergence: String? { link.state.withLock { $0.lastDivergence } }
 }

@@ -1,16 +1,17 @@
 import ClientCore
 public import Wire
 
-/// How far a connection, or one subscription of it, follows the daemon.
+/// The state of a connection, or of one of its subscriptions.
 public enum ConnectionState: Sendable, Equatable {
   case connecting
   /// The mirror follows the daemon.
   case live
-  /// The mirror shows what was true when the connection was lost, so long ago; the goodbye is the
-  /// daemon's, if it said one. Or what it could last read, where the daemon's state holds a case
-  /// that this build does not know: the goodbye then says which.
+  /// The mirror shows the value from when the connection was lost, this long ago; the goodbye is
+  /// the daemon's, if it said one. Or the daemon's state contains a case that this build does not
+  /// know, and the mirror shows the last value that it could decode: the goodbye then names the
+  /// case.
   case stale(for: Duration, Goodbye?)
-  /// Final: the connection is never made again.
+  /// Final: the client does not reconnect.
   case closed(Goodbye)
 }
 

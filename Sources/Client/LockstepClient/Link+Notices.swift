@@ -2,7 +2,8 @@ import ClientCore
 import Values
 import Wire
 
-// What the session has to tell, under the mutex: everything of a user's is put into `deliveries`.
+// Handles the session's notices, under the mutex: all calls of user code are queued in
+// `deliveries`.
 extension Link {
   func wakeReached(_ state: inout State) {
     guard !state.reached.isEmpty else { return }
@@ -63,7 +64,7 @@ extension Link {
 
   private func tell(_ connection: Session.ConnectionState, _ state: inout State) {
     state.connection = connection
-    // Every subscription begins anew with a connection.
+    // Every subscription starts over with a new connection.
     if connection == .live { (state.refusals, state.unreadable) = ([:], [:]) }
     for case let onConnection? in state.observers.values.map(\.onConnection) {
       state.deliver { onConnection(connection) }
@@ -75,13 +76,13 @@ extension Link {
       state.connecting = []
     case .closed(let goodbye): end(goodbye, &state)
     case .stale:
-      // Answers to these never come: they belong to the connection, not to the session.
+      // These requests are never answered: they belong to the connection, not to the session.
       failRequests(ClientError.closed(Goodbye(.done, "the connection was lost")), &state)
     case .connecting: break
     }
   }
 
-  /// Tell what waits for a subscription that it comes no further.
+  /// Fail everything that waits for a subscription that cannot progress.
   private func fail(_ error: ClientError, _ subscription: UInt64, _ state: inout State) {
     state.reached.removeAll { item in
       guard item.subscription == subscription else { return false }
@@ -103,7 +104,7 @@ extension Link {
     }
   }
 
-  /// What the sender of an action is told of it.
+  /// The result that the sender of an action receives.
   private static func result(
     _ acknowledgement: Acknowledgement
   ) -> Result<Acknowledgement, any Error> {
@@ -139,7 +140,8 @@ extension Link {
     state.actions = [:]
     let observers = state.observers
     state.observers = [:]
-    // Holds the observers until then: with them may go what uses the connection.
+    // Holds the observers until then, because releasing them may release objects that use the
+    // connection.
     state.deliver { for observer in observers.values { observer.onEnd() } }
   }
 }

@@ -4,16 +4,16 @@ import Synchronization
 import Values
 import Wire
 
-// The socket and the timers: on the loop, and there alone.
+// The socket and the timers: used on the loop only.
 extension Link {
-  /// The loop's own things.
+  /// The objects that belong to the loop.
   ///
   /// Unchecked: made on any thread, then used on the loop's thread only.
   final class Socket: @unchecked Sendable {
     var pipe: Pipe?
     var timer: EventLoop.Timer?
     var ticker: EventLoop.Timer?
-    /// Runs out a moment after each tick, when what has come meanwhile has been read.
+    /// Fires shortly after each tick, when the bytes received meanwhile have been read.
     var afterTick: EventLoop.Timer?
     var generation: UInt64 = 0
 
@@ -59,8 +59,8 @@ extension Link {
     frames.removeAll(keepingCapacity: true)
   }
 
-  /// A daemon that has closed takes no more bytes, but why it has is still to be read, and the end
-  /// comes behind it.
+  /// A daemon that has closed accepts no more bytes, but its goodbye is still to be read, and the
+  /// end of the stream follows it.
   private func writingFailed(_ error: LoopError) {
     if error.name != "EPIPE" && error.name != "ECONNRESET" { lost() }
   }
@@ -90,7 +90,7 @@ extension Link {
   private func opened(_ pipe: Pipe) {
     socket.pipe = pipe
     pipe.onWriteError = { [weak self, weak pipe] error in
-      // A pipe that we have left already may still fail.
+      // A pipe that was already replaced may still fail.
       if let self, let pipe, socket.pipe === pipe { writingFailed(error) }
     }
     pipe.startReading(
@@ -137,8 +137,9 @@ extension Link {
     if hasEnded { socket.close() }
   }
 
-  /// A process that was stopped, or got no time, wakes to a tick before it has read what came
-  /// meanwhile: read first, for silence is the daemon's fault only if we have listened.
+  /// A process that was stopped, or got no CPU time, handles a tick before it has read the bytes
+  /// that arrived meanwhile. So read first: silence counts as a missed heartbeat of the daemon only
+  /// if we have listened.
   func tick() {
     let timer =
       socket.afterTick

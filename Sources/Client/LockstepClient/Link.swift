@@ -6,41 +6,42 @@ import Wire
 
 // Theory of operation
 //
-// The session is behind a mutex, so any thread may read a mirror or send an action. What the session
-// commands is queued under that mutex and done on the loop, in order.
+// The session is behind a mutex, so any thread may read a mirror or send an action. The session's
+// commands are queued under that mutex and executed on the loop, in order.
 //
-// No code of a user runs under the mutex: a closure is called, a task resumed, a stream's element
-// yielded and an observer released while it is free. `State.deliveries` is the queue of these calls.
-// It is filled under the mutex and emptied by one thread at a time, so that they are made in the
-// order in which the session commanded them, and may use the connection in any way.
+// No user code runs under the mutex: a closure is called, a task resumed, a stream's element
+// yielded and an observer released while the mutex is free. `State.deliveries` is the queue of
+// these calls. It is filled under the mutex and emptied by one thread at a time, so that the calls
+// are made in the order of the session's commands, and may use the connection in any way.
 
-/// The shell around a `ClientSession`: its socket, its mutex, and those who wait for it.
+/// The shell around a `ClientSession`: its socket, its mutex, and the tasks and observers that wait
+/// for it.
 final class Link: Sendable {
   typealias Session = ClientSession
 
   struct State: Sendable {
     var session: Session
-    /// What the session commanded and the loop has not done yet.
+    /// The session's commands that the loop has not executed yet.
     var commands: [Session.Command] = []
     var isFlushScheduled = false
     var connection = Session.ConnectionState.connecting
     /// The error of the last attempt to connect.
     var connectError: LoopError?
     var hasBeenLive = false
-    /// How many `Subscription`s share each subscription of the session.
+    /// The number of `Subscription`s that share each subscription of the session.
     var shares: [UInt64: Int] = [:]
 
     var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
     var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
-    /// Those who wait for the connection.
+    /// The tasks that wait for the connection.
     var connecting: [Waiter] = []
-    /// Subscriptions that the daemon refuses.
+    /// The subscriptions that the daemon refuses.
     var refusals: [UInt64: ServerMessage.Reason] = [:]
-    /// Subscriptions that show what they could last read, and since when.
+    /// The subscriptions that received something they cannot decode, and since when.
     var unreadable: [UInt64: (since: Instant, why: Goodbye)] = [:]
     var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
     var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
-    /// Reports that go on.
+    /// The streams of reports that the daemon keeps sending.
     var reportStreams: [UInt64: AsyncThrowingStream<Value, any Error>.Continuation] = [:]
     var digests: [UInt64: [CheckedContinuation<(UInt64, Digest?), any Error>]] = [:]
     var observers: [UInt64: Observer] = [:]
@@ -50,12 +51,12 @@ final class Link: Sendable {
     var divergences: UInt64 = 0
     var lastDivergence: String?
 
-    /// What users are to be told, in order.
+    /// Calls of user code to be made, in order.
     var deliveries: [@Sendable () -> Void] = []
-    /// Answers to senders, behind everything else that they are told: a sender that has its answer
-    /// finds what was done in every sequence.
+    /// Answers to senders, made after all other deliveries: a sender that has its answer finds its
+    /// change in every sequence.
     var answers: [@Sendable () -> Void] = []
-    /// Whether a thread tells them, or will.
+    /// Whether a thread makes the deliveries, or will.
     var isDelivering = false
 
     /// The state of the connection, or of one of its subscriptions.
@@ -77,9 +78,9 @@ final class Link: Sendable {
 
   typealias Waiter = CheckedContinuation<Void, any Error>
 
-  /// Someone who wants to know of changes.
+  /// An observer of changes.
   struct Observer: Sendable {
-    /// Nil for one who is told of the connection only.
+    /// Nil for an observer of the connection only.
     var subscription: UInt64?
     var onChange: (@Sendable (ClientSubscription) -> Void)?
     var onRevision: (@Sendable (MirroredValue, UInt64, [UInt8]) -> Void)?
@@ -120,8 +121,8 @@ final class Link: Sendable {
 
   // MARK: The session, from any thread
 
-  /// Do something with the session, and have its commands done. The body runs under the mutex: it
-  /// calls and releases nothing of a user's, but delivers or returns it.
+  /// Run a body with the session, and have its commands executed. The body runs under the mutex: it
+  /// must not call user code or release a user's object, but deliver or return it.
   @discardableResult
   func perform<R: Sendable>(_ body: (inout State) -> sending R) -> R {
     let (result, schedules, delivers) = state.withLock { state -> (R, Bool, Bool) in
@@ -136,8 +137,8 @@ final class Link: Sendable {
     return result
   }
 
-  /// Tell users what waits. What comes meanwhile is told by the loop, so that a thread which only sends
-  /// is not kept.
+  /// Make the queued deliveries. Those that are queued meanwhile are made by the loop, so that a
+  /// thread which only sends is not held up.
   private func deliver() {
     let deliveries = state.withLock { state in
       defer { state.deliveries = [] }
@@ -151,7 +152,7 @@ final class Link: Sendable {
     if !isDone { loop.execute { [self] in deliver() } }
   }
 
-  /// Queue what users are to be told, and note whether the loop has work.
+  /// Turn notices into deliveries. Returns whether a flush must be scheduled on the loop.
   private func settle(_ state: inout State) -> Bool {
     defer {
       state.deliveries += state.answers
@@ -178,7 +179,7 @@ final class Link: Sendable {
 
   // MARK: Subscriptions
 
-  /// Subscribe to a path, or share the subscription to it. `release` undoes it.
+  /// Subscribe to a path, or share the existing subscription to it. `release` undoes it.
   func subscribe<T: Synchronizable>(
     to path: Path, as type: T.Type, everyRevision: Bool
   ) -> UInt64 {
@@ -208,7 +209,7 @@ final class Link: Sendable {
 
   // MARK: Observers
 
-  /// Register an observer and tell it what is there. Returns how to remove it.
+  /// Register an observer and notify it of the current state. Returns a closure that removes it.
   func observe(_ observer: Observer) -> @Sendable () -> Void {
     let number = perform { state -> UInt64 in
       let number = state.nextNumber()
@@ -232,12 +233,13 @@ final class Link: Sendable {
       return number
     }
     return { [self] in
-      // Released when the mutex is free: with the observer may go what uses the connection.
+      // Released when the mutex is free, because releasing the observer may release objects that
+      // use the connection.
       _ = perform { $0.observers.removeValue(forKey: number) }
     }
   }
 
-  /// The state of the connection, or of one of its subscriptions, then each change of that.
+  /// The state of the connection, or of one of its subscriptions, then each change of it.
   func states(of subscription: UInt64?) -> AsyncStream<ConnectionState> {
     AsyncStream { continuation in
       let stop = observe(
@@ -251,7 +253,7 @@ final class Link: Sendable {
 
   // MARK: Requests
 
-  /// Ask the daemon something, and wait for the answer. `body` keeps the continuation.
+  /// Send a request to the daemon, and wait for the answer. `body` stores the continuation.
   func request<R: Sendable>(
     _ body: (inout State, CheckedContinuation<R, any Error>) -> Void
   ) async throws -> R {
@@ -266,7 +268,7 @@ final class Link: Sendable {
     }
   }
 
-  /// Why nothing can be asked now.
+  /// Why no request can be sent now.
   func downError(_ state: State) -> ClientError {
     if case .closed(let goodbye) = state.connection { return closedError(goodbye, state) }
     return closedError(Goodbye(.done, "the connection is down"), state)
@@ -281,7 +283,7 @@ final class Link: Sendable {
 }
 
 extension AsyncStream.Continuation {
-  /// Call `body` when the reader is cancelled or gone, not when the stream is finished.
+  /// Call `body` when the reader is cancelled or released, not when the stream is finished.
   func onTermination(_ body: @escaping @Sendable () -> Void) {
     onTermination = { reason in if case .cancelled = reason { body() } }
   }

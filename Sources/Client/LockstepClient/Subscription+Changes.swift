@@ -3,12 +3,12 @@ public import Values
 import Wire
 
 extension Subscription {
-  /// The newest value, then every change of it that its reader is in time for: a reader that is
-  /// not gets the last. Ends with the connection.
+  /// The newest value, then its changes. A slow reader skips intermediate values and gets the
+  /// latest. Ends with the connection.
   public var changes: AsyncStream<State?> { changes(of: { $0 }) }
 
-  /// The newest value of a part, then its changes; equal ones are left out. `part` is called where
-  /// changes come in, one call after the other, and may use the mirror and its connection.
+  /// The newest value of a part, then its changes; equal values are omitted. `part` is called where
+  /// changes are delivered, one call after the other, and may use the mirror and its connection.
   public func changes<Part: Synchronizable>(
     of part: @escaping @Sendable (State?) -> Part?
   ) -> AsyncStream<Part?> {
@@ -27,21 +27,20 @@ extension Subscription {
     }
   }
 
-  /// A revision as it came: the value that it made, and the patch that made it (empty for a
-  /// snapshot).
+  /// A revision as received: its value, and the patch that led to it (empty for a snapshot).
   public struct RevisionChange: Sendable {
     public let revision: UInt64
     public let state: State?
     public let patch: [UInt8]
   }
 
-  /// Every revision that comes from now on, none left out, where the subscription was made for
+  /// Every revision received from now on, without omissions, if the subscription was made with
   /// `everyRevision`. A reader that is slower than the daemon makes the stream grow.
   public var revisions: AsyncStream<RevisionChange> {
     revisions { RevisionChange(revision: $1, state: $0, patch: $2) }
   }
 
-  /// What `element` makes of every revision that comes from now on, if anything.
+  /// The non-nil results of `element` for every revision received from now on.
   func revisions<Element>(
     _ element: @escaping @Sendable (State?, UInt64, [UInt8]) -> Element?
   ) -> AsyncStream<Element> {
@@ -59,26 +58,26 @@ extension Subscription {
     }
   }
 
-  /// Have every revision come, of a mirror that was not made for that.
+  /// Turn on `everyRevision` for a mirror that was made without it.
   func wantEveryRevision() {
     link.perform { [number] state in state.session.wantEveryRevision(of: number) }
   }
 }
 
 extension Subscription<Value> {
-  /// The newest value at a path of the document, then its changes; equal ones are left out.
+  /// The newest value at a path of the document, then its changes; equal values are omitted.
   public func changes(of path: Path) -> AsyncStream<Value?> {
     changes(of: { $0?.value(at: path) })
   }
 }
 
-/// The value that an observer was last told.
+/// The value that an observer last received.
 ///
 /// Unchecked: touched only by the link's deliveries, of which one runs at a time.
 private final class LastValue<Part: Synchronizable>: @unchecked Sendable {
   private var value: Part??
 
-  /// Note a value. Returns whether it differs from the one before.
+  /// Record a value. Returns whether it differs from the one before.
   func isNew(_ new: Part?) -> Bool {
     if let value, value.isSame(as: new) { return false }
     value = .some(new)

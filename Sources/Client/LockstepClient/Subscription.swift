@@ -10,13 +10,12 @@ public import Wire
 ///     try await visits.send(DocumentAction.increment(["visits"], by: 1))
 ///     print(visits.state ?? .null)  // Reads its own write.
 ///
-/// Every read gives the newest value that has come; `state` is a consistent snapshot, O(1). Nothing
-/// but actions changes it. The subscription ends when nothing refers to it any more; `connection`
-/// can have others.
+/// Every read gives the newest value received; `state` is a consistent snapshot, O(1). Only actions
+/// change it. The subscription ends when no reference to it remains; `connection` can have others.
 public final class Subscription<State: Synchronizable>: Sendable {
-  /// What the mirror comes by: sends, asks, and closes.
+  /// The connection of the mirror: sends actions, sends queries, and closes.
   public let connection: Connection
-  /// What the mirror shows: a path in the daemon's state.
+  /// The mirrored path in the daemon's state.
   public let path: Path
   /// The session's number for it.
   let number: UInt64
@@ -30,7 +29,7 @@ public final class Subscription<State: Synchronizable>: Sendable {
 
   deinit { link.release(number) }
 
-  /// Connect to a daemon, mirror a path, and return when the mirror is whole.
+  /// Connect to a daemon, mirror a path, and return when the mirror is complete.
   public static func connect(
     to path: Path = .root, everyRevision: Bool = false,
     _ options: Connection.Options = Connection.Options()
@@ -45,12 +44,13 @@ public final class Subscription<State: Synchronizable>: Sendable {
 
   // MARK: Reading
 
-  /// The newest value; nil when nothing is at the path. A copy is a snapshot, O(1).
+  /// The newest value; nil when there is no value at the path. A copy is a snapshot, O(1).
   public var state: State? {
     link.state.withLock { $0.session.mirror(number)?.value }?.value(as: State.self)
   }
 
-  /// The revision that the mirror shows, of which run of the daemon; nil before its first snapshot.
+  /// The revision that the mirror shows, with the daemon's epoch and run; nil before its first
+  /// snapshot.
   public var position: Position? { link.state.withLock { $0.session.position(of: number) } }
 
   /// The value and its position, read together.
@@ -61,8 +61,8 @@ public final class Subscription<State: Synchronizable>: Sendable {
     return (value?.value(as: State.self), position)
   }
 
-  /// The digest of the value, in the form in which it is held: not the daemon's where a schema has
-  /// it translated. O(what changed since it was last asked for).
+  /// The digest of the value as the mirror holds it: it differs from the daemon's where the value
+  /// is translated by a schema. O(what changed since the last call).
   public var digest: Digest? {
     let (value, seed) = link.state.withLock { state in
       (state.session.mirror(number)?.value, state.session.welcome?.seed)
@@ -71,13 +71,13 @@ public final class Subscription<State: Synchronizable>: Sendable {
     return Digest(value.digest(seed: seed))
   }
 
-  /// Snapshots, patches and bytes that came.
+  /// Counters of the snapshots, patches and bytes received.
   public var counters: MirrorCounters {
     link.state.withLock { $0.session.mirror(number)?.counters ?? .init() }
   }
 
-  /// Whether the mirror follows the daemon. One that holds what this build does not know is stale,
-  /// with the goodbye code `schema`, though others of its connection are live.
+  /// Whether the mirror follows the daemon. A mirror of a value that this build cannot decode is
+  /// stale, with the goodbye code `schema`, although others of its connection are live.
   public var status: ConnectionState {
     ConnectionState(link.state.withLock { $0.connection(of: number) }, at: Link.now())
   }
@@ -87,7 +87,7 @@ public final class Subscription<State: Synchronizable>: Sendable {
 
   // MARK: Sending
 
-  /// Have an action done, and return when this mirror contains what it did, as `Connection.send`.
+  /// Send an action, and return when this mirror contains its change, as `Connection.send`.
   @discardableResult
   public func send(
     _ action: some SynchronizableAction, _ mark: Mark = .applied
@@ -95,12 +95,12 @@ public final class Subscription<State: Synchronizable>: Sendable {
     try await connection.send(action, mark)
   }
 
-  /// Have an action done, without waiting, as `Connection.post`.
+  /// Send an action without waiting, as `Connection.post`.
   public func post(_ action: some SynchronizableAction) { connection.post(action) }
 
   // MARK: Waiting
 
-  /// Return when the mirror is at a revision, or past it.
+  /// Return when the mirror has reached a revision.
   public func reached(revision: UInt64) async throws {
     try await withCheckedThrowingContinuation { (continuation: Link.Waiter) in
       link.perform { state in
@@ -112,14 +112,14 @@ public final class Subscription<State: Synchronizable>: Sendable {
     }
   }
 
-  /// Why the mirror comes no further.
+  /// Why the mirror cannot progress; nil if it can.
   private func obstacle(_ state: Link.State) -> ClientError? {
     if case .closed(let goodbye) = state.connection { return link.closedError(goodbye, state) }
     if let reason = state.refusals[number] { return .refused(reason) }
     return state.unreadable[number].map { .closed($0.why) }
   }
 
-  /// The daemon's digest of what the mirror shows, and the revision at which it is true. Throws
+  /// The daemon's digest of the mirrored value, and the revision that it is valid for. Throws
   /// `ClientError.noDigest` when there is none that could be compared now.
   public func daemonDigest() async throws -> (revision: UInt64, digest: Digest) {
     let (revision, digest): (UInt64, Digest?) = try await link.request { state, continuation in

@@ -2,7 +2,7 @@ public import Lockstep
 import Synchronization
 public import Values
 
-/// What lives as long as a connection and the owner of a binding: ReactorKit's dispose bag.
+/// Tasks that live as long as a connection and the owner of a binding: ReactorKit's dispose bag.
 public final class Bindings<F: Feature>: Sendable {
   private struct Contents: Sendable {
     var tasks: [Task<Void, Never>] = []
@@ -18,8 +18,8 @@ public final class Bindings<F: Feature>: Sendable {
     self.owner = owner
   }
 
-  /// Call a handler with the value of a property now, and with every different one that it is in
-  /// time for.
+  /// Call a handler with the value of a property now, and with each later value that differs; a
+  /// slow handler skips intermediate values.
   public func observe<T: Synchronizable>(
     _ property: any KeyPath<F.State, T> & Sendable,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (T) -> Void
@@ -28,7 +28,7 @@ public final class Bindings<F: Feature>: Sendable {
     forward(values, handler)
   }
 
-  /// Call a handler with the value of a pulse each time that it is assigned.
+  /// Call a handler with the value of a pulse each time it is assigned.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<F.State, Pulse<T>> & Sendable,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (T) -> Void
@@ -37,8 +37,8 @@ public final class Bindings<F: Feature>: Sendable {
     forward(values, handler)
   }
 
-  /// Post the actions that a sequence brings. An `AsyncStream` ends when whoever reads it is
-  /// cancelled, as the bag is at its end: make one anew at every binding.
+  /// Post the actions of a sequence. An `AsyncStream` ends when the task that reads it is
+  /// cancelled, which happens when the bag ends: make a new stream for every binding.
   public func send<Actions: AsyncSequence & Sendable>(_ actions: Actions)
   where Actions.Element == F.Action, Actions.Failure == Never {
     add(
@@ -50,7 +50,7 @@ public final class Bindings<F: Feature>: Sendable {
       })
   }
 
-  /// Have a task cancelled, and awaited, at the end.
+  /// Add a task that is cancelled, and awaited, when the bag ends.
   public func add(_ task: Task<Void, Never>) {
     let isLate = contents.withLock { contents in
       if !contents.hasEnded { contents.tasks.append(task) }
@@ -71,7 +71,7 @@ public final class Bindings<F: Feature>: Sendable {
       })
   }
 
-  /// Cancel what is in the bag, and return when nothing of it runs any more.
+  /// Cancel all tasks in the bag, and return when none of them runs any more.
   func end() async {
     let tasks = contents.withLock { contents in
       contents.hasEnded = true

@@ -8,29 +8,30 @@ import Values
 // Theory of operation
 //
 // The value that a mirror store shows is the connection's: it is read where the connection keeps
-// it, so whoever was told of something reads that or what came after. Observers are told later, in
-// the isolation of whoever connected: the first change that comes schedules a notification, and
-// those that come before it runs join it. It compares the newest state with the last that was told.
+// it, so an observer that was notified of a value reads that value or a newer one. Observers are
+// notified later, in the isolation in which `connect` was called: the first change schedules a
+// notification, and changes that arrive before it runs are coalesced with it. It compares the
+// newest state with the last one that observers know (`told`).
 //
 //     patch -> mirror (shows) ... hop ... -> newest against told -> signals, sequences
 
-/// What a mirror store's observers know, and what they are still to be told.
+/// Notifies a mirror store's observers of changes that they do not know yet.
 ///
-/// The connection tells it in order. It holds the store weakly, and asks for it only where
-/// observers are told: a store that is let go says so to the connection.
+/// The connection calls it in order. It holds the store weakly, and takes a strong reference only
+/// while it notifies observers: a store that is released unregisters from the connection.
 final class MirrorNotifier<F: Feature>: Sendable {
   struct Binding: Sendable {
     let owner: WeakReference
-    /// Yields whenever the state of a new connection is here.
+    /// Yields whenever the state of a new connection has arrived.
     let connections: AsyncStream<Void>.Continuation
   }
 
   private struct Progress: Sendable {
     weak var store: MirrorStore<F>?
-    /// The state that observers know.
+    /// The state of which observers were last notified.
     var told: F.State
     var isTellingScheduled = false
-    /// Whether the state has come that the connection began with.
+    /// Whether the first state of the current connection has arrived.
     var isCurrent = false
     var hasEnded = false
     var bindings: [UInt64: Binding] = [:]
@@ -40,7 +41,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
 
   private let progress: Mutex<Progress>
   private let loop: Loop
-  /// Held weakly: it is often the owner of the store.
+  /// Weak, because the actor is often the owner of the store.
   private weak let isolation: (any Actor)?
 
   init(told: F.State, _ isolation: (any Actor)?, _ loop: Loop) {
@@ -49,12 +50,12 @@ final class MirrorNotifier<F: Feature>: Sendable {
     self.isolation = isolation
   }
 
-  /// The state that observers know.
+  /// The state of which observers were last notified.
   var told: F.State { progress.withLock { $0.told } }
 
   // MARK: From the connection
 
-  /// Be told of what happens to the store's mirror.
+  /// Observe the store's mirror.
   func watch(_ store: MirrorStore<F>) {
     progress.withLock { $0.store = store }
     let stop = store.subscription.link.observe(
@@ -68,7 +69,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
     progress.withLock { $0.stopWatching = stop }
   }
 
-  /// The store is no more.
+  /// Stop, because the store is released.
   func stop() {
     let (stop, bindings) = progress.withLock { ($0.stopWatching, $0.bindings.values) }
     stop?()
@@ -93,7 +94,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
       return progress.bindings.values
     }
     for binding in bindings { binding.connections.finish() }
-    // Behind the last change.
+    // After the last change.
     schedule { news, store in
       news.tell(store)
       store.stateObservers.end()
@@ -102,9 +103,9 @@ final class MirrorNotifier<F: Feature>: Sendable {
 
   // MARK: To the observers
 
-  /// Do something where observers are told.
+  /// Run a body in the isolation in which observers are notified.
   private func schedule(_ body: @escaping @Sendable (MirrorNotifier, MirrorStore<F>) -> Void) {
-    // An actor that is gone has left nobody behind who would mind.
+    // If the actor is gone, no observer depends on its isolation any more.
     guard let isolation else { return loop.execute { [self] in run(body) } }
     Task { await run(body, on: isolation) }
   }
@@ -120,7 +121,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
   }
 
   private func tell(_ store: MirrorStore<F>) {
-    // First, so that what comes from here on schedules another notification.
+    // First, so that a change from here on schedules another notification.
     progress.withLock { $0.isTellingScheduled = false }
     let new = store.state
     let (old, abandoned) = progress.withLock { progress in
@@ -135,10 +136,11 @@ final class MirrorNotifier<F: Feature>: Sendable {
 
   // MARK: Bindings
 
-  /// Have a binding told of this connection, if its state is here, and of those to come.
+  /// Register a binding: it is notified of this connection, if its state has arrived, and of later
+  /// ones.
   func add(_ binding: Binding) {
-    // Under the mutex, so that a new connection does not come in between and yields twice. The
-    // reader is a task of `bind`, so nothing of a user's runs here.
+    // Under the mutex, so that a new connection cannot come in between and yield twice. The reader
+    // is a task of `bind`, so no user code runs here.
     progress.withLock { progress in
       if progress.hasEnded { return binding.connections.finish() }
       progress.bindings[progress.nextBinding] = binding
@@ -148,7 +150,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
   }
 }
 
-/// Whether an object is still there.
+/// Tells whether an object is still alive.
 ///
 /// Unchecked: the object is never touched.
 final class WeakReference: @unchecked Sendable {

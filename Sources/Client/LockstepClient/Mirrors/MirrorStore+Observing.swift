@@ -2,8 +2,8 @@ public import Lockstep
 import LockstepStore
 public import Values
 
-// As `ObservableStore` has them. Here too, so that a program that only mirrors needs no import of
-// the store in one process.
+// The same members as in `ObservableStore`, repeated so that a program that only mirrors need not
+// import the in-process store.
 extension MirrorStore {
   /// The newest value of a property. Reading it is observed.
   public subscript<T: Synchronizable>(
@@ -22,8 +22,8 @@ extension MirrorStore {
     return state?[keyPath: property]
   }
 
-  /// The value of a property, then every different one that its reader is in time for: a reader
-  /// that is not gets the last. Ends with the store.
+  /// The value of a property, then each later value that differs. A slow reader skips intermediate
+  /// values and gets the latest. Ends with the store.
   public func observe<T: Synchronizable>(
     _ property: any KeyPath<F.State, T> & Sendable
   ) -> AsyncStream<T> {
@@ -32,6 +32,6 @@ extension MirrorStore {
 }
 
 extension PulseReader {
-  /// The value of a pulse that is new; the first ever is not.
+  /// The value of a pulse if its counter is new; the very first counter is not.
   func value<T>(of pulse: Pulse<T>) -> T? { isNew(pulse.count) ? pulse.wrappedValue : nil }
 }

@@ -2,14 +2,15 @@ import CBOR
 public import Lockstep
 public import Values
 
-/// A part of a feature: its state and its actions, as `MirrorStore.scope` shows them.
+/// The feature type of a part: its state and its actions, as in the result of `MirrorStore.scope`.
 public enum Part<State: Synchronizable, Action: SynchronizableAction>: Feature {}
 
 extension MirrorStore where F.Action: CasePathable {
   /// A store of a part of the state, and of the actions that concern it: a subscription of its own
-  /// on the same connection. Nothing else comes to it. Returns when the part is here.
+  /// on the same connection. It receives changes of the part only. Returns when the part has
+  /// arrived.
   ///
-  /// The key path leads through fields of structs. An optional part may come and go.
+  /// The key path leads through fields of structs. An optional part may appear and disappear.
   public func scope<Child: Synchronizable, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
     state property: any KeyPath<F.State, Child> & Sendable,
@@ -19,7 +20,7 @@ extension MirrorStore where F.Action: CasePathable {
     return try await part(Self.keys(of: property), isolation) { actions.embed($0) }
   }
 
-  /// A store of one entry of a map, which may come and go.
+  /// A store of one entry of a map, which may appear and disappear.
   public func scope<ID: SyncKey, Child: Synchronizable, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
     state property: any KeyPath<F.State, SyncMap<ID, Child>> & Sendable, id: ID,
@@ -31,7 +32,7 @@ extension MirrorStore where F.Action: CasePathable {
     }
   }
 
-  /// A store of a part of a state that may come and go, and the part with it.
+  /// A store of a part of an optional state; the part is absent while the state is.
   public func scope<
     Wrapped: ObservableState, Child: Synchronizable, ChildAction: SynchronizableAction
   >(
@@ -61,7 +62,7 @@ extension MirrorStore where F.Action: CasePathable {
 }
 
 extension ObservableState {
-  /// The way to a field, which a scope must lead to.
+  /// The path of a field, which a scope must lead to.
   fileprivate static func keys(of property: PartialKeyPath<Self>) -> [PathKey] {
     guard let path = path(of: property) else {
       preconditionFailure("A scope leads through fields of structs, which \(property) does not.")

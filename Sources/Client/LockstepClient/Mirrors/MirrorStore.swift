@@ -12,29 +12,30 @@ public import Wire
 ///     try await mirror.send(.toggle(id))
 ///     print(mirror.todos[id]?.isDone)  // Reads its own write.
 ///
-/// Nothing but actions changes the state, and nothing here changes it at all. Observers are told in
-/// the isolation in which `connect` was called, on the connection's loop if there is none. What
-/// they read is at least as new as what they were told of.
+/// Only actions change the state; this copy is read-only. Observers are notified in the isolation
+/// in which `connect` was called, on the connection's loop if there is none. The state that they
+/// read is at least as new as the one they were notified of.
 ///
 /// `mirror.name` is the state's own field, whatever its name, except for the members of this type:
-/// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session, end),
-/// `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`. A field with
-/// one of these names is `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
+/// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session,
+/// end), `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`. A
+/// field with one of these names is `mirror.state.send`, or, to be observed, `mirror[dynamicMember:
+/// \.send]`.
 @dynamicMemberLookup
 public final class MirrorStore<F: Feature>: ObservableStore {
   public typealias State = F.State
 
-  /// What the store shows, and how far it follows the daemon.
+  /// The subscription that the store shows, with its position and status.
   public let subscription: Subscription<F.State>
-  /// The form of an action on the wire: embedded in the actions of those around.
+  /// Encodes an action for the wire, embedded in the actions of the enclosing features.
   let encode: @Sendable (F.Action) -> [UInt8]
   public let stateObservers = StateObservers<F.State>()
   private let news: MirrorNotifier<F>
 
-  /// Connect to a daemon, and return when its state is here.
+  /// Connect to a daemon, and return when its state has arrived.
   ///
-  /// Throws `ClientError`; one that is `.closed` with the code `schema` when the daemon's types and
-  /// these cannot meet.
+  /// Throws `ClientError`: `.closed` with the code `schema` when the daemon's types and these are
+  /// incompatible.
   public static func connect(
     isolation: isolated (any Actor)? = #isolation,
     _ options: Connection.Options = Connection.Options()
@@ -65,21 +66,20 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   // MARK: Reading
 
-  /// The newest state that has come. A copy is a consistent snapshot, O(1); reading it is not
-  /// observed.
+  /// The newest state received. A copy is a consistent snapshot, O(1); reading it is not observed.
   public var state: F.State { subscription.state ?? Self.absent ?? news.told }
 
-  /// The state for an absent part, of a part that is optional.
+  /// The nil of an optional part, for an absent part; nil for other parts.
   static var absent: F.State? {
     (F.State.self as? any ExpressibleByNilLiteral.Type)?.init(nilLiteral: ()) as? F.State
   }
 
-  /// What the store comes by: asks for reports, knows the session, and closes. Stores of parts share
-  /// it.
+  /// The connection of the store: asks for reports, knows the session, and closes. Stores of parts
+  /// share it.
   public var connection: Connection { subscription.connection }
 
-  /// The value of a pulse each time that it is assigned from now on, a reconnection in between or
-  /// not: what was assigned several times meanwhile counts once. Ends with the connection.
+  /// The value of a pulse each time it is assigned from now on, also across a reconnect: several
+  /// assignments during the interruption count once. Ends with the connection.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<F.State, Pulse<T>> & Sendable
   ) -> AsyncStream<T> {
@@ -92,8 +92,8 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   // MARK: Sending
 
-  /// Have an action done, and return when this store shows what it did. Throws
-  /// `ClientError.rejected` when it was not done, `.outcomeUnknown` when that cannot be known.
+  /// Send an action, and return when this store shows its change. Throws `ClientError.rejected`
+  /// when it was rejected, `.outcomeUnknown` when its outcome cannot be known.
   @discardableResult
   public func send(
     _ action: F.Action, _ mark: Mark = .applied
@@ -101,23 +101,23 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     try await connection.send(payload: encode(action), mark)
   }
 
-  /// Have an action done, without waiting. It is kept, and sent again after a reconnection, like
-  /// any other.
+  /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
+  /// after a reconnect.
   public func post(_ action: F.Action) { connection.post(payload: encode(action)) }
 
   // MARK: Binding
 
-  /// Bind a view to this store: `body` is called now and after every reconnection, when the state
-  /// is here, with a fresh bag in which it puts what lives as long as the connection.
+  /// Bind a view to this store: `body` is called now and after every reconnect, when the state has
+  /// arrived, with a new bag for the tasks that live as long as the connection.
   ///
   ///     mirror.bind(to: view) { [weak view] mirror, bindings in
   ///       bindings.observe(\.count) { [weak view] in view?.show($0) }  // Store to view.
   ///       if let taps = view?.newTaps() { bindings.send(taps) }  // View to store.
   ///     }
   ///
-  /// What is in the bag ends before the next call, when the store is closed, and when `owner` is
-  /// gone: nothing in it is called any more then. `body` and what it hands to the bag run in the
-  /// isolation in which they were written; they should hold the owner weakly.
+  /// The contents of the bag end before the next call, when the store is closed, and when `owner`
+  /// is released: nothing in it is called any more then. `body` and the closures that it adds to
+  /// the bag run in the isolation in which they were written; they should hold the owner weakly.
   public func bind(
     to owner: AnyObject,
     @_inheritActorContext _ body:
@@ -141,7 +141,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   }
 }
 
-/// There is no such state: nothing is at the path of a store whose state is not optional.
+/// The path has no value in the daemon's state, but the state of the store is not optional.
 public struct AbsentState: Error, CustomStringConvertible {
   public let path: Path
 

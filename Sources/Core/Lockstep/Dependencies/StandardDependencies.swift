@@ -89,7 +89,7 @@ public struct RandomSource: Sendable {
 }
 
 private enum ClockKey: DependencyKey {
-  // Daemons and stores set a clock that needs no timer of libdispatch.
+  // Daemons set a clock that needs no timer of libdispatch (`LoopClock`).
   static var liveValue: any Clock<Duration> { ContinuousClock() }
 }
 
