@@ -2,9 +2,9 @@ import Glibc
 import Lockstep
 
 extension DependencyValues {
-  /// What a store's features depend on if nothing else is said: the system's time, the clock of
-  /// Swift's concurrency, random numbers, and the live values of all other keys. `LockstepServer` has
-  /// the same for daemons, timed by libuv.
+  /// The default dependencies of a store's features: the system's time, the clock of Swift's
+  /// concurrency, random numbers, and the live values of all other keys. `LockstepServer` has the
+  /// same for daemons, with a clock driven by libuv.
   static var ofLiveStore: DependencyValues {
     var values = DependencyValues()
     values.clock = ContinuousClock()

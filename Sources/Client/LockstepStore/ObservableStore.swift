@@ -3,10 +3,11 @@ public import Observation
 import Synchronization
 public import Values
 
-/// A store, or a live copy of one, whose properties can be watched one by one.
+/// A store, or a live copy of one, whose properties can be observed one by one.
 ///
-/// `store.count` is observed: an access that is tracked (`withObservationTracking`) is told when
-/// the property differs, and only then. `store.state` is a snapshot, and reading it is not.
+/// `store.count` is observed: an access that is tracked (`withObservationTracking`) is notified
+/// when the property differs, and only then. `store.state` is a snapshot, and reading it is not
+/// observed.
 @dynamicMemberLookup
 public protocol ObservableStore<State>: AnyObject, Observable, Sendable {
   associatedtype State: Synchronizable
@@ -14,7 +15,7 @@ public protocol ObservableStore<State>: AnyObject, Observable, Sendable {
   /// The newest state. A copy is a consistent snapshot, O(1); reading it is not observed.
   var state: State { get }
 
-  /// Those who watch the state.
+  /// The observers of the state.
   var stateObservers: StateObservers<State> { get }
 }
 
@@ -36,21 +37,21 @@ extension ObservableStore {
     return state?[keyPath: property]
   }
 
-  /// The value of a property, then every different one that its reader is in time for: a reader
-  /// that is not gets the last. Ends with the store.
+  /// The value of a property, then each later value that differs. A slow reader skips intermediate
+  /// values and gets the latest. Ends with the store.
   public func observe<T: Synchronizable>(
     _ property: any KeyPath<State, T> & Sendable
   ) -> AsyncStream<T> {
     everyValue(property)
   }
 
-  /// What `observe` returns.
+  /// The implementation of `observe`.
   package func everyValue<T: Synchronizable>(
     _ property: any KeyPath<State, T> & Sendable
   ) -> AsyncStream<T> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let last = Guarded<T?>(nil)
-      // It reads the newest state under the lock, so it never goes back.
+      // It reads the newest state under the lock, so the values never go back.
       let tell: @Sendable () -> Void = { [weak self] in
         last.withLock { last in
           guard let new = self?.state[keyPath: property] else { return }
@@ -75,12 +76,12 @@ extension ObservableStore {
     }
   }
 
-  /// The state, then that behind every reduction that changed it, none left out. A reader that is
-  /// slower than the store makes the stream grow.
+  /// The state, then the state after every reduction that changed it, without omissions. A reader
+  /// that is slower than the store makes the stream grow.
   func everyChange() -> AsyncStream<State> {
     AsyncStream { continuation in
       let last = Guarded<State?>(nil)
-      // A change that comes meanwhile waits for the lock, and is dropped if it shows already.
+      // A concurrent change waits for the lock, and is dropped if the initial state contains it.
       last.withLock { newest in
         follow(continuation) { _, new in
           last.withLock { last in
@@ -95,7 +96,7 @@ extension ObservableStore {
     }
   }
 
-  /// The value of a pulse each time that it is assigned from now on.
+  /// The value of a pulse each time it is assigned from now on.
   func everyPulse<T: Synchronizable>(
     _ property: any KeyPath<State, Pulse<T>> & Sendable
   ) -> AsyncStream<T> {
@@ -118,10 +119,10 @@ package final class PulseReader: Sendable {
 
   package init() {}
 
-  /// Note the counter from which others differ.
+  /// Record the initial counter, with which later ones are compared.
   func begin(_ body: () -> UInt64) { count.withLock { $0 = body() } }
 
-  /// Whether a counter is new; the first ever is not.
+  /// Whether a counter is new; the very first is not.
   package func isNew(_ new: UInt64) -> Bool {
     count.withLock { count in
       defer { count = new }
@@ -130,7 +131,7 @@ package final class PulseReader: Sendable {
   }
 }
 
-/// A value behind a lock, to be shared by closures.
+/// A value behind a lock, so that closures can share it.
 final class Guarded<Value: Sendable>: Sendable {
   private let value: Mutex<Value>
 

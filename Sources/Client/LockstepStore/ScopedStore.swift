@@ -1,7 +1,7 @@
 public import Lockstep
 public import Values
 
-/// A part of a store: it shows nothing but the part, and takes nothing but the part's actions.
+/// A part of a store: shows only the part of the state, and accepts only the part's actions.
 @dynamicMemberLookup
 public final class ScopedStore<State: Synchronizable, Action: Sendable>: ObservableStore {
   public let stateObservers = StateObservers<State>()
@@ -30,18 +30,18 @@ public final class ScopedStore<State: Synchronizable, Action: Sendable>: Observa
 
   public var state: State { read() }
 
-  /// The state, then that behind every reduction that changed it, none left out. A reader that is
-  /// slower than the store makes the stream grow. Ends with this store.
+  /// The state, then the state after every reduction that changed it, without omissions. A reader
+  /// that is slower than the store makes the stream grow. Ends with this store.
   public var changes: AsyncStream<State> { everyChange() }
 
-  /// The value of a pulse each time that it is assigned from now on.
+  /// The value of a pulse each time it is assigned from now on.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<State, Pulse<T>> & Sendable
   ) -> AsyncStream<T> {
     everyPulse(property)
   }
 
-  /// Have an action of the part done. When this returns, the state has been replaced.
+  /// Send an action of the part. When this returns, the state has been replaced.
   @discardableResult
   public func send(
     _ action: Action, calledFrom caller: (any Actor)? = #isolation

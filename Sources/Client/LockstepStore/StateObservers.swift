@@ -4,15 +4,15 @@ public import Values
 
 // Theory of operation
 //
-// Whoever reads a property of a store while its accesses are tracked (`withObservationTracking`,
-// a SwiftUI view) watches a signal of that property. When the store has a new state, it compares,
-// for every property that was ever read, what it was and what it is, and gives the signals of
-// those that differ. So an observer of one property hears of no other, whatever the type of the
-// state is, and a property that nobody read costs nothing.
+// Code that reads a property of a store while its accesses are tracked (`withObservationTracking`,
+// a SwiftUI view) observes a signal of that property. When the store has a new state, it compares
+// the old and the new value of every property that was ever read, and gives the signals of those
+// that differ. So an observer of one property is not notified of others, whatever the type of the
+// state is, and a property that was never read costs nothing.
 //
-// Followers are told of every pair of states: sequences, and the stores of parts.
+// Followers are notified of every pair of states: sequences, and the stores of parts.
 
-/// Those who watch a store's state.
+/// The observers of a store's state.
 public final class StateObservers<State: Synchronizable>: Sendable {
   typealias Follower = @Sendable (_ old: State, _ new: State) -> Void
 
@@ -22,7 +22,7 @@ public final class StateObservers<State: Synchronizable>: Sendable {
   }
 
   private struct Storage: Sendable {
-    /// The properties that were read: as many as the program names.
+    /// The properties that were read: bounded by the number that the program names.
     var watches: [Watch] = []
     var places: [PropertyName: Int] = [:]
     var followers: [(number: UInt64, onChange: Follower, onEnd: @Sendable () -> Void)] = []
@@ -34,12 +34,12 @@ public final class StateObservers<State: Synchronizable>: Sendable {
 
   package init() {}
 
-  /// Note that whoever is being tracked reads a property.
+  /// Record that the tracked code, if any, reads a property.
   package func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
     access(PropertyName(property)) { $0[keyPath: property].isSame(as: $1[keyPath: property]) }
   }
 
-  /// Note that whoever is being tracked reads a property of a state that may be absent.
+  /// Record that the tracked code, if any, reads a property of a state that may be absent.
   package func access<Wrapped, T: Synchronizable>(
     ifPresent property: any KeyPath<Wrapped, T> & Sendable
   ) where State == Wrapped? {
@@ -61,8 +61,8 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     signal.access()
   }
 
-  /// Be told of every change until `unfollow`. Returns the follower's number; nil, having called
-  /// `onEnd`, when there will be no change any more.
+  /// Call `onChange` for every change until `unfollow`. Returns the follower's number; nil, after
+  /// calling `onEnd`, when there will be no more changes.
   func follow(
     onEnd: @escaping @Sendable () -> Void = {}, _ onChange: @escaping Follower
   ) -> UInt64? {
@@ -80,14 +80,15 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     storage.withLock { storage in storage.followers.removeAll { $0.number == number } }
   }
 
-  /// Tell everyone whom the change concerns. The new state must show already.
+  /// Notify the followers, and the observers whose properties changed. The new state must already
+  /// be published.
   package func tell(from old: State, to new: State) {
     let (watches, followers) = storage.withLock { ($0.watches, $0.followers) }
     for follower in followers { follower.onChange(old, new) }
     for watch in watches where !watch.isSame(old, new) { watch.signal.give() }
   }
 
-  /// Tell the followers that nothing changes any more.
+  /// Notify the followers that there will be no more changes.
   package func end() {
     let followers = storage.withLock { storage in
       storage.hasEnded = true
@@ -98,7 +99,7 @@ public final class StateObservers<State: Synchronizable>: Sendable {
   }
 }
 
-/// The name of a property.
+/// A property as a dictionary key.
 ///
 /// Unchecked: made only of key paths that say that they are Sendable.
 private struct PropertyName: Hashable, @unchecked Sendable {
@@ -107,7 +108,7 @@ private struct PropertyName: Hashable, @unchecked Sendable {
   init<Root, T>(_ property: any KeyPath<Root, T> & Sendable) { self.property = property }
 }
 
-/// What observers of one property register with.
+/// The observable with which observers of one property register.
 private final class PropertySignal: Observable, Sendable {
   private let registrar = ObservationRegistrar()
   private var changes: Void { () }

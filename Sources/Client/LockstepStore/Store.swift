@@ -1,30 +1,30 @@
 public import Lockstep
 public import Values
 
-/// A state and its logic in one process: what a daemon and its mirrors are for several.
+/// A state and its logic in one process: the counterpart of a daemon and its mirrors.
 ///
 ///     let store = Store(initialState: Counter.State()) { Counter() }
 ///     store.send(.increment)
 ///     print(store.count)
 ///
-/// Any thread may send; one that finds another at work waits for it. Actions are reduced one at a
-/// time, in the order in which they come; when `send` returns, the state has been replaced and
-/// observers have been told. An action that is sent meanwhile by a reducer, a middleware or an
-/// observer waits behind, which is reported: effects are the place to send from.
+/// Any thread may send; a thread that finds another one reducing waits for it. Actions are reduced
+/// one at a time, in the order of arrival; when `send` returns, the state has been replaced and
+/// observers have been notified. An action that is sent meanwhile by a reducer, a middleware or an
+/// observer is queued, with a warning: send from effects instead.
 ///
-/// A store that is made in an actor's isolation belongs there, and says so (`StoreWarnings`) when
-/// it is used elsewhere; the actions of its effects hop there by themselves.
+/// A store that is made in an actor's isolation belongs there, and warns (`StoreWarnings`) when it
+/// is used elsewhere; the actions of its effects hop there automatically.
 @dynamicMemberLookup
 public final class Store<R: Reducer>: ObservableStore {
   public typealias State = R.State
 
   private let engine: StoreEngine<R>
 
-  /// A store with a new log, whose first actions are those that its features name for their start.
-  /// Its effects end with it.
+  /// A store with a new log, whose first actions are the start actions of its features
+  /// (`Lifecycle.onStart`). Its effects are cancelled when it is released.
   ///
-  /// `withDependencies` changes those that reducers and effects have, which begin as the live ones.
-  /// With `strictThreads`, use from elsewhere stops the program.
+  /// `withDependencies` changes the dependencies of reducers and effects, which default to the live
+  /// ones. With `strictThreads`, use outside of the store's isolation stops the program.
   public convenience init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     isolation: (any Actor)? = #isolation, calledFrom caller: (any Actor)? = #isolation,
@@ -54,7 +54,7 @@ public final class Store<R: Reducer>: ObservableStore {
     }
   }
 
-  /// A store that belongs nowhere: any thread may use it, and nothing is checked.
+  /// A store without an isolation: any thread may use it, and nothing is checked.
   public static func unchecked<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     warnings: StoreWarnings = .standardError,
@@ -76,33 +76,33 @@ public final class Store<R: Reducer>: ObservableStore {
 
   public var stateObservers: StateObservers<R.State> { engine.observers }
 
-  /// The state, then that behind every reduction that changed it, none left out. A reader that is
-  /// slower than the store makes the stream grow. Ends with the store.
+  /// The state, then the state after every reduction that changed it, without omissions. A reader
+  /// that is slower than the store makes the stream grow. Ends with the store.
   public var changes: AsyncStream<R.State> { everyChange() }
 
-  /// The value of a pulse each time that it is assigned from now on.
+  /// The value of a pulse each time it is assigned from now on.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<R.State, Pulse<T>> & Sendable
   ) -> AsyncStream<T> {
     everyPulse(property)
   }
 
-  /// The effects that run, in the order of their start. Not to be asked by reducers.
+  /// The running effects, in the order of their start. Reducers must not read it.
   public var effects: [RunningEffect] { engine.ask { $0.runningEffects } }
 
-  /// The latest actions, with their causes. Not to be asked by reducers.
+  /// The latest actions, with their causes. Reducers must not read it.
   public var log: ActionLog<R.Action> { engine.ask { $0.log } }
 
   // MARK: Sending
 
-  /// Have an action done. When this returns, the state has been replaced.
+  /// Send an action. When this returns, the state has been replaced.
   @discardableResult
   public func send(
     _ action: R.Action, calledFrom caller: (any Actor)? = #isolation
   ) -> StoreTask {
     engine.check(caller, .send(action.name))
     let ticket = engine.send(action)
-    // The task keeps the store, or its effects would end with it.
+    // The task retains the store, whose release would cancel its effects.
     return StoreTask(
       ticket, wait: { await self.engine.finish(ticket) }, end: { self.engine.cancel(ticket) })
   }
@@ -113,8 +113,8 @@ public final class Store<R: Reducer>: ObservableStore {
 
   // MARK: Parts
 
-  /// A store of a part of the state, and of the actions that concern it. O(1); while nobody
-  /// watches it, it costs every change a look at the part.
+  /// A store of a part of the state, and of the actions that concern it. O(1); even without
+  /// observers, every change then costs a comparison of the part.
   public func scope<Child: Synchronizable, ChildAction: Sendable>(
     state property: any KeyPath<R.State, Child> & Sendable,
     action path: CaseKeyPath<R.Action, ChildAction>,
@@ -127,7 +127,7 @@ public final class Store<R: Reducer>: ObservableStore {
     }
   }
 
-  /// A store of one entry of a map, which may come and go.
+  /// A store of one entry of a map, which may appear and disappear.
   public func scope<ID: SyncKey, Child: Synchronizable, ChildAction: Sendable>(
     state property: any KeyPath<R.State, SyncMap<ID, Child>> & Sendable, id: ID,
     action path: CaseKeyPath<R.Action, (ID, ChildAction)>,

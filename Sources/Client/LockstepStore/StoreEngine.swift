@@ -7,17 +7,17 @@ import Values
 
 // Theory of operation
 //
-// Whatever is done to the store enters one queue. Whoever finds nobody at work works it off
-// (`drain`), for all others too; a thread whose entry is done by another waits until it is. So
-// `send` is synchronous, actions are reduced in the order in which they came, and nothing recurses:
-// what is sent meanwhile on the draining thread is queued behind.
+// Every operation on the store enters one queue. A thread that finds the queue without a drainer
+// drains it (`drain`), for all other threads too; a thread whose entry is run by another waits for
+// it. So `send` is synchronous, actions are reduced in the order of arrival, and nothing recurses:
+// an action that the draining thread sends meanwhile is appended to the queue.
 //
 //     queue -> reduce -> publish -> tell observers -> start effects -> next
 //
-// Actions that wait inside the core (sent by effects at once, or by middleware) and those of the
-// queue take turns. No lock is held while observers are told. The core's lock is held while
-// reducers and middleware run; a thread that is inside them must not ask for it again, and what
-// they could ask for is published beside it, or refused.
+// Actions that wait inside the core (from `send` effects, or from middleware) and those of the
+// queue alternate. No lock is held while observers are notified. The core's lock is held while
+// reducers and middleware run; a thread that is inside them must not take it again, so anything
+// that they could ask for is published outside the lock, or refused.
 final class StoreEngine<R: Reducer>: Sendable {
   typealias Core = StoreCore<R>
 
@@ -29,7 +29,7 @@ final class StoreEngine<R: Reducer>: Sendable {
   private struct Queue: Sendable {
     var entries: [Entry] = []
     var first = 0
-    /// The thread that works the queue off.
+    /// The thread that drains the queue.
     var drainer: pthread_t?
     /// The action that was reduced last.
     var lastAction = ""
@@ -57,13 +57,13 @@ final class StoreEngine<R: Reducer>: Sendable {
   let observers = StateObservers<R.State>()
   private let queue = Mutex(Queue())
   private let core: Mutex<Core>
-  /// Tells the time of actions: asked while no lock is held, for it may be a user's.
+  /// The time of actions: read while no lock is held, because it may be user code.
   private let date: DateGenerator
   /// The thread that is inside the core, or 0.
   private let inside = Atomic<UInt>(0)
   private let published: Mutex<R.State>
   private let tasks = Mutex(Tasks())
-  /// Those who wait until all that an action led to has ended.
+  /// The tasks that wait for the end of an action's cascade.
   private let waiters = Mutex<[(ticket: StoreTicket, wake: CheckedContinuation<Void, Never>)]>([])
 
   init(_ core: consuming Core, check: ThreadCheck, delivery: EffectDelivery) {
@@ -76,10 +76,10 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   // MARK: Reading
 
-  /// The state behind the last reduction.
+  /// The state after the last reduction.
   var state: R.State { published.withLock { $0 } }
 
-  /// Ask the core, which is not possible from within it.
+  /// Read from the core. Must not be called from within it (precondition).
   func ask<T: Sendable>(_ body: (inout Core) -> T) -> T {
     precondition(
       inside.load(ordering: .relaxed) != pthread_self(),
@@ -89,7 +89,8 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   // MARK: The queue
 
-  /// Send an action, and return when it has been reduced, unless that waits for this very thread.
+  /// Send an action, and return when it has been reduced, or at once if this very thread is the
+  /// drainer.
   func send(_ action: R.Action) -> StoreTicket {
     let ticket = StoreTicket()
     let name = action.name
@@ -111,8 +112,8 @@ final class StoreEngine<R: Reducer>: Sendable {
     return "The action \(action) was sent by an observer of what \(last) changed. \(rest)"
   }
 
-  /// Do something with the core behind what is queued, and return when it is done. On the thread
-  /// that is at work it is only queued, and the result is true.
+  /// Run an operation on the core after those that are queued, and return when it is done. On the
+  /// draining thread it is only queued, and the result is true.
   @discardableResult
   private func perform(
     _ run: @escaping @Sendable (inout Core, inout CBOREncoder) -> Void
@@ -147,8 +148,8 @@ final class StoreEngine<R: Reducer>: Sendable {
     case wait(DispatchSemaphore)
   }
 
-  /// Do something with the core behind what is queued, in an isolation, for those who can wait
-  /// without a thread.
+  /// Run an operation on the core after those that are queued, in an isolation, for callers that
+  /// can suspend instead of blocking a thread.
   private func perform(
     isolation: isolated (any Actor)?,
     _ run: @escaping @Sendable (inout Core, inout CBOREncoder) -> Void
@@ -164,11 +165,11 @@ final class StoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Work the queue off.
+  /// Run all entries of the queue.
   private func drain() {
     while true {
       while step({ core, patch in core.sendNext(patch: &patch) != nil }) {
-        // The others have their turn, too.
+        // Alternate with the entries of the queue.
         if let entry = queue.withLock({ $0.next }) { run(entry) }
       }
       let entry = queue.withLock { queue in
@@ -191,7 +192,7 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   // MARK: One step
 
-  /// What a step did to the core.
+  /// The result of a step of the core.
   private struct Outcome: Sendable {
     var state: R.State
     var isChanged: Bool
@@ -200,7 +201,8 @@ final class StoreEngine<R: Reducer>: Sendable {
     var action: String?
   }
 
-  /// Do something with the core, and what follows from it. Returns whether there was something.
+  /// Run a body on the core, then publish the state, notify observers and execute the orders.
+  /// Returns whether the body did anything.
   private func step(_ body: (inout Core, inout CBOREncoder) -> Bool) -> Bool {
     let time = date.now
     inside.store(pthread_self(), ordering: .relaxed)
@@ -232,7 +234,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     return true
   }
 
-  /// Show a state, and tell observers if it differs in what they can see.
+  /// Publish a state, and notify observers if its revision changed.
   private func publish(_ new: R.State, isChanged: Bool) {
     let old = published.withLock { state in
       let old = state
@@ -248,7 +250,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     switch order {
     case .start(let id):
       guard let operation else { return }
-      // Under the lock, so that its end finds it in the table.
+      // Under the lock, so that the end of the effect finds it in the table.
       tasks.withLock { $0.tasks[id] = start(operation) }
     case .cancel(let id): tasks.withLock { $0.tasks.removeValue(forKey: id) }?.cancel()
     case .cancelTasks(let name): cancelTasks(name)
@@ -265,7 +267,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Where what effects send reaches the store.
+  /// The isolation in which the effects' actions reach the store.
   private var landing: (any Actor)? { delivery == .hopping ? check.place : nil }
 
   private func effectSent(
@@ -285,7 +287,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     tasks.withLock { $0.tasks[id] = nil }
   }
 
-  /// What an effect does, for a warning.
+  /// A description of what an effect does, for a warning.
   private func act(of id: EffectID, sending action: String?) -> ThreadCheck.Act {
     let effect = ask { core in core.runningEffects.first { $0.id == id } }
     let (name, place, origin) = effect.map { ($0.name, $0.place, $0.action) } ?? ("", "", "")
@@ -299,7 +301,7 @@ final class StoreEngine<R: Reducer>: Sendable {
 
   // MARK: Cascades
 
-  /// Return when all that an action led to has ended.
+  /// Return when the cascade of an action has ended.
   func finish(_ ticket: StoreTicket) async {
     await withCheckedContinuation { continuation in
       let isDone = waiters.withLock { waiters in
@@ -326,14 +328,14 @@ final class StoreEngine<R: Reducer>: Sendable {
     for wake in done { wake.resume() }
   }
 
-  /// Cancel what an action led to.
+  /// Cancel the cascade of an action.
   func cancel(_ ticket: StoreTicket) {
     guard let sequence = ticket.sequence else { return }
     perform { core, _ in core.cancelCascade(of: sequence) }
   }
 
-  /// Cancel the effects that have this UUID, name or key. Returns how many there were; none on a
-  /// thread that is in the middle of something, where it is done afterwards.
+  /// Cancel the effects that have this UUID, name or key. Returns how many there were; 0 on the
+  /// draining thread, where they are cancelled afterwards.
   func cancelEffects(_ text: String) -> Int {
     let count = Guarded(0)
     perform { core, _ in
@@ -343,7 +345,7 @@ final class StoreEngine<R: Reducer>: Sendable {
     return count.withLock { $0 }
   }
 
-  /// Cancel every effect: the store is no more.
+  /// Cancel every effect, because the store is released.
   func cancelAll() {
     let (all, cancels) = tasks.withLock { (Array($0.tasks.values), $0.named.cancels) }
     for task in all { task.cancel() }

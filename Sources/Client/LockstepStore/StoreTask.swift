@@ -1,7 +1,7 @@
 public import Lockstep
 import Synchronization
 
-/// What an action of a store leads to: its effects, the actions that they send, and so on.
+/// The cascade of an action of a store: its effects, the actions that they send, and so on.
 public struct StoreTask: Sendable {
   let ticket: StoreTicket
   private let wait: @Sendable () async -> Void
@@ -16,7 +16,7 @@ public struct StoreTask: Sendable {
     self.end = end
   }
 
-  /// Return when everything that the action led to has ended. Cancelling who waits cancels it.
+  /// Return when the whole cascade has ended. Cancelling the waiting task cancels the cascade.
   public func finish() async {
     await withTaskCancellationHandler {
       await wait()
@@ -33,11 +33,11 @@ public struct StoreTask: Sendable {
 
   public var isCancelled: Bool { ticket.isCancelled }
 
-  /// What the action came to; nil as long as it waits behind the one that is running.
+  /// The result of the action; nil while it waits for the running action to end.
   public var reduction: Reduction? { ticket.reduction }
 }
 
-/// An action on its way through a store.
+/// The progress of an action through a store.
 final class StoreTicket: Sendable {
   private struct State: Sendable {
     var sequence: UInt64?
@@ -52,7 +52,7 @@ final class StoreTicket: Sendable {
   var reduction: Reduction? { state.withLock { $0.reduction } }
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// Note what the action came to.
+  /// Record the result of the action.
   func reduced(_ sequence: UInt64, _ reduction: Reduction) {
     state.withLock { state in
       state.sequence = sequence

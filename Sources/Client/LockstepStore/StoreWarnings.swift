@@ -1,10 +1,10 @@
 import Dispatch
 import Glibc
 
-/// Where a store says what is wrong without stopping anything: a call from the wrong place, an
-/// action sent in the middle of another, an effect that failed.
+/// Receives a store's warnings about errors that stop nothing: a call from the wrong isolation, an
+/// action sent while another is reduced, an effect that failed.
 public struct StoreWarnings: Sendable {
-  /// Takes one warning: sentences, without a line break at the end.
+  /// Called with one warning: sentences, without a line break at the end.
   public let report: @Sendable (String) -> Void
 
   public init(_ report: @escaping @Sendable (String) -> Void) { self.report = report }
@@ -15,25 +15,26 @@ public struct StoreWarnings: Sendable {
     _ = line.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
   }
 
-  /// Say nothing.
+  /// Drops all warnings.
   public static let none = StoreWarnings { _ in }
 }
 
-/// Where an effect's actions reach the store.
+/// The isolation in which an effect's actions reach the store.
 public enum EffectDelivery: Hashable, Sendable {
-  /// In the store's isolation, to which they hop.
+  /// The actions hop to the store's isolation.
   case hopping
-  /// Where the effect sends them. A store with an isolation warns when that is elsewhere.
+  /// The actions are handled where the effect sends them. A store with an isolation warns when that
+  /// is elsewhere.
   case inPlace
 }
 
-/// Tells whether a store is used where it belongs.
+/// Checks that a store is used in its own isolation.
 ///
-/// Where code is isolated is known when it is compiled, and passed on by `#isolation`. Code that is
-/// compiled without isolation may still run on the main actor, whose queue can be asked; whether it
-/// runs in another actor cannot, so there it counts as elsewhere.
+/// The isolation of code is known at compile time, and passed by `#isolation`. Code that is
+/// compiled without isolation may still run on the main actor, which can be detected by its queue;
+/// whether it runs in another actor cannot be detected, so it then counts as elsewhere.
 struct ThreadCheck: Sendable {
-  /// Held weakly: the isolation is often the owner of the store.
+  /// Weak, because the isolation is often the owner of the store.
   private weak let isolation: (any Actor)?
   private let name: String
   let isStrict: Bool
@@ -46,10 +47,10 @@ struct ThreadCheck: Sendable {
     name = isolation.map { "\(type(of: $0))" } ?? "none"
   }
 
-  /// The isolation of the store, as long as it is there.
+  /// The isolation of the store; nil if it has none, or when the actor is released.
   var place: (any Actor)? { isolation }
 
-  /// Warn unless the caller is where the store belongs.
+  /// Warn unless the caller is in the store's isolation.
   func callAsFunction(_ caller: (any Actor)?, _ act: @autoclosure () -> Act) {
     guard let isolation, caller !== isolation else { return }
     if isolation === MainActor.shared, MainQueue.isCurrent { return }
@@ -58,7 +59,7 @@ struct ThreadCheck: Sendable {
     warnings.report(text)
   }
 
-  /// What is done to a store.
+  /// An operation on a store, for the text of the warning.
   enum Act {
     case initialize
     case scope
