@@ -5,7 +5,7 @@ public import Values
 /// A UUID travels as its text of 36 characters in lower case, so that people can read it; either
 /// case is accepted.
 extension UUID: SynchronizableScalar {
-  /// The text that travels.
+  /// The encoded text.
   private var text: String { uuidString.lowercased() }
 
   public func isSame(as other: UUID) -> Bool { self == other }
@@ -41,7 +41,7 @@ extension UUID: SyncKey {
 
   public var pathKey: PathKey { .text(text) }
 
-  /// Nil unless the text is a UUID in lower case: another form is not the key that travels.
+  /// Nil unless the text is a UUID in lower case: no other form is a key on the wire.
   public init?(pathKey: PathKey) {
     guard case .text(let text) = pathKey, let value = UUID(uuidString: text),
       String.isSame(value.text, text)

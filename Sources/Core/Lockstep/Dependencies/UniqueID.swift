@@ -82,7 +82,7 @@ extension UniqueID: SyncKey {
 
   public var pathKey: PathKey { .text(description) }
 
-  /// Nil unless the text is a UUID in lower case: another form is not the key that travels.
+  /// Nil unless the text is a UUID in lower case: no other form is a key on the wire.
   public init?(pathKey: PathKey) {
     guard case .text(let text) = pathKey, let id = UniqueID(text),
       String.isSame(id.description, text)
