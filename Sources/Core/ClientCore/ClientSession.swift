@@ -159,7 +159,7 @@ public struct ClientSession: Sendable {
     random = SplitMix64(seed)
   }
 
-  // MARK: What the user asks
+  // MARK: Requests of the user
 
   /// Connect.
   public mutating func start(at now: Instant, into commands: inout [Command]) {
@@ -241,7 +241,7 @@ public struct ClientSession: Sendable {
     commands.append(.disconnect)
   }
 
-  // MARK: What the user sees
+  // MARK: Reading
 
   /// The value of a subscription: nil when its path has no value, or before its first snapshot.
   public func value<T: Synchronizable>(of number: UInt64, as type: T.Type) -> T? {
@@ -259,7 +259,7 @@ public struct ClientSession: Sendable {
   public var hasEnded: Bool { if case .ended = phase { true } else { false } }
   public var unacknowledged: Int { pending.count - firstPending }
 
-  // MARK: What happens on the socket
+  // MARK: Events of the socket
 
   public mutating func connected(at now: Instant, into commands: inout [Command]) {
     guard case .connecting = phase else { return }

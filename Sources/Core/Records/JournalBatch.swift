@@ -3,7 +3,7 @@ public import Values
 public import Wire
 
 // The records that the server asks to persist, and that it gets back after a restart. The server
-// decides what to persist and when; the shell brings the bytes to a disk. So the simulator can lose
+// decides what to persist and when; the shell writes the bytes to disk. So the simulator can lose
 // them.
 
 /// The records of one turn to be persisted: every action that changed the state, with its patch,

@@ -16,7 +16,7 @@ public struct Effect<Action: Sendable>: Sendable {
     case throttle(Effect, EffectKey, Throttle)
     /// An effect of a child, with its names in the child's scope.
     case scoped(EffectKey, Effect)
-    /// An effect that ends with the client whose action began it.
+    /// An effect that is cancelled when the client whose action started it disconnects.
     case owned(Effect)
     /// The action is acknowledged as accepted, and its work continues.
     case accepted(Effect)

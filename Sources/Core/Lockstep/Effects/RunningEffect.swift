@@ -10,7 +10,7 @@ public struct RunningEffect: Hashable, Sendable {
   public let sequence: UInt64
   /// The client that started the cascade; nil when no client did.
   public let client: ClientOrigin?
-  /// Whether it ends with that client.
+  /// Whether it is cancelled when that client disconnects.
   public let isOwned: Bool
   public let started: Timestamp
   /// How many actions it has sent.

@@ -6,7 +6,7 @@ public import Values
 ///
 /// Mutations are private to the reactor: they never travel, and no peer learns their names. Every
 /// one makes a revision of its own. The action is acknowledged as accepted at once; its mutations
-/// follow later, and those of two actions interleave. A stream that fails does not end others.
+/// follow later, and those of two actions interleave. A stream that fails does not end the others.
 ///
 ///     struct Cars: Reactor {
 ///       func mutate(action: Action, state: State) -> Mutations<Mutation> {
