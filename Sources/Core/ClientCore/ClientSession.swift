@@ -122,8 +122,8 @@ public struct ClientSession: Sendable {
   // The session.
   public internal(set) var welcome: ServerMessage.Welcome?
   public internal(set) var schema: Schema?
-  /// The translations of the daemon's values to our schema, and of our actions to the daemon's; nil
-  /// when none is needed.
+  /// The translations of the daemon's values to our schema, or to names, and of our actions to the
+  /// daemon's schema; nil when none is needed.
   var stateTranslation: Translation?
   var actionTranslation: Translation?
   var token: SessionToken?

@@ -6,11 +6,11 @@ public import Wire
 /// A client's subscription: its copy of the value at a path, and the progress of its stream.
 public struct ClientSubscription: Sendable {
   public let number: UInt64
-  /// The path in the client's schema.
+  /// The path in the client's schema, or by names.
   public let path: Path
   var everyRevision: Bool
-  /// The translation of values and patches to our schema, and the place in the daemon's state that
-  /// the path leads to; nil when no translation is needed.
+  /// The translation of values and patches to our schema, or to names, and the place in the
+  /// daemon's state that the path leads to; nil when no translation is needed.
   private(set) var translation: (by: Translation, place: Translation.Place)?
   /// The patch that was applied last, if it was translated.
   private(set) var translatedPatch: [UInt8] = []
