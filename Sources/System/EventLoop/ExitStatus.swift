@@ -1,21 +1,22 @@
-/// How `lockstep` and the daemons end: one table, which the help and the manual pages of both print.
+/// The exit statuses of `lockstep` and the daemons: one table, which the help and the manual pages
+/// of both print.
 ///
 /// Each status has one meaning, so that a script knows whether an action was done, was not, or may
 /// have been.
 package enum ExitStatus: Int32, CaseIterable, Sendable {
   /// Also when the reader of the output has gone.
   case done = 0
-  /// The daemon rejected the action or the query. Of a daemon: it cannot serve.
+  /// From `lockstep`: the daemon rejected the action or the query. From a daemon: it cannot serve.
   case refused = 1
   /// The command line, a file or a value that it names cannot be used; nothing was sent.
   case usage = 2
-  /// There is no connection, and there was none.
+  /// No connection was ever made.
   case unreachable = 3
   /// The connection ended before the command did.
   case goodbye = 4
-  /// `--timeout` is over.
+  /// `--timeout` has expired.
   case timeout = 5
-  /// Done, and `--durable` asked for more.
+  /// Done, but not as durable as `--durable` asked.
   case notDurable = 6
   /// Standard output or a file could not be written. An action that was sent was done.
   case unwritten = 7
@@ -25,20 +26,20 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
   case denied = 9
   /// A value or a digest is not the one that it was compared with.
   case differs = 10
-  /// What a daemon has kept is damaged.
+  /// A daemon's persisted data is damaged.
   case damaged = 11
-  /// What a daemon has kept is of another version of its feature.
+  /// A daemon's persisted data is of another version of its feature.
   case otherVersion = 12
 
-  /// The name that errors of `--json` have.
+  /// The name that errors of `--json` carry.
   package var name: String { "\(self)" }
 
-  /// The programs that the table is about.
+  /// The programs that the table covers.
   package enum Program: Sendable {
     case commandLine, daemon
   }
 
-  /// What the status says of a program; nil for one that the program never ends with.
+  /// The meaning of the status for a program; nil if the program never exits with it.
   package func meaning(of program: Program) -> String? {
     switch program {
     case .commandLine: meaning

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A door that opens once; any thread may wait in front of it.
+/// A latch that opens once; any thread may block until it is open.
 ///
 /// Sendable because `isOpen` is only touched under `mutex`.
 package final class Gate: @unchecked Sendable {

@@ -3,10 +3,10 @@ public import Glibc
 extension Listener {
   /// A listener on a new socket at `path`, whose file has exactly the permissions `mode`.
   ///
-  /// At no moment does the file have more permissions than that. Each connection is given to
-  /// `onConnection` as a pipe that does not read yet. Throws `EADDRINUSE` when there is a file
-  /// already, even a stale socket: whether to remove it is the caller's to decide. Throws
-  /// `ENAMETOOLONG` when the path is longer than a socket's may be (107 bytes).
+  /// The file never has more permissions than that. Each connection is given to `onConnection` as a
+  /// pipe that does not read yet. Throws `EADDRINUSE` when the file exists already, even as a stale
+  /// socket: the caller decides whether to remove it. Throws `ENAMETOOLONG` when the path is longer
+  /// than a socket's path may be (107 bytes).
   public static func bind(
     path: String, mode: mode_t, backlog: Int32 = 128, on loop: Loop,
     onConnection: @escaping (Pipe) -> Void
@@ -22,10 +22,10 @@ extension Listener {
     }
   }
 
-  /// A listener on a socket that someone else made and that listens already, as systemd hands over.
+  /// A listener on a socket that is listening already, such as one that systemd passes.
   ///
-  /// From now on the descriptor is the listener's; if this throws, it is still the caller's.
-  /// Throws `EINVAL` when it is not a listening socket.
+  /// The listener takes ownership of the descriptor; if this throws, the caller keeps it. Throws
+  /// `EINVAL` when it is not a listening socket.
   public static func adopt(
     descriptor: Int32, on loop: Loop, onConnection: @escaping (Pipe) -> Void
   ) throws(LoopError) -> Listener {
@@ -51,7 +51,7 @@ extension Listener {
       Glibc.close(descriptor)
       throw error
     }
-    // Here we add what the umask took away.
+    // Restore the permissions that the umask removed.
     guard chmod(path, mode) == 0 else {
       let error = LoopError(code: -errno, operation: "set the mode of \(path)")
       Glibc.unlink(path)

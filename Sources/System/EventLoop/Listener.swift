@@ -13,7 +13,7 @@ public final class Listener {
   public let loop: Loop
   /// The path of the socket's file; nil for an adopted descriptor.
   public let path: String?
-  /// Told when a connection could not be accepted.
+  /// Called when a connection could not be accepted.
   ///
   /// When the process is out of descriptors or memory, accepting pauses for a tenth of a second;
   /// clients wait in the backlog meanwhile, and none is dropped.
@@ -59,7 +59,7 @@ public final class Listener {
       let listener = Unmanaged<Listener>.fromOpaque($0!.pointee.data).takeRetainedValue()
       listener.closed()
     }
-    // The handle has let go of the descriptor already.
+    // The handle no longer uses the descriptor.
     Glibc.close(descriptor)
   }
 
@@ -88,7 +88,7 @@ public final class Listener {
     }
   }
 
-  /// Accepts what is there, up to a limit, so that those who are connected get their turn too.
+  /// Accepts pending connections, up to a limit, so that connected clients get their turn too.
   private func acceptConnections() {
     loop.worked = true
     for _ in 0..<64 {

@@ -3,8 +3,8 @@ internal import Glibc
 /// A value behind a lock.
 ///
 /// Like `Mutex`, but over a POSIX mutex, which the thread sanitizer understands: with `Mutex` it
-/// reports every access on Linux as a race. Sendable because the value is only touched by who
-/// holds the lock.
+/// reports every access on Linux as a race. Sendable because only the holder of the lock touches
+/// the value.
 package final class Locked<Value>: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private var value: Value

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// One thing to run on the loop.
 ///
-/// Sendable because it is made by one thread and run by the loop, which a lock lies between.
+/// Sendable because one thread makes it and the loop runs it, with a lock in between.
 enum Work: @unchecked Sendable {
   case job(UnownedJob)
   case body(() -> Void)
@@ -12,7 +12,7 @@ enum Work: @unchecked Sendable {
   case either(() -> Void, orElse: () -> Void)
 }
 
-/// What other threads gave to the loop.
+/// Work that other threads gave to the loop.
 struct Inbox {
   /// False before the wake-up handle exists, and from the end of `run`.
   var isOpen = false
@@ -29,8 +29,8 @@ extension Loop {
     _ = put(.body(body))
   }
 
-  /// Runs `body` as `execute` does, or `dropped` if the loop ends before: one of the two, so that
-  /// nobody waits for ever.
+  /// Runs `body` as `execute` does, or `dropped` if the loop ends first: exactly one of the two, so
+  /// that no caller waits for ever.
   public func execute(
     orElse dropped: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () -> Void
   ) {
@@ -43,7 +43,7 @@ extension Loop {
     _ = put(.body(body))
   }
 
-  /// Returns whether the loop takes work still.
+  /// Queues `work`; returns false if the loop no longer accepts any.
   private func put(_ work: Work) -> Bool {
     if runner.load(ordering: .relaxed) == pthread_self() {
       local.append(work)
@@ -52,7 +52,7 @@ extension Loop {
     return inbox.withLock { inbox in
       guard inbox.isOpen else { return false }
       inbox.work.append(work)
-      // Inside the lock, or the loop could end between the two and the handle be gone.
+      // Inside the lock: otherwise the loop could end in between, and the handle be gone.
       if inbox.work.count == 1 { uv_async_send(async) }
       return true
     }

@@ -45,7 +45,7 @@ public final class Loop: @unchecked Sendable {
   private var isEndingTurn = false
   private(set) var isClosed = false
 
-  /// The thread whose use of the loop is right: the one that made it, then the one that runs it.
+  /// The thread that may use the loop: the one that made it, then the one that runs it.
   private let owner: Atomic<UInt>
   /// The thread inside `run`, or 0. Only it may use `local`.
   let runner = Atomic<UInt>(0)
@@ -57,9 +57,9 @@ public final class Loop: @unchecked Sendable {
   private let afterPoll = UnsafeMutablePointer<uv_check_t>.allocate(capacity: 1)
   private let idle = UnsafeMutablePointer<uv_idle_t>.allocate(capacity: 1)
 
-  /// A loop that nobody runs yet; handles can be made on it at once, on this thread.
+  /// A loop that is not running yet; handles can be made on it at once, on this thread.
   ///
-  /// `readBufferSize` is how many bytes one read can bring. Throws when the process has no
+  /// `readBufferSize` is the most bytes that one read can return. Throws when the process has no
   /// descriptors left.
   public init(readBufferSize: Int = 65_536) throws(LoopError) {
     precondition(readBufferSize > 0, "A loop cannot read into an empty buffer.")
@@ -79,7 +79,7 @@ public final class Loop: @unchecked Sendable {
 
   deinit {
     if !isClosed {
-      // Nobody ran it, so nobody runs its work now.
+      // The loop never ran, so its queued work never runs.
       let dropped = inbox.withLock { inbox in
         inbox.isOpen = false
         defer { inbox.work = [] }
@@ -95,10 +95,10 @@ public final class Loop: @unchecked Sendable {
     readBuffer.deallocate()
   }
 
-  /// A loop that already runs, on a new thread of its own, until someone stops it.
+  /// A loop that is already running, on a new thread of its own, until `stop`.
   ///
-  /// The system keeps the first 15 bytes of `name`. Throws when there is no descriptor or thread
-  /// to be had.
+  /// The system keeps the first 15 bytes of `name`. Throws when no descriptor or thread is
+  /// available.
   public static func startThread(
     name: String, readBufferSize: Int = 65_536
   ) throws(LoopError) -> Loop {
@@ -117,8 +117,8 @@ public final class Loop: @unchecked Sendable {
 
   /// Runs the loop on the calling thread until `stop`, then closes every handle on it.
   ///
-  /// A loop runs once. Work that was queued before `stop` has run when this returns; what comes
-  /// after is dropped, and so are bytes that no pipe has written yet.
+  /// A loop runs once. Work that was queued before `stop` has run when this returns; later work is
+  /// dropped, and so are bytes that no pipe has written yet.
   public func run() {
     precondition(!isClosed, "A loop can only run once.")
     precondition(
@@ -142,7 +142,7 @@ public final class Loop: @unchecked Sendable {
     ended.wait()
   }
 
-  /// Whether the caller is on the thread that runs the loop (or made it, while nobody runs it).
+  /// Whether the caller is on the thread that runs the loop (or made it, while it is not running).
   public var isOnLoop: Bool {
     owner.load(ordering: .relaxed) == pthread_self()
   }
@@ -152,7 +152,7 @@ public final class Loop: @unchecked Sendable {
     precondition(isOnLoop, "This may only be called on the loop's own thread.")
   }
 
-  /// The time at which this turn began, in monotonic nanoseconds with the grain of a millisecond.
+  /// The time at which this turn began, in monotonic nanoseconds with millisecond resolution.
   ///
   /// It costs no system call. Use it on the loop only.
   public var now: UInt64 {
@@ -168,7 +168,7 @@ public final class Loop: @unchecked Sendable {
 
   private func openOwnHandles() -> Int32 {
     let me = Unmanaged.passUnretained(self).toOpaque()
-    // These three cannot fail, and closing down counts on them.
+    // These three cannot fail, and `closeDown` relies on them.
     uv_prepare_init(raw, prepare)
     uv_check_init(raw, afterPoll)
     uv_idle_init(raw, idle)
@@ -198,7 +198,7 @@ public final class Loop: @unchecked Sendable {
     }
     isEndingTurn = false
     if !beforePoll { return }
-    // With an active idle handle the poll only looks; it does not wait.
+    // With an active idle handle the poll does not block.
     if local.isEmpty {
       uv_idle_stop(idle)
     } else {
@@ -206,8 +206,8 @@ public final class Loop: @unchecked Sendable {
     }
   }
 
-  /// Runs what is queued, and what that queues. Bounded, or work that always begets more work
-  /// would keep the loop from ever polling.
+  /// Runs queued work, and the work that it queues in turn. Bounded: otherwise work that always
+  /// queues more work would keep the loop from ever polling.
   private func runQueuedWork() {
     for _ in 0..<64 {
       if isWoken {
@@ -232,7 +232,7 @@ public final class Loop: @unchecked Sendable {
     swap(&batch, &spare)
     swap(&batch, &local)
     for work in batch { run(work) }
-    // A burst once should not be memory for ever.
+    // The memory of a single burst should not be kept for ever.
     if batch.capacity > 4096 { return }
     batch.removeAll(keepingCapacity: true)
     spare = batch
@@ -311,7 +311,7 @@ public final class Loop: @unchecked Sendable {
   }
 }
 
-/// A class that owns handles on a loop, which closes them when it ends.
+/// A class that owns handles on a loop; the loop closes them when it ends.
 protocol HandleOwner: AnyObject {
   func closeForLoop()
 }

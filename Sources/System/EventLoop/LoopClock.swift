@@ -1,28 +1,28 @@
 // Theory of operation.
 //
 // A sleep is one timer on a loop that all clocks of the process share. The sleeping task makes a
-// `Sleep`, and hands it to the loop twice: to begin, and, if it is cancelled, to end. What happens
-// to it happens on the loop's thread, in that order or the other; the first to come decides.
+// `Sleep`, and hands it to the loop twice: to begin it, and, if the task is cancelled, to end it.
+// Both run on the loop's thread, in either order; the first one decides.
 
 /// The standard clock of daemons and stores: `ContinuousClock`, with sleeps that libuv times.
 ///
-/// It tells the time of `ContinuousClock`, so instants of the two compare. Sleeps differ: behind
-/// `Task.sleep` is one timer descriptor of libdispatch for the whole process, and on Linux (Swift
-/// 6.3) it has been seen to fire without being watched again, so that no sleep of the process ever
-/// ended. A daemon whose effects wait must not depend on it.
+/// It tells the time of `ContinuousClock`, so instants of the two compare. Sleeps differ:
+/// `Task.sleep` depends on one timer descriptor of libdispatch for the whole process, and on Linux
+/// (Swift 6.3) libdispatch has been seen to stop watching it after it fired, so that no sleep of
+/// the process ever ended. A daemon whose effects wait must not depend on it.
 ///
-/// The first sleep (of a daemon, its start) begins a thread, "clock", which all clocks share for as
-/// long as the process lives. A sleep costs O(log n) of the n that sleep.
+/// The first sleep (in a daemon, its start) creates a thread, "clock", which all clocks share until
+/// the process ends. A sleep costs O(log n) for n concurrent sleeps.
 public struct LoopClock: Clock {
   public typealias Instant = ContinuousClock.Instant
 
   private static let loop = try? Loop.startThread(name: "clock", readBufferSize: 1)
 
-  /// libuv counts time in which the machine is awake. Whoever sleeps longer than this looks at the
-  /// clock again, so after a suspension nobody is later than that.
+  /// libuv counts only the time in which the machine is awake. A sleep longer than this checks the
+  /// clock again at this interval, so after a suspension no sleep is late by more than this.
   private let longestTimer: Duration
 
-  /// Begin the thread now, and not at the first sleep: there may be no descriptors then.
+  /// Create the thread now rather than at the first sleep, when there may be no descriptors left.
   package static func prepare() { _ = loop }
 
   public init() { longestTimer = .seconds(60) }
@@ -31,10 +31,11 @@ public struct LoopClock: Clock {
 
   public var now: Instant { ContinuousClock.now }
 
-  /// A millisecond: sleeps end on the first whole one at or after their deadline.
+  /// A millisecond: a sleep ends at the first whole millisecond at or after its deadline.
   public var minimumResolution: Duration { .milliseconds(1) }
 
-  /// Waits until `deadline`; never less, and after a suspension of the machine up to a minute more.
+  /// Sleeps until `deadline`: never less, and up to a minute more after a suspension of the
+  /// machine.
   ///
   /// Throws `CancellationError` as soon as the task is cancelled. Without a thread or descriptors
   /// for a loop (at the first sleep of the process) it sleeps as `ContinuousClock` does.

@@ -1,10 +1,10 @@
 internal import CLibuv
 
-/// What the system refused to do, and what was being done.
+/// An error of the operating system, with the operation that failed.
 public struct LoopError: Error, Equatable, CustomStringConvertible {
   /// The negative `errno` value, as libuv has it.
   public let code: Int32
-  /// What was being attempted, with its object: `bind /run/lockstep.sock`.
+  /// The attempted operation, with its object: `bind /run/lockstep.sock`.
   public let operation: String
 
   /// An error for `code`, a negative `errno` value, met during `operation`.
@@ -21,7 +21,7 @@ public struct LoopError: Error, Equatable, CustomStringConvertible {
   /// A sentence for people: `bind /run/a.sock: address already in use (EADDRINUSE)`.
   public var description: String { "\(operation): \(reason)" }
 
-  /// Why, without what was attempted: `address already in use (EADDRINUSE)`.
+  /// The reason alone, without the operation: `address already in use (EADDRINUSE)`.
   public var reason: String { "\(Self.text { uv_strerror_r(code, $0, $1) }) (\(name))" }
 
   private static func text(
@@ -35,7 +35,7 @@ public struct LoopError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Throws what a libuv call answered, unless it succeeded.
+/// Throws `status`, the result of a libuv call, if it is an error.
 func check(_ status: Int32, _ operation: @autoclosure () -> String) throws(LoopError) {
   if status < 0 { throw LoopError(code: status, operation: operation()) }
 }

@@ -1,8 +1,8 @@
 public import Glibc
 
-/// Who is at the other end of a Unix socket, as the kernel noted when they connected or listened.
+/// The credentials of a Unix socket's peer, as the kernel recorded them at `connect` or `listen`.
 public struct PeerIdentity: Equatable, Sendable {
-  /// The process that connected; by now it may be gone and its number be another's.
+  /// The process that connected. It may have ended since, and its number may be another's.
   public let pid: pid_t
   /// The effective user.
   public let uid: uid_t
@@ -16,7 +16,7 @@ public struct PeerIdentity: Equatable, Sendable {
     var credentials = Credentials()
     var size = socklen_t(MemoryLayout<Credentials>.size)
     let status = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
-    // A socket without a peer answers with the user that nobody is.
+    // For a socket without a peer the kernel answers with an invalid user.
     guard status == 0, credentials.uid != .max else { return nil }
     pid = credentials.pid
     uid = credentials.uid

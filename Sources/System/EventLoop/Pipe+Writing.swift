@@ -9,11 +9,11 @@
 internal import CLibuv
 internal import Glibc
 
-/// What became of a write.
+/// The result of a write.
 public enum WriteOutcome: Equatable, Sendable {
-  /// Everything is with the kernel.
+  /// The kernel has taken everything.
   case written
-  /// This many bytes of the write are queued and follow by themselves; see `Pipe.onDrained`.
+  /// This many bytes are queued and are written without another call; see `Pipe.onDrained`.
   case pending(Int)
   /// The bytes, or part of them, will never be written, and later writes fail too.
   case failed(LoopError)
@@ -22,8 +22,8 @@ public enum WriteOutcome: Equatable, Sendable {
 extension Pipe {
   /// Writes `bytes` after everything already written; with nothing pending this is one system call.
   ///
-  /// What the socket does not take at once is queued without a copy. Fails with `ENOTCONN` once
-  /// the pipe is closing.
+  /// Bytes that the socket does not accept at once are queued without a copy. Fails with `ENOTCONN`
+  /// once the pipe is closing.
   @discardableResult
   public func write(_ bytes: [UInt8]) -> WriteOutcome {
     if let refusal { return .failed(refusal) }
@@ -70,16 +70,16 @@ extension Pipe {
     return rest == 0 ? .written : send(buffers, from: position, count: rest)
   }
 
-  /// How many bytes have been given to the pipe and not yet to the kernel.
+  /// The number of bytes that were given to the pipe and not yet to the kernel.
   public var unsentBytes: Int {
     isClosing ? 0 : waitingBytes + uv_stream_get_write_queue_size(stream)
   }
 
-  /// Stop reading and writing for good, and give out what another process needs to go on: the
-  /// descriptor, which stays the pipe's until `close`, and the bytes that have not been given to the
-  /// kernel. Nil when the connection is of no use any more.
+  /// Stop reading and writing for good, and return what another process needs to continue: the
+  /// descriptor, which the pipe owns until `close`, and the bytes that have not been given to the
+  /// kernel. Nil when the connection is no longer usable.
   ///
-  /// Close the pipe before the loop turns again, or bytes are written that the other writes too.
+  /// Close the pipe before the loop's next turn; otherwise both processes write the same bytes.
   public func handOver() -> (descriptor: Int32, unsent: [UInt8])? {
     assert(loop.isOnLoop)
     var descriptor: uv_os_fd_t = -1
@@ -87,7 +87,7 @@ extension Pipe {
     guard !isClosing, !closesWhenDrained, writeError == nil, uv_fileno(raw, &descriptor) == 0
     else { return nil }
     stopReading()
-    // libuv has written a beginning of what it was given; its queue size is the rest.
+    // libuv has written a prefix of its buffers; its queue size is the length of the rest.
     let rest = uv_stream_get_write_queue_size(stream)
     let given = Array(inFlight.joined())
     guard rest <= given.count else { return nil }
@@ -126,7 +126,7 @@ extension Pipe {
     inFlight = buffers
     isWriting = true
     request.pointee.data = handle.pointee.data
-    // libuv keeps its own copy of the vector, and cuts it into what the kernel takes.
+    // libuv copies the vector, and splits it into pieces that the kernel accepts.
     let status = withBuffers(buffers, from: start, limit: .max) { vector in
       uv_write(request, stream, vector.baseAddress, UInt32(vector.count)) { request, status in
         Unmanaged<Pipe>.fromOpaque(request!.pointee.data)
@@ -169,10 +169,10 @@ extension Pipe {
   }
 }
 
-/// IOV_MAX: more buffers than this are refused by the kernel.
+/// IOV_MAX: the kernel refuses more buffers than this.
 private let longestVector = 1024
 
-/// A place in a list of buffers.
+/// A position in a list of buffers.
 private struct Position {
   var index = 0
   var offset = 0
@@ -202,7 +202,7 @@ private func withBuffers<Result>(
 }
 
 extension uv_buf_t {
-  /// What libuv only reads from; its type does not say so.
+  /// A buffer that libuv only reads from, although its type is mutable.
   fileprivate init(_ bytes: UnsafeRawBufferPointer, from offset: Int) {
     let base = bytes.baseAddress.map { UnsafeMutableRawPointer(mutating: $0) + offset }
     self.init(base: base?.assumingMemoryBound(to: CChar.self), len: bytes.count - offset)

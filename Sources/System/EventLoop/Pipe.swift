@@ -3,15 +3,15 @@ internal import Glibc
 
 /// A connected stream socket.
 ///
-/// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even
-/// if nobody refers to it; closing lets go of all its callbacks. Every callback may close this
-/// pipe or any other.
+/// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even if
+/// nothing refers to it; closing releases all its callbacks. Every callback may close this pipe or
+/// any other.
 public final class Pipe {
   /// The loop that the pipe is on.
   public let loop: Loop
-  /// Called when everything that was pending has left.
+  /// Called when all pending bytes have been written.
   public var onDrained: (() -> Void)?
-  /// Called when bytes that were pending could not be written, as when the peer has gone.
+  /// Called when pending bytes could not be written, for example because the peer has gone.
   ///
   /// The pending bytes are dropped and every later write fails. The pipe stays open, unless
   /// `closeAfterWriting` was called.
@@ -31,7 +31,7 @@ public final class Pipe {
   /// The arrays that libuv is writing from.
   var inFlight: [[UInt8]] = []
   var isWriting = false
-  /// What comes after `inFlight`.
+  /// The arrays to write after `inFlight`.
   var waiting: [[UInt8]] = []
   var waitingBytes = 0
   var writeError: LoopError?
@@ -63,9 +63,9 @@ public final class Pipe {
 
   /// Connects to the socket at `path` and gives `completion` the pipe, which does not read yet.
   ///
-  /// `completion` is called once, on the loop, never inside this call. It fails with
-  /// `ENAMETOOLONG` when the path is longer than a socket's may be (107 bytes), with `EAGAIN`
-  /// when the listener's backlog is full, with `ECANCELED` when the loop ends.
+  /// `completion` is called once, on the loop, never inside this call. It fails with `ENAMETOOLONG`
+  /// when the path is longer than a socket's path may be (107 bytes), with `EAGAIN` when the
+  /// listener's backlog is full, with `ECANCELED` when the loop ends.
   public static func connect(
     path: String, on loop: Loop, completion: @escaping (Result<Pipe, LoopError>) -> Void
   ) {
@@ -86,8 +86,8 @@ public final class Pipe {
 
   /// A pipe over a stream socket that is connected already; it does not read yet.
   ///
-  /// From now on the descriptor is the pipe's, and non-blocking; if this throws, it is still the
-  /// caller's.
+  /// The pipe takes ownership of the descriptor and makes it non-blocking; if this throws, the
+  /// caller keeps it.
   public static func adopt(descriptor: Int32, on loop: Loop) throws(LoopError) -> Pipe {
     let pipe = Pipe(on: loop)
     let status = uv_pipe_open(pipe.handle, descriptor)
@@ -109,10 +109,10 @@ public final class Pipe {
     connecting.completion(.failure(error))
   }
 
-  /// Who is at the other end; nil if the kernel does not know.
+  /// The credentials of the peer; nil if the kernel does not know them.
   ///
-  /// The first use asks the kernel, the others remember. Once the pipe is closed it only
-  /// remembers.
+  /// The first use asks the kernel and caches the answer. A closed pipe returns only a cached
+  /// answer.
   public var peer: PeerIdentity? {
     if let knownPeer { return knownPeer }
     if isClosing { return nil }
@@ -131,7 +131,7 @@ public final class Pipe {
 
   // MARK: - Reading
 
-  /// Begins to read; `onBytes` gets what arrives, in order, and `onEnd` is then called once.
+  /// Starts reading: `onBytes` gets the bytes in order, and `onEnd` is called once, after them.
   ///
   /// The pointer is into a buffer that all pipes of the loop share: it is valid during the call
   /// only. `onEnd` gets nil when the peer has ended its side, or the error that ended it. Neither
@@ -146,9 +146,10 @@ public final class Pipe {
     resumeReading()
   }
 
-  /// Stops the calls of `onBytes` at once, also between two reads of one turn.
+  /// Stops the calls of `onBytes` at once, even between two reads of one turn.
   ///
-  /// The peer soon cannot write any more, which is the point. Its end is not noticed either.
+  /// The socket's buffer then fills, and the peer can write no more: this is the back-pressure. The
+  /// peer's end is not noticed either.
   public func stopReading() {
     if isClosing || !isReading { return }
     assert(loop.isOnLoop)
@@ -156,8 +157,8 @@ public final class Pipe {
     uv_read_stop(stream)
   }
 
-  /// Reads on after `stopReading`. Does nothing if it reads already, or never started, or has
-  /// come to the end.
+  /// Resumes reading after `stopReading`. Does nothing if the pipe is reading already, never
+  /// started, or has reached the end.
   public func resumeReading() {
     if isClosing || isReading || hasEnded || onBytes == nil { return }
     assert(loop.isOnLoop)
@@ -197,7 +198,8 @@ public final class Pipe {
 
   // MARK: - Closing
 
-  /// Closes the socket now, dropping what is pending, and calls `completion` once all is let go.
+  /// Closes the socket now, drops pending bytes, and calls `completion` once everything is
+  /// released.
   ///
   /// No other callback of this pipe is called after this. Calling it again only adds its
   /// completion, which runs at once if the pipe is closed already.
@@ -216,10 +218,10 @@ public final class Pipe {
     }
   }
 
-  /// Closes once everything that is pending has left, or cannot be written.
+  /// Closes once all pending bytes have been written, or cannot be.
   ///
-  /// Nothing more can be written. Reading goes on meanwhile. A peer that never reads delays the
-  /// close for ever, so keep a timer.
+  /// Later writes fail. Reading goes on meanwhile. A peer that never reads delays the close for
+  /// ever, so keep a timer.
   public func closeAfterWriting() {
     if isClosing { return }
     assert(loop.isOnLoop)

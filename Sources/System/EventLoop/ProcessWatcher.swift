@@ -1,19 +1,19 @@
-// A process is watched by a descriptor of it (pidfd_open(2)), never by its number: the descriptor
-// means the same process for as long as it is open, while the number is used again.
+// A process is watched through a descriptor of it (pidfd_open(2)), never by its number: the
+// descriptor means the same process for as long as it is open, while a number is reused.
 
 internal import CLibuv
 public import Glibc
 
-/// Tells when a process has ended, a child or any other.
+/// Reports the end of a process, a child or any other.
 ///
 /// Use it on its loop's thread only. It stays alive until the process ends, `close`, or the end of
 /// its loop.
 public final class ProcessWatcher {
-  /// The loop that the end of the process arrives on.
+  /// The loop on which `onExit` is called.
   public let loop: Loop
 
-  /// The descriptor that is polled; nil when the process had ended before there was one, and when
-  /// the watcher is closed.
+  /// The polled descriptor; nil when the process had ended before one could be opened, and when the
+  /// watcher is closed.
   private var descriptor: Int32?
   private let handle: UnsafeMutablePointer<uv_poll_t>?
   private var onExit: (() -> Void)?
@@ -36,9 +36,9 @@ public final class ProcessWatcher {
     }
   }
 
-  /// A watcher of the process that a descriptor is of, as `getsockopt` gives for `SO_PEERPIDFD`.
+  /// A watcher of the process of a descriptor, such as `getsockopt` returns for `SO_PEERPIDFD`.
   ///
-  /// From now on the descriptor is the watcher's; if this throws, it is still the caller's. Throws
+  /// The watcher takes ownership of the descriptor; if this throws, the caller keeps it. Throws
   /// `EBADF` when it is not the descriptor of a process. `onExit` is called as in `init`.
   public static func adopt(
     descriptor: Int32, on loop: Loop, onExit: @escaping () -> Void
@@ -71,7 +71,7 @@ public final class ProcessWatcher {
     }
   }
 
-  /// A watcher of a process that has ended, and of which there is no descriptor.
+  /// A watcher of a process that has already ended and has no descriptor.
   init(endedOn loop: Loop, onExit: @escaping () -> Void) {
     self.loop = loop
     self.onExit = onExit
@@ -79,7 +79,7 @@ public final class ProcessWatcher {
     loop.afterwards { self.exited() }
   }
 
-  /// Whether the process runs still, asked now; false once the watcher is closed.
+  /// Whether the process is still running, asked now; false once the watcher is closed.
   ///
   /// It may say false before `onExit` was called.
   public var isAlive: Bool {
@@ -87,7 +87,7 @@ public final class ProcessWatcher {
     return pollOnce(descriptor, Int16(POLLIN)) == 0
   }
 
-  /// Watches no longer; `onExit` is not called any more. Calling it again does nothing.
+  /// Stops watching; `onExit` is not called after this. Calling it again does nothing.
   public func close() {
     onExit = nil
     guard let descriptor, let handle else { return }
@@ -97,7 +97,7 @@ public final class ProcessWatcher {
       let watcher = Unmanaged<ProcessWatcher>.fromOpaque($0!.pointee.data).takeRetainedValue()
       watcher.closed()
     }
-    // The handle has let go of the descriptor already.
+    // The handle no longer uses the descriptor.
     Glibc.close(descriptor)
   }
 
@@ -119,26 +119,26 @@ extension ProcessWatcher: HandleOwner {
 }
 
 extension Pipe {
-  /// Watches the process at the other end: the one that connected, or, seen from there, the one
-  /// that listens. It stays the same when the socket is handed on: a child that inherits it can
-  /// go on talking when the process is gone.
+  /// Watches the process at the other end: in the listener the one that connected, in the client
+  /// the one that listens. Passing the socket on does not change it: a child that inherits the
+  /// socket can keep talking after the process has ended.
   ///
-  /// A process that has ended already is told of as any other: the watcher's `isAlive` is false,
-  /// and `onExit` is called soon. Throws when the kernel does not say which process it was, or
-  /// when there are no descriptors left.
+  /// A process that has already ended is reported as any other: the watcher's `isAlive` is false,
+  /// and `onExit` is called soon. Throws when the kernel does not say which process it was, or when
+  /// there are no descriptors left.
   ///
-  /// The kernel gives a descriptor of the process that it noted (Linux 6.5). An older one gives
-  /// its number only, which we open, and then see whether the socket still has its other end. That
-  /// is enough: a number is used again when its process is gone, and a process that goes closes its
-  /// sockets; so an end that is there now belongs to a process that was there when we opened its
-  /// number. Except when that process handed the socket on and went, and its number has come round
-  /// in the meantime: then the wrong process is watched. So its end alone does not mean that nobody
-  /// is at the other end; the end of the pipe does.
+  /// The kernel returns a descriptor of the process that it recorded (Linux 6.5). An older kernel
+  /// returns only the number; we open that, and then check that the other end of the socket is
+  /// still open. That is enough: a number is reused only after its process has ended, and a process
+  /// that ends closes its sockets; so an end that is open now belongs to a process that existed
+  /// when we opened its number. The exception is a process that passed the socket on and ended, and
+  /// whose number was reused in the meantime: then the wrong process is watched. So the end of the
+  /// process does not by itself mean that the other end is closed; the end of the pipe does.
   public func watchPeer(onExit: @escaping () -> Void) throws(LoopError) -> ProcessWatcher {
     try watchPeer(byNumber: false, onExit: onExit)
   }
 
-  /// As `watchPeer`, without asking the kernel for more than the number.
+  /// As `watchPeer`; with `byNumber`, the kernel is asked for the number only.
   package func watchPeer(
     byNumber: Bool, onExit: @escaping () -> Void
   ) throws(LoopError) -> ProcessWatcher {
@@ -165,13 +165,13 @@ extension Pipe {
   }
 }
 
-/// What is known of the process at the other end of a socket.
+/// The process at the other end of a socket.
 private enum PeerProcess {
-  /// A descriptor of it, which nobody owns yet. It may have ended too.
+  /// A descriptor of the process, without an owner yet. The process may have ended too.
   case open(Int32)
   case ended
 
-  /// The process that the kernel noted when the peer connected; nil if the kernel is too old.
+  /// The process that the kernel recorded when the peer connected; nil if the kernel is too old.
   static func noted(for socket: Int32) throws(LoopError) -> PeerProcess? {
     let peerProcess: Int32 = 77  // SO_PEERPIDFD, which Glibc's headers here do not know.
     var descriptor: Int32 = -1
@@ -181,16 +181,16 @@ private enum PeerProcess {
     }
     switch errno {
     case ENOPROTOOPT: return nil
-    // Of a process that its parent has waited for, kernels before 6.16 have no descriptor.
+    // Kernels before 6.16 have no descriptor of a process that its parent has waited for.
     case ESRCH, EINVAL: return .ended
     case let code: throw LoopError(code: -code, operation: "ask for the process of a peer")
     }
   }
 
-  /// The process that has the number of the peer, if that is sure to be the peer.
+  /// The process with the peer's number, if it is certain to be the peer.
   static func numbered(_ pid: pid_t, for socket: Int32) throws(LoopError) -> PeerProcess {
     let operation = "open the process \(pid) of a peer"
-    // Zero is the number of a process that another namespace hides.
+    // The number is zero when another namespace hides the process.
     try check(pid > 0 ? 0 : -ENODATA, operation)
     let descriptor = clibuv_pidfd_open(pid)
     if descriptor < 0 {
@@ -203,7 +203,7 @@ private enum PeerProcess {
   }
 }
 
-/// What of `events` is the case for a descriptor now; an error or a hang-up always counts.
+/// Those of `events` that hold for a descriptor now; an error or a hang-up is always included.
 private func pollOnce(_ descriptor: Int32, _ events: Int16) -> Int16 {
   var question = pollfd(fd: descriptor, events: events, revents: 0)
   while poll(&question, 1, 0) < 0 && errno == EINTR {}

@@ -6,7 +6,7 @@ internal import Glibc
 /// While it is open, the signals that it watches do not have their usual effect on the process.
 /// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop.
 public final class SignalWatcher {
-  /// The loop that the signals arrive on.
+  /// The loop on which `onSignal` is called.
   public let loop: Loop
 
   private var handles: [UnsafeMutablePointer<uv_signal_t>] = []
@@ -79,7 +79,7 @@ extension SignalWatcher: HandleOwner {
   func closeForLoop() { close() }
 }
 
-/// What a program decides once about signals.
+/// Signal settings of the whole process, made once.
 public enum Signals {
   /// Makes a write to a closed connection an error instead of the end of the process.
   ///
@@ -88,12 +88,12 @@ public enum Signals {
     signal(SIGPIPE, SIG_IGN)
   }
 
-  /// Makes these signals harmless once no watcher of them is open any more, instead of the end of the
-  /// process: what is to be done behind a loop's end is done.
+  /// Keeps these signals from ending the process when no watcher of them is open any more, so that
+  /// the work after a loop's end is done.
   ///
-  /// libuv gives a signal its usual effect back with the last handle for it. Here is one more, on a
-  /// loop that nobody runs, and both are there for ever. Call it before the watchers are made, once.
-  /// Throws when the process has no descriptors left.
+  /// libuv restores a signal's usual effect when the last handle for it closes. This opens one more
+  /// handle, on a loop that never runs, and keeps both for ever. Call it once, before the watchers
+  /// are made. Throws when the process has no descriptors left.
   public static func outlive(_ signals: [Int32]) throws(LoopError) {
     let loop = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
     let status = uv_loop_init(loop)
@@ -109,7 +109,7 @@ public enum Signals {
     }
   }
 
-  /// Whether a signal has no effect on the process, as whoever started it may have wanted.
+  /// Whether the process ignores a signal, as its parent may have arranged.
   public static func isIgnored(_ signal: Int32) -> Bool {
     var action = sigaction()
     guard sigaction(signal, nil, &action) == 0 else { return false }

@@ -4,12 +4,12 @@ internal import Glibc
 struct SocketAddress {
   private var address = sockaddr_un()
 
-  /// How many bytes a path may have; the address has one more, for the final NUL.
+  /// The most bytes of a path; the address has one more, for the final NUL.
   static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
   /// Throws `ENAMETOOLONG`, and `EINVAL` for a path that is empty or has a NUL in it.
   ///
-  /// libuv would cut a long path and bind or connect to another one.
+  /// libuv would truncate a long path, and bind or connect to another one.
   init(path: String, operation: String) throws(LoopError) {
     let length = path.utf8.count
     if length > Self.longestPath {

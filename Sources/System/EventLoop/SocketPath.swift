@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// Where the daemon's socket is.
+/// The path of the daemon's socket.
 public enum SocketPath {
-  /// The most bytes a path may have: `sun_path` without its end.
+  /// The most bytes of a path: `sun_path` without its final NUL.
   public static let limit = 107
 
   /// The path that daemon and clients use when none is given: `$LOCKSTEP_SOCKET`, else
@@ -17,7 +17,7 @@ public enum SocketPath {
     return system
   }
 
-  /// Where the machine's own daemon listens.
+  /// The path on which the machine's own daemon listens.
   package static let system = "/run/lockstep/lockstep.sock"
 
   /// A path that does not fit a socket address, or is empty.
@@ -31,7 +31,7 @@ public enum SocketPath {
     }
   }
 
-  /// Throws when a path cannot be that of a socket.
+  /// Throws when a path is too long for a socket address, or empty.
   public static func check(_ path: String) throws(Unfit) {
     if path.utf8.count > limit || path.isEmpty { throw Unfit(path: path) }
   }

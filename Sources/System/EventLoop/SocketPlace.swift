@@ -1,8 +1,8 @@
-// Its headers bring `stat`.
+// Imported for `stat`, which its headers declare.
 internal import CLibuv
 internal import Glibc
 
-/// What this user can do at a socket's path: for messages whose advice has to work.
+/// What this user can do at a socket's path, so that the advice in messages works.
 package struct SocketPlace: Sendable {
   package let path: String
 
@@ -11,10 +11,10 @@ package struct SocketPlace: Sendable {
   /// The directory that the socket is in.
   package var directory: String { Self.parent(of: path) }
 
-  /// Whether the directory is there.
+  /// Whether the directory exists.
   package var hasDirectory: Bool { Self.isDirectory(directory) }
 
-  /// Whether this user can serve here, once the directory is made if there is none.
+  /// Whether this user can serve here, after making the directory if it is missing.
   package var isServable: Bool {
     var ancestor = directory
     while !Self.exists(ancestor), ancestor != Self.parent(of: ancestor) {
@@ -27,14 +27,14 @@ package struct SocketPlace: Sendable {
   /// Whether a daemon of this user makes the directory by itself.
   package var makesDirectory: Bool { path == SocketPath.system && geteuid() == 0 }
 
-  /// Make the directory, as the system's units make it, if the daemon should and it is not there.
+  /// Make the directory as the system's units do, if the daemon should and it is missing.
   package func makeDirectory() {
     guard makesDirectory, mkdir(directory, 0o755) == 0 else { return }
-    // The user's mask has taken permissions away that clients need.
+    // The umask has removed permissions that clients need.
     chmod(directory, 0o755)
   }
 
-  /// A place where this user can serve, where it cannot here.
+  /// A path where this user can serve, to advise when it cannot serve here.
   package static var alternative: SocketPlace {
     if let home = getenv("HOME") {
       let place = SocketPlace(String(cString: home) + "/lockstep.sock")
@@ -43,10 +43,10 @@ package struct SocketPlace: Sendable {
     return SocketPlace("/tmp/lockstep-\(geteuid()).sock")
   }
 
-  /// The path as a word of a shell's command.
+  /// The path as one word of a shell command.
   package var word: String { Self.word(path) }
 
-  /// A text as a word of a shell's command: what is special in it behind a backslash.
+  /// A text as one word of a shell command: special characters are escaped with a backslash.
   package static func word(_ text: String) -> String {
     var word = ""
     for scalar in text.unicodeScalars {

@@ -5,8 +5,8 @@ package enum StandardStreams {
   /// Opens the null device on those that are closed, so that no socket or file that is opened later
   /// gets their number and is taken for them.
   ///
-  /// It is opened for the other direction, so that using one fails with `EBADF` as it would have
-  /// without. Call it first of all.
+  /// The null device is opened in the other direction, so that using a closed one still fails with
+  /// `EBADF`. Call it first of all.
   package static func occupy() {
     for descriptor in STDIN_FILENO...STDERR_FILENO {
       guard fcntl(descriptor, F_GETFD) < 0, errno == EBADF else { continue }
@@ -15,8 +15,8 @@ package enum StandardStreams {
     }
   }
 
-  /// Write all bytes, and wait where the descriptor takes no more for now. Returns 0, or the error's
-  /// number.
+  /// Write all bytes, and block while the descriptor accepts no more. Returns 0, or an `errno`
+  /// value.
   package static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { buffer in
       var rest = UnsafeRawBufferPointer(buffer)

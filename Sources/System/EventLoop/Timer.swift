@@ -2,8 +2,8 @@ internal import CLibuv
 
 /// A timer on a loop; it can be started and stopped any number of times.
 ///
-/// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even
-/// if nobody refers to it.
+/// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even if
+/// nothing refers to it.
 public final class Timer {
   /// The loop that the timer is on.
   public let loop: Loop
@@ -12,7 +12,7 @@ public final class Timer {
   private var onFire: (() -> Void)?
   private var isClosing = false
 
-  /// A timer that is not started. `onFire` runs on the loop, and is let go at `close`.
+  /// A timer that is not started. `onFire` runs on the loop, and is released at `close`.
   public init(on loop: Loop, onFire: @escaping () -> Void) {
     precondition(!loop.isClosed, "The loop of this timer has ended.")
     assert(loop.isOnLoop)
@@ -30,7 +30,7 @@ public final class Timer {
   public func start(after delay: Duration, repeating interval: Duration? = nil) {
     if isClosing { return }
     assert(loop.isOnLoop)
-    // The loop's own clock stands still during a turn, so we count from the precise one.
+    // The loop's own clock does not advance during a turn, so we count from the precise one.
     let due = (uv_hrtime() + delay.clampedNanoseconds + 999_999) / 1_000_000
     let cached = uv_now(loop.raw)
     let period = interval.map { max(1, ($0.clampedNanoseconds + 999_999) / 1_000_000) }
@@ -47,7 +47,7 @@ public final class Timer {
     uv_timer_stop(handle)
   }
 
-  /// Stops it for good and lets go of it. Calling it again does nothing.
+  /// Stops the timer for good and releases it. Calling it again does nothing.
   public func close() {
     if isClosing { return }
     assert(loop.isOnLoop)
@@ -75,7 +75,7 @@ extension Timer: HandleOwner {
 }
 
 extension Duration {
-  /// Nanoseconds, rounded up; never less than none nor more than thirty years.
+  /// Nanoseconds, rounded up and clamped to between 0 and about 31 years.
   fileprivate var clampedNanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }
