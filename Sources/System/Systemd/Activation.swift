@@ -1,28 +1,29 @@
 internal import Glibc
 
-/// The descriptors that a manager started this process with: listening sockets, and what an earlier
-/// process of the service had it keep.
+/// The file descriptors that the service manager passed to this process: listening sockets, and
+/// descriptors that an earlier process of the service stored with it.
 ///
-/// They come in any order; names tell them apart. What is taken out is the taker's to close. Nobody
-/// closes the others: `closeRest` does.
+/// They come in any order; names tell them apart. The caller that takes a descriptor out must close
+/// it. The others stay open until `closeRest`.
 public struct Activation: Equatable, Sendable {
-  /// A descriptor and the name that it was given; "unknown" if the manager said no names.
+  /// A descriptor and its name; "unknown" if the manager gave no names.
   public struct Entry: Equatable, Sendable {
     public let name: String
     public let descriptor: Int32
   }
 
-  /// What has not been taken out yet, in the order in which it came.
+  /// The descriptors that have not been taken out yet, in the order in which they came.
   public private(set) var entries: [Entry]
 
-  /// The most descriptors that a manager hands over: more is taken for a mistake.
+  /// The most descriptors that a manager may pass; more are treated as a mistake.
   public static let limit = 65_536
 
-  /// What the manager gave to this process: nothing, if it gave nothing or meant another process.
+  /// The descriptors that the manager passed to this process; none if it passed none or addressed
+  /// another process.
   ///
-  /// Makes every descriptor one that no child inherits, and takes the variables (`$LISTEN_PID`,
-  /// `$LISTEN_FDS`, `$LISTEN_FDNAMES`) out of the environment, whatever they were. Call it once,
-  /// before other threads begin. If it throws, all descriptors stay as they are.
+  /// Sets close-on-exec on every descriptor, and removes the variables (`$LISTEN_PID`,
+  /// `$LISTEN_FDS`, `$LISTEN_FDNAMES`) from the environment, whatever their values. Call it once,
+  /// before other threads start. If it throws, all descriptors stay as they are.
   public static func take() throws(ActivationError) -> Activation {
     defer { for name in Environment.activationVariables { unsetenv(name) } }
     return try Activation(.process, pid: getpid(), first: 3)
@@ -32,12 +33,12 @@ public struct Activation: Equatable, Sendable {
   init(_ environment: Environment, pid: pid_t, first: Int32) throws(ActivationError) {
     let names = try Self.names(environment, pid: pid)
     entries = names.enumerated().map { Entry(name: $1, descriptor: first + Int32($0)) }
-    // All of them are looked at before one is changed.
+    // All are checked before any is changed.
     for entry in entries where fcntl(entry.descriptor, F_GETFD) < 0 {
       throw .notOpen(descriptor: entry.descriptor)
     }
     for entry in entries {
-      // The only flag that there is.
+      // The only descriptor flag that exists.
       _ = fcntl(entry.descriptor, F_SETFD, FD_CLOEXEC)
     }
   }
@@ -56,7 +57,7 @@ public struct Activation: Equatable, Sendable {
     guard let addressee, addressee == pid, let count, count > 0 else { return [] }
     guard count <= limit else { throw .tooMany(count: count) }
     guard let text = environment["LISTEN_FDNAMES"] else {
-      // So does sd_listen_fds_with_names(3). A single empty name looks the same.
+      // As sd_listen_fds_with_names(3) does. A single empty name looks the same as no names.
       return [String](repeating: "unknown", count: count)
     }
     let names = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
@@ -65,21 +66,21 @@ public struct Activation: Equatable, Sendable {
     return names
   }
 
-  /// Take out the descriptors of a name, in their order. From now on they are the caller's.
+  /// Take out the descriptors of a name, in their order. The caller owns them from now on.
   public mutating func remove(named name: String) -> [Int32] {
     remove { $0 == name }.map(\.descriptor)
   }
 
-  /// Take out the descriptors whose names fit, in their order. From now on they are the caller's.
+  /// Take out the descriptors whose names match, in their order. The caller owns them from now on.
   public mutating func remove(where fits: (_ name: String) -> Bool) -> [Entry] {
     let taken = entries.filter { fits($0.name) }
     entries.removeAll { fits($0.name) }
     return taken
   }
 
-  /// Close what nobody has taken out, and return it.
+  /// Close the descriptors that have not been taken out, and return them.
   ///
-  /// A manager that keeps one of them for the service goes on to keep it: send it `fdStoreRemove`
+  /// A manager that stores one of them for the service keeps storing it: send it `fdStoreRemove`
   /// for each name.
   @discardableResult
   public mutating func closeRest() -> [Entry] {
@@ -92,15 +93,15 @@ public struct Activation: Equatable, Sendable {
 
 /// Why the descriptors of a manager cannot be taken over.
 public enum ActivationError: Error, Equatable, CustomStringConvertible {
-  /// A variable is no number.
+  /// A variable is not a number.
   case environment(EnvironmentError)
   /// More than `Activation.limit` descriptors.
   case tooMany(count: Int)
-  /// `$LISTEN_FDNAMES` has not as many names as there are descriptors.
+  /// The number of names in `$LISTEN_FDNAMES` is not the number of descriptors.
   case namesDiffer(names: Int, descriptors: Int)
   /// A name that is not ASCII, has a control character, or is longer than 255 bytes.
   case invalidName(String)
-  /// A descriptor that was announced is not there.
+  /// An announced descriptor is not open.
   case notOpen(descriptor: Int32)
 
   public var description: String {

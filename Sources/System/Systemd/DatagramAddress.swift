@@ -1,6 +1,7 @@
 internal import Glibc
 
-/// Where datagrams go: a socket's path, or a name in the abstract namespace, written with `@`.
+/// The destination of datagrams: a socket's path, or a name in the abstract namespace, written with
+/// `@`.
 struct DatagramAddress: Sendable {
   let text: String
   private var address = sockaddr_un()
@@ -11,7 +12,7 @@ struct DatagramAddress: Sendable {
   /// The address has room for one more byte; a path ends in a NUL there.
   static let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-  /// Nil for what is neither an absolute path nor an abstract name, and for what is too long.
+  /// Nil if `text` is neither an absolute path nor an abstract name, or is too long.
   init?(_ text: String) {
     let isPath = text.utf8.first == UInt8(ascii: "/")
     guard isPath || text.utf8.first == UInt8(ascii: "@"), text.utf8.count > 1,
@@ -24,7 +25,7 @@ struct DatagramAddress: Sendable {
       if !isPath { path[0] = 0 }
     }
     let family = MemoryLayout.offset(of: \sockaddr_un.sun_path) ?? 2
-    // An abstract name has no end but the address's length.
+    // An abstract name has no terminator: the address's length ends it.
     length = socklen_t(family + text.utf8.count + (isPath ? 1 : 0))
   }
 

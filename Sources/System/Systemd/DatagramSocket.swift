@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// A socket from which datagrams go to one address, whole or not at all.
+/// A socket that sends datagrams to one address, each whole or not at all.
 ///
-/// Nothing here waits longer than its caller allows. The socket connects with its first datagram,
-/// and again when the receiver has been replaced. Connected, so that `poll` knows when the
+/// No call waits longer than its caller allows. The socket connects at its first datagram, and
+/// again when the receiver has been replaced. It is connected so that `poll` can tell when the
 /// receiver's queue has room again.
 final class DatagramSocket: Sendable {
   let address: DatagramAddress
@@ -22,12 +22,12 @@ final class DatagramSocket: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Send one datagram, with copies of descriptors, which stay the caller's.
+  /// Send one datagram, with copies of descriptors; the caller keeps its own.
   ///
   /// While the receiver's queue is full, wait until it has room; while the kernel holds too many
-  /// descriptors of ours in flight, try again each millisecond. Both until `patience` is over, and
+  /// descriptors of ours in flight, retry every millisecond. Both end when `patience` is over, and
   /// then throw `EAGAIN` or `ETOOMANYREFS`. Throws `EMSGSIZE` for a datagram that is too large, and
-  /// `ENOENT` or `ECONNREFUSED` when nobody receives.
+  /// `ENOENT` or `ECONNREFUSED` when there is no receiver.
   func send(
     _ bytes: [UInt8], descriptors: [Int32] = [], patience: Duration
   ) throws(SystemError) {
@@ -66,7 +66,7 @@ final class DatagramSocket: Sendable {
     let left = deadline - Monotonic.now
     guard left > .zero else { return false }
     var entry = pollfd(fd: descriptor, events: events, revents: 0)
-    // An interrupted wait is tried again by the caller, against the same deadline.
+    // The caller retries an interrupted wait, against the same deadline.
     return poll(&entry, 1, left.pollMilliseconds) != 0
   }
 }
@@ -79,7 +79,7 @@ struct DescriptorMessage {
   init(_ descriptors: [Int32]) {
     let head = MemoryLayout<cmsghdr>.size
     length = descriptors.isEmpty ? 0 : head + descriptors.count * MemoryLayout<Int32>.size
-    // In words, so that it is aligned and its end is filled up.
+    // In words, so that the data is aligned and padded at its end.
     words = [Int](
       repeating: 0, count: (length + MemoryLayout<Int>.size - 1) / MemoryLayout<Int>.size)
     if descriptors.isEmpty { return }
@@ -123,7 +123,7 @@ struct DescriptorMessage {
   }
 }
 
-/// The clock that only runs forward, since boot.
+/// The monotonic clock, since boot.
 enum Monotonic {
   static var now: Duration {
     var time = timespec()
@@ -133,7 +133,7 @@ enum Monotonic {
 }
 
 extension Duration {
-  /// As `poll` wants it: rounded up, at least 0 and at most a day.
+  /// Milliseconds for `poll`: rounded up, at least 0 and at most a day.
   var pollMilliseconds: Int32 {
     if self <= .zero { return 0 }
     if self >= .seconds(86_400) { return 86_400_000 }

@@ -1,19 +1,20 @@
 internal import Glibc
 
-/// The environment variables in which a manager tells a service what it has for it.
+/// The environment variables in which a service manager passes its settings to a service.
 public struct Environment: Sendable, ExpressibleByDictionaryLiteral {
   private let variables: [String: String]
 
-  /// Variables as they are given; of a name that comes twice, the first counts, as for `getenv`.
+  /// Variables as they are given. In a literal, the first of two equal names counts, as for
+  /// `getenv`.
   public init(_ variables: [String: String]) { self.variables = variables }
 
   public init(dictionaryLiteral elements: (String, String)...) {
     variables = Dictionary(elements) { first, _ in first }
   }
 
-  /// What this process has now of the variables that this module reads.
+  /// The current values of the variables that this module reads.
   ///
-  /// Bytes that are not UTF-8 are repaired, so a path that has some is not found.
+  /// Bytes that are not UTF-8 are repaired, so a path that contains some is not found.
   public static var process: Environment {
     var variables: [String: String] = [:]
     for name in managerVariables + directoryVariables {
@@ -28,11 +29,11 @@ public struct Environment: Sendable, ExpressibleByDictionaryLiteral {
     return value
   }
 
-  /// Take the manager's variables out of this process's environment, so that no child believes that
-  /// they are meant for it.
+  /// Remove the manager's variables from this process's environment, so that no child takes them
+  /// for its own.
   ///
-  /// Call it before other threads begin, and after everything here has been made: the C library
-  /// lets nobody read the environment while it changes.
+  /// Call it before other threads start, and after everything in this module has been initialised:
+  /// the C library does not allow reading the environment while it changes.
   public static func removeManagerVariables() {
     for name in managerVariables { unsetenv(name) }
   }
@@ -44,13 +45,13 @@ public struct Environment: Sendable, ExpressibleByDictionaryLiteral {
   private static let directoryVariables = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"]
 }
 
-/// A variable of a manager that does not have the form that it must have.
+/// A manager's variable whose value is malformed.
 public struct EnvironmentError: Error, Equatable, CustomStringConvertible {
   /// The variable's name.
   public let variable: String
-  /// What it has.
+  /// The variable's value.
   public let value: String
-  /// What it should have, behind "expected".
+  /// The expected form, as it follows the word "expected".
   public let expected: String
 
   public var description: String { "$\(variable) is \"\(value)\": expected \(expected)" }
@@ -69,7 +70,8 @@ extension Environment {
 }
 
 extension FixedWidthInteger {
-  /// The number that decimal digits write; nil for anything else, and for what does not fit.
+  /// The number written in decimal digits; nil for any other text, and for a number that does not
+  /// fit.
   init?(digits text: some StringProtocol) {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
       let number = Self(text)

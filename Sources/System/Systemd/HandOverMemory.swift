@@ -1,24 +1,24 @@
 internal import Glibc
 
-/// The state that a process leaves to the next one, as memory that a manager keeps for it.
+/// The state that a process hands over to the next one, in memory that a manager stores for it.
 ///
-/// The memory is sealed before it is handed over: whoever reads it can measure it first, and it
-/// stays as it was measured.
+/// The memory is sealed before it is handed over: its size and contents cannot change after the
+/// reader has measured it.
 public enum HandOverMemory {
-  /// A descriptor of memory that holds `parts`, one behind the other. It is the caller's to close.
+  /// A descriptor of memory that holds `parts` in sequence. The caller must close it.
   ///
-  /// No child inherits it. `name` is what /proc shows, and not looked at otherwise. Throws what the
-  /// system refused: `ENOMEM`, `EMFILE`, or a name of more than 249 bytes (`EINVAL`).
+  /// No child inherits it. `name` is shown in /proc, and has no other use. Throws the system's
+  /// error: `ENOMEM`, `EMFILE`, or a name of more than 249 bytes (`EINVAL`).
   public static func make(
     _ parts: some Sequence<[UInt8]>, name: String = "lockstep-state"
   ) throws(SystemError) -> Int32 {
     try SealedMemory.make(name, parts)
   }
 
-  /// What the memory of a descriptor holds, from its beginning. The descriptor stays the caller's.
+  /// The contents of a descriptor's memory, from its beginning. The caller keeps the descriptor.
   ///
-  /// Throws when it is not such memory, is not sealed against shrinking, growing, writing and other
-  /// seals, or has more than `limit` bytes.
+  /// Throws when it is not such memory, is not sealed against shrinking, growing, writing and
+  /// further seals, or has more than `limit` bytes.
   public static func read(
     _ descriptor: Int32, limit: Int
   ) throws(HandOverError) -> [UInt8] {
@@ -44,13 +44,13 @@ public enum HandOverMemory {
   }
 }
 
-/// Why what an earlier process left cannot be used.
+/// The reason that an earlier process's hand-over cannot be used.
 public enum HandOverError: Error, Equatable, CustomStringConvertible {
-  /// The descriptor is not memory, or memory that somebody could still change.
+  /// The descriptor is not memory, or is memory that could still be changed.
   case notSealed
-  /// There is more than the reader allows.
+  /// The memory holds more than the reader allows.
   case tooLarge(bytes: Int, limit: Int)
-  /// The system did not let us read.
+  /// Reading failed.
   case system(SystemError)
 
   public var description: String {

@@ -1,31 +1,31 @@
-// The native protocol of systemd-journald (systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram an
-// entry, a line KEY=value for each field. A value with a new line in it is written as the key on a
-// line, its length in 8 bytes, little end first, the value, and a new line. An entry that is too
-// large for a datagram is sealed memory that an empty datagram carries.
+// The native protocol of systemd-journald (systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram per
+// entry, one line KEY=value per field. A value that contains a newline is written as the key on a
+// line, its length in 8 bytes, little-endian, the value, and a newline. An entry that is too large
+// for a datagram is written to sealed memory, whose descriptor an empty datagram carries.
 
 internal import Glibc
 
-/// How much an entry of the journal matters: the levels of syslog(3).
+/// The priority of a journal entry: the levels of syslog(3).
 public enum JournalPriority: Int, Sendable {
   case emergency = 0
   case alert, critical, error, warning, notice, information, debug
 }
 
-/// The way into systemd's journal, with fields instead of text.
+/// A writer to systemd's journal, with fields instead of text.
 ///
-/// Any thread may use it. An entry is taken whole or not at all.
+/// Any thread may use it. An entry is written whole or not at all.
 public final class JournalStream: Sendable {
   /// A field of an entry: a name, made valid by `fieldName`, and any value.
   public typealias Field = (name: String, value: String)
 
-  /// How long a busy journal is waited for: a log line must not hold up who writes it.
+  /// The longest wait for a busy journal: a log line must not hold up its writer.
   public static let patience: Duration = .milliseconds(20)
 
   private let socket: DatagramSocket
   private let identifier: String?
 
-  /// The way into the journal, if that is where this process's standard error goes: if
-  /// `$JOURNAL_STREAM` names its device and inode. Else nil, as when somebody redirected it.
+  /// A writer to the journal, if this process's standard error goes there: if `$JOURNAL_STREAM`
+  /// names its device and inode. Otherwise nil, as when standard error is redirected.
   ///
   /// `identifier` becomes the field SYSLOG_IDENTIFIER, which the journal shows before each message;
   /// without one it shows the process's name. Nil also when no socket can be made.
@@ -53,9 +53,9 @@ public final class JournalStream: Sendable {
 
   /// Add an entry to the journal, with its fields in this order.
   ///
-  /// Waits for a busy journal for `patience` at most. Throws what the system refused: `EAGAIN` when
-  /// the journal did not read in time, `ENOENT` or `ECONNREFUSED` when it is not there. The entry is
-  /// lost then; standard error is still a way.
+  /// Waits for a busy journal for `patience` at most. Throws the system's error: `EAGAIN` when the
+  /// journal did not read in time, `ENOENT` or `ECONNREFUSED` when there is none. The entry is then
+  /// lost; it can still be written to standard error.
   public func send(
     priority: JournalPriority, message: String, fields: [Field] = []
   ) throws(SystemError) {
@@ -86,12 +86,12 @@ public final class JournalStream: Sendable {
     entry.append(UInt8(ascii: "\n"))
   }
 
-  /// The name as the journal takes it: A to Z, digits and underscores, beginning with a letter, at
-  /// most 64 bytes.
+  /// The name in the form that the journal accepts: A to Z, digits and underscores, beginning with
+  /// a letter, at most 64 bytes.
   ///
-  /// Letters become capital and every other byte an underscore. `FIELD_` comes before a name that
-  /// begins otherwise, for those with an underscore are the journal's own, and before one that every
-  /// entry has.
+  /// Lower-case letters become capitals, and every invalid byte an underscore. `FIELD_` is prefixed
+  /// to a name that does not begin with a letter, because names with a leading underscore are the
+  /// journal's own, and to a name that every entry has.
   public static func fieldName(_ name: String) -> String {
     let bytes = name.utf8.map { byte -> UInt8 in
       switch byte {

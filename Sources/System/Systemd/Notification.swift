@@ -1,36 +1,36 @@
 public import Glibc
 
-/// What a service tells its manager: one or a few lines of a datagram (sd_notify(3)).
+/// A notification to the service manager: one or a few lines of a datagram (sd_notify(3)).
 public enum Notification: Equatable, Sendable {
-  /// The service serves, or has finished to reload: what waited for it may begin.
+  /// The service is ready, or has finished reloading: units that waited for it may start.
   case ready
-  /// What the service is doing, for people; `systemctl status` shows it. Control characters, new
-  /// lines too, become spaces, and what is longer than `statusLimit` bytes is cut.
+  /// What the service is doing, for people; `systemctl status` shows it. Control characters,
+  /// including newlines, become spaces, and text beyond `statusLimit` bytes is cut.
   case status(String)
-  /// The service reads its configuration again; `ready` must follow. With the time of
+  /// The service is reloading its configuration; `ready` must follow. With the time of
   /// `CLOCK_MONOTONIC`, which `Type=notify-reload` compares with the moment of its signal.
   case reloading(monotonicMicroseconds: UInt64)
   /// The service has begun to stop.
   case stopping
-  /// The service is alive; due every `Watchdog.interval`.
+  /// The heartbeat: the service is alive. Due every `Watchdog.interval`.
   case watchdog
   /// Starting, stopping or running may take this much longer from now.
   case extendTimeout(microseconds: UInt64)
-  /// Another process is the service's main one from now on.
+  /// Another process becomes the service's main one.
   case mainPID(pid_t)
-  /// Keep the datagram's descriptors under this name until the service comes back.
+  /// Store the datagram's descriptors under this name until the service comes back.
   ///
-  /// With `polls`, the manager lets go of one at its first hang-up or error: a client that sends,
-  /// closes and is not read before the restart loses what it sent. Without, it keeps each one until
-  /// `fdStoreRemove`, and the peer sees no end before that.
+  /// With `polls`, the manager drops a descriptor at its first hang-up or error: if a client sends,
+  /// closes and is not read before the restart, what it sent is lost. Without, the manager keeps
+  /// each one until `fdStoreRemove`, and the peer sees no end before that.
   case fdStore(name: String, polls: Bool)
-  /// Let go of every descriptor of this name.
+  /// Drop every descriptor of this name.
   case fdStoreRemove(name: String)
 
-  /// The most bytes of a status. The manager takes 4095 in a whole datagram.
+  /// The most bytes of a status. The manager accepts 4095 in a whole datagram.
   public static let statusLimit = 2048
 
-  /// The lines, without their ends.
+  /// The lines, without their newlines.
   var assignments: [String] {
     switch self {
     case .ready: ["READY=1"]

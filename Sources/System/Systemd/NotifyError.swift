@@ -1,12 +1,12 @@
-/// Why a manager was not told something.
+/// The reason that a notification failed.
 public enum NotifyError: Error, Equatable, CustomStringConvertible {
   /// `$NOTIFY_SOCKET` names no socket.
   case environment(EnvironmentError)
-  /// The system did not take the datagram. `EAGAIN`: the manager did not read in time.
+  /// The system did not accept the datagram. `EAGAIN`: the manager did not read in time.
   case system(SystemError)
-  /// A datagram of so many bytes, and the manager takes `NotifySocket.messageLimit`.
+  /// The datagram has this many bytes, and the manager accepts `NotifySocket.messageLimit` at most.
   case tooLong(bytes: Int)
-  /// So many descriptors, and a datagram has `NotifySocket.descriptorLimit` at most.
+  /// There are this many descriptors, and a datagram has `NotifySocket.descriptorLimit` at most.
   case tooManyDescriptors(count: Int)
   /// A name of descriptors that is not ASCII, has a colon or control character, or is longer than
   /// 255 bytes. The manager would keep the descriptors under another name.
@@ -16,7 +16,7 @@ public enum NotifyError: Error, Equatable, CustomStringConvertible {
   /// Two notifications about named descriptors in one datagram, which has room for one name; or
   /// descriptors without a notification that says what they are for, or the other way around.
   case mismatchedDescriptors
-  /// The manager did not read what was sent before a barrier in time.
+  /// The manager did not read the datagrams before a barrier in time.
   case barrierTimedOut
 
   public var description: String {

@@ -1,29 +1,29 @@
 // The notify protocol is guaranteed to be stable and meant to be implemented without libsystemd
-// (sd_notify(3), "Notes"): one datagram of lines VARIABLE=VALUE to the socket of $NOTIFY_SOCKET,
-// in which the kernel tells the manager who sent it. There is no answer.
+// (sd_notify(3), "Notes"): one datagram of lines VARIABLE=VALUE to the socket of $NOTIFY_SOCKET.
+// The kernel tells the manager which process sent it. There is no answer.
 
 internal import CLinux
 internal import Glibc
 
-/// The way to the service manager that started this process.
+/// A socket to the service manager that started this process.
 ///
-/// Any thread may use it. A datagram is taken whole or not at all. Sending does not block: while the
-/// manager's queue is full it waits until there is room, for `patience` at most, and then throws
-/// `NotifyError.system` with `EAGAIN`. With a patience of zero it tries once.
+/// Any thread may use it. A datagram is sent whole or not at all. While the manager's queue is
+/// full, sending waits for room, for `patience` at most, and then throws `NotifyError.system` with
+/// `EAGAIN`. With a patience of zero it tries once.
 public final class NotifySocket: Sendable {
-  /// The most bytes of a datagram; a longer one the manager ignores.
+  /// The most bytes of a datagram; the manager ignores a longer one.
   public static let messageLimit = 4095
-  /// The most descriptors of a datagram; the kernel takes no more.
+  /// The most descriptors of a datagram; the kernel accepts no more.
   public static let descriptorLimit = DatagramSocket.descriptorLimit
-  /// How long a busy manager is waited for, if nothing else is said.
+  /// The longest wait for a busy manager, by default.
   public static let patience: Duration = .milliseconds(100)
 
   private let socket: DatagramSocket
 
-  /// The way to the manager that `$NOTIFY_SOCKET` names; nil when there is none to be told.
+  /// A socket to the manager that `$NOTIFY_SOCKET` names; nil when the variable is unset or empty.
   ///
-  /// Throws `environment` when the variable names no Unix socket: it begins with `/` or `@` and has
-  /// at most 107 bytes. Throws `system` when no socket can be made. Whether the manager is there
+  /// Throws `environment` when the variable names no Unix socket: a name begins with `/` or `@` and
+  /// has at most 107 bytes. Throws `system` when no socket can be made. Whether the manager exists
   /// shows only when something is sent.
   public init?(environment: Environment = .process) throws(NotifyError) {
     guard let text = environment["NOTIFY_SOCKET"] else { return nil }
@@ -41,7 +41,7 @@ public final class NotifySocket: Sendable {
     }
   }
 
-  /// Tell the manager all of this at once, with copies of descriptors, which stay the caller's.
+  /// Send notifications in one datagram, with copies of descriptors; the caller keeps its own.
   ///
   /// Descriptors need an `fdStore` among the notifications, and an `fdStore` needs descriptors; at
   /// most one notification of a datagram is about named descriptors.
@@ -58,7 +58,7 @@ public final class NotifySocket: Sendable {
       patience: patience)
   }
 
-  /// Tell the manager one thing.
+  /// Send one notification.
   public func send(
     _ notification: Notification, descriptors: [Int32] = [],
     patience: Duration = NotifySocket.patience
@@ -66,9 +66,9 @@ public final class NotifySocket: Sendable {
     try send([notification], descriptors: descriptors, patience: patience)
   }
 
-  /// Send assignments as they are, for what `Notification` has no case.
+  /// Send raw assignments, for notifications that have no case in `Notification`.
   ///
-  /// Each is one line `VARIABLE=VALUE`, without its end. The descriptors stay the caller's.
+  /// Each is one line `VARIABLE=VALUE`, without its newline. The caller keeps the descriptors.
   public func send(
     assignments: [String], descriptors: [Int32] = [],
     patience: Duration = NotifySocket.patience
@@ -93,9 +93,10 @@ public final class NotifySocket: Sendable {
 
   /// Wait until the manager has read everything that was sent before.
   ///
-  /// Blocks this thread, for `timeout` at most, and then throws `barrierTimedOut`: what was sent is
-  /// still on its way then. Before a process ends that handed descriptors over, for instance. A
-  /// manager older than systemd 246 knows no barrier and lets go of it all the same.
+  /// Blocks this thread for `timeout` at most, and then throws `barrierTimedOut`: the datagrams are
+  /// still on their way then. Use it, for instance, before a process that handed descriptors over
+  /// ends. A manager older than systemd 246 does not know the barrier, and closes its descriptor
+  /// all the same.
   public func barrier(timeout: Duration) throws(NotifyError) {
     let deadline = Monotonic.now + max(timeout, .zero)
     var ends: [Int32] = [-1, -1]
@@ -111,7 +112,7 @@ public final class NotifySocket: Sendable {
       throw error
     }
     close(writer)
-    // The manager's is the last writing end: when it has read that far, it closes it.
+    // The manager holds the last writing end: when it has read that far, it closes it.
     var entry = pollfd(fd: reader, events: 0, revents: 0)
     while poll(&entry, 1, (deadline - Monotonic.now).pollMilliseconds) <= 0 {
       guard Monotonic.now < deadline else { throw .barrierTimedOut }

@@ -1,13 +1,14 @@
 internal import Glibc
 
-/// Any number of descriptors, each with a number, in a single one.
+/// Stores any number of descriptors, each with a number, in a single one.
 ///
 /// They wait in the queue of a socket whose other end is closed. A manager compares each descriptor
-/// that it shall keep with all that it keeps already, so thousands of them would take it many seconds.
+/// that it is to store with all that it stores already, so thousands of them would take it many
+/// seconds.
 public enum ParkedDescriptors {
-  /// A descriptor that holds copies of these, which stay the caller's, and so does it.
+  /// A descriptor that holds copies of `descriptors`. The caller owns both these and the result.
   ///
-  /// Throws what the system refused: `ETOOMANYREFS` when they are more than the files that the process
+  /// Throws the system's error: `ETOOMANYREFS` when they are more than the files that the process
   /// may have open.
   public static func park(
     _ descriptors: [(number: UInt64, descriptor: Int32)]
@@ -35,8 +36,10 @@ public enum ParkedDescriptors {
     return reader
   }
 
-  /// Take out what a descriptor holds: from now on the caller's, and no child inherits it. What cannot
-  /// be taken out any more, as when there are too many open files, is left out.
+  /// Take out the descriptors that a parked descriptor holds.
+  ///
+  /// The caller owns them from now on, and no child inherits them. Those that can no longer be
+  /// taken out, as when there are too many open files, are left out.
   public static func take(_ descriptor: Int32) -> [(number: UInt64, descriptor: Int32)] {
     var all: [(number: UInt64, descriptor: Int32)] = []
     while let (numbers, descriptors) = receive(descriptor), !numbers.isEmpty {
@@ -49,7 +52,7 @@ public enum ParkedDescriptors {
 
   private static func receive(_ socket: Int32) -> (numbers: [UInt64], descriptors: [Int32])? {
     var numbers = [UInt64](repeating: 0, count: DatagramSocket.descriptorLimit)
-    // A head, and as many descriptors as there can be, in words.
+    // A header and the greatest number of descriptors, in words.
     var control = [Int](
       repeating: 0,
       count: MemoryLayout<cmsghdr>.size / MemoryLayout<Int>.size
@@ -77,7 +80,7 @@ public enum ParkedDescriptors {
     let head = MemoryLayout<cmsghdr>.size
     guard received.control >= head else { return (numbers, []) }
     let descriptors = control.withUnsafeBytes { control in
-      // There is one message, which begins with its length.
+      // The control data is one message, which begins with its length.
       let length = min(control.load(as: Int.self), received.control)
       return stride(from: head, to: length - 3, by: 4).map {
         control.load(fromByteOffset: $0, as: Int32.self)

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// Memory with a descriptor, whose contents nobody can change any more: memfd_create(2).
+/// Memory with a descriptor, sealed against any change: memfd_create(2).
 enum SealedMemory {
   // linux/memfd.h and linux/fcntl.h, which Glibc's headers show to GNU programs only.
   private static let closeOnExec: UInt32 = 1
@@ -47,7 +47,7 @@ enum SealedMemory {
     }
   }
 
-  /// Whether a descriptor is memory that nobody can change any more. Files of other kinds have no
+  /// Whether a descriptor is memory that can no longer be changed. Files of other kinds have no
   /// seals, or not these.
   static func isSealed(_ descriptor: Int32) -> Bool {
     let found = fcntl(descriptor, getSeals)

@@ -1,12 +1,12 @@
-/// Where a service keeps what must survive it.
+/// The directory of a service's persistent data.
 public enum StateDirectory {
-  /// The directory if nothing else is said; nil if the environment names none.
+  /// The default directory; nil if the environment names none.
   ///
-  /// The first of `$STATE_DIRECTORY`, which a manager sets to the `StateDirectory=` of a unit, as
-  /// paths with colons between them; else `lockstep` in `$XDG_STATE_HOME`. What is not an absolute
-  /// path counts as not set, as the XDG Base Directory Specification has it. Its default in the
-  /// user's home is not taken: whoever starts a daemon by hand, twice perhaps, has not asked for
-  /// anything to be kept. The directory may not be there yet.
+  /// The first path of `$STATE_DIRECTORY`, which a manager sets to the `StateDirectory=` of a unit,
+  /// as paths with colons between them; else `lockstep` in `$XDG_STATE_HOME`. A path that is not
+  /// absolute counts as not set, as the XDG Base Directory Specification says. The specification's
+  /// default in the user's home is not used: a user that starts a daemon by hand, twice perhaps,
+  /// has not asked for persistence. The directory may not exist yet.
   public static func standard(_ environment: Environment = .process) -> String? {
     if let own = environment["STATE_DIRECTORY"],
       let first = own.split(separator: ":", omittingEmptySubsequences: false).first,

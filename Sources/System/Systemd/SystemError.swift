@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// What the system refused to do, and what was being done.
+/// An error of the operating system, with the operation that failed.
 public struct SystemError: Error, Equatable, CustomStringConvertible {
   /// The `errno` value, positive.
   public let code: Int32
-  /// What was being attempted, with its object: `send to /run/systemd/notify`.
+  /// The attempted operation, with its object: `send to /run/systemd/notify`.
   public let operation: String
 
   /// An error for `code`, a positive `errno` value, met during `operation`.
@@ -26,7 +26,7 @@ public struct SystemError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Throws what a system call left in `errno`, unless it succeeded.
+/// Throws `errno` if `status`, the result of a system call, is an error.
 func check(_ status: Int32, _ operation: @autoclosure () -> String) throws(SystemError) {
   if status < 0 {
     let code = errno

@@ -1,16 +1,17 @@
 public import Glibc
 
-/// A manager's demand to hear from this process, again and again (`WatchdogSec=`).
+/// The service manager's watchdog, which expects a heartbeat from this process (`WatchdogSec=`).
 public struct Watchdog: Equatable, Sendable {
-  /// After so much silence the manager kills the service.
+  /// The manager kills the service after this long without a heartbeat.
   public let timeout: Duration
 
-  /// How often to send `Notification.watchdog`: twice in that time.
+  /// How often to send `Notification.watchdog`: twice per `timeout`.
   public var interval: Duration { timeout / 2 }
 
-  /// The demand of `$WATCHDOG_USEC`; nil if there is none, or `$WATCHDOG_PID` is another process.
+  /// The watchdog that `$WATCHDOG_USEC` demands; nil if there is none, or `$WATCHDOG_PID` is
+  /// another process.
   ///
-  /// Throws when a variable is no number: a service that took that for "no watchdog" would be
+  /// Throws when a variable is not a number: a service that took that for "no watchdog" would be
   /// killed again and again.
   public init?(
     environment: Environment = .process, pid: pid_t = getpid()
