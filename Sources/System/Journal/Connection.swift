@@ -1,15 +1,14 @@
 import CSQLite
 import Glibc
 
-/// A connection to a file of SQLite, with the statements that were prepared for it. Used by one
-/// thread at a time.
+/// A connection to an SQLite file, with its prepared statements. Used by one thread at a time.
 final class Connection {
   let path: String
   private var handle: OpaquePointer?
   private var statements: [String: Statement] = [:]
   /// Frames in the write-ahead log, as of the last commit.
   private(set) var logFrames = 0
-  /// What the last error was about.
+  /// SQLite's code of the last error.
   private(set) var lastFailure: Int32 = SQLITE_OK
 
   /// Open a file that exists. `path` may be a URI when `flags` say so.
@@ -24,13 +23,13 @@ final class Connection {
       throw error
     }
     try check(lockstep_defend(handle), "cannot be opened")
-    // A person with `sqlite3` may hold the file for a moment; longer, and it is an error.
+    // A person with `sqlite3` may lock the file for a moment; a longer lock is an error.
     try check(sqlite3_busy_timeout(handle, 1000), "cannot be opened")
   }
 
   deinit { close() }
 
-  /// End the connection. What it holds of the file is given up in any case.
+  /// Close the connection. Its hold on the file is released in any case.
   func close(keepingLog: Bool = false) {
     guard let handle else { return }
     for statement in statements.values { statement.finish() }
@@ -45,8 +44,8 @@ final class Connection {
     return handle
   }
 
-  /// Count the frames of the write-ahead log, and let nobody else copy it into the file: SQLite's
-  /// own way of that is a hook, too.
+  /// Count the frames of the write-ahead log, and turn off SQLite's automatic checkpoint: that is a
+  /// hook too, which this one replaces.
   func watchLog() {
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = sqlite3_wal_hook(
@@ -61,7 +60,7 @@ final class Connection {
 
   // MARK: Statements
 
-  /// A statement that is prepared once. Reset it when it is done with.
+  /// A cached statement, prepared once. Reset it after use.
   func statement(_ sql: String) throws(JournalError) -> Statement {
     if let statement = statements[sql] { return statement }
     let statement = try prepare(sql)
@@ -69,7 +68,7 @@ final class Connection {
     return statement
   }
 
-  /// A statement for one use. Finish it.
+  /// A statement for one use. Finish it after use.
   func prepare(_ sql: String) throws(JournalError) -> Statement {
     let handle = try opened()
     var pointer: OpaquePointer?
@@ -114,7 +113,7 @@ final class Connection {
   /// How many rows the last statement changed.
   var changes: Int { Int(sqlite3_changes64(handle)) }
 
-  /// Do something as one transaction: all of it is committed, or nothing.
+  /// Run `body` as one transaction: all of it is committed, or nothing.
   func transaction<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     try run("BEGIN IMMEDIATE")
     do throws(JournalError) {
@@ -127,7 +126,7 @@ final class Connection {
     }
   }
 
-  /// Do something within one unchanging view of the file.
+  /// Run `body` on one unchanging view of the file.
   func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     guard sqlite3_get_autocommit(try opened()) != 0 else { return try body() }
     try run("BEGIN")
@@ -140,7 +139,7 @@ final class Connection {
     if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
-  /// Copy the write-ahead log into the file, as far as no reader needs it.
+  /// Checkpoint: copy the write-ahead log into the file, as far as no reader needs it.
   func checkpoint() throws(JournalError) {
     let handle = try opened()
     var (frames, done): (Int32, Int32) = (0, 0)
@@ -157,7 +156,7 @@ final class Connection {
     if code != SQLITE_OK { throw failure(what, code) }
   }
 
-  /// What went wrong, with SQLite's words and the system's.
+  /// An error with SQLite's message and the system's.
   func failure(_ what: String, _ code: Int32) -> JournalError {
     lastFailure = code
     var text = handle.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
@@ -177,7 +176,7 @@ final class Connection {
     switch code & 0xff {
     case SQLITE_FULL: .full
     case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH: .unreachable
-    // A table or column that is not there.
+    // A missing table or column.
     case SQLITE_CORRUPT, SQLITE_ERROR: .corrupt
     case SQLITE_NOTADB: .foreign
     default: .failed

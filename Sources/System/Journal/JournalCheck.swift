@@ -3,11 +3,11 @@ import Records
 import Values
 import Wire
 
-/// Something that is wrong with a journal.
+/// A fault in a journal.
 public struct JournalFinding: Hashable, Sendable, CustomStringConvertible {
   /// A sentence for people.
   public var description: String
-  /// The revision that it is about, if it is about one.
+  /// The revision that it concerns, if any.
   public var revision: UInt64?
 
   public init(_ description: String, revision: UInt64? = nil) {
@@ -16,26 +16,26 @@ public struct JournalFinding: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// What a check of a journal says.
+/// The result of checking a journal.
 public struct JournalReport: Equatable, Sendable {
-  /// What is wrong; empty when nothing is. At most `findingLimit`, and then one that says so.
+  /// The faults; empty when there are none. At most `findingLimit`, and then "and more".
   public var findings: [JournalFinding] = []
-  /// The newest revision up to which all is sound: where `lockstepd --recover-to` can go at most.
-  /// Nil when there is none.
+  /// The newest revision up to which everything is sound: the latest that `lockstepd --recover-to`
+  /// can reach. Nil when there is none.
   public var soundRevision: UInt64?
-  /// The rows that were read.
+  /// The number of rows that were read.
   public var rowCount = 0
-  /// What to do, where that is something else than to go back to `soundRevision`.
+  /// What to do, if it is not to go back to `soundRevision`.
   public var advice: String?
 
   public static let findingLimit = 100
 
   public init() {}
 
-  /// Add what is wrong.
+  /// Add a finding, unless it is there already.
   public mutating func add(_ text: String, revision: UInt64? = nil) {
     let finding = JournalFinding(text, revision: revision)
-    // One page that is damaged is met by everything that reads it.
+    // Every read of a damaged page reports the same fault.
     if findings.contains(finding) { return }
     if findings.count < Self.findingLimit {
       findings.append(finding)
@@ -44,14 +44,14 @@ public struct JournalReport: Equatable, Sendable {
     }
   }
 
-  /// Note an error as a finding. Returns whether there was one.
+  /// Run `body`, and add its error as a finding. Returns whether there was one.
   @discardableResult
   mutating func attempt(_ body: (inout JournalReport) throws(JournalError) -> Void) -> Bool {
     do throws(JournalError) {
       try body(&self)
       return false
     } catch {
-      // Not the advice: it is to look at this report.
+      // The advice is left out: it is to look at this report.
       add(error.problem)
       return true
     }
@@ -61,11 +61,11 @@ public struct JournalReport: Equatable, Sendable {
 extension JournalReader {
   /// Check a journal, or a copy of one, without changing it: the structure of the file, its
   /// write-ahead log, every seal, and that rows, changes, revisions and runs follow each other. In
-  /// its directory, also that it has what was durable there.
+  /// its directory, also that it contains everything that was durable there.
   ///
-  /// If all of that is sound, `verify` may look further: whoever knows the feature's types can add
-  /// up the state (`contents`, `forEachPart`, `forEachRow`), compare digests, and add to the report
-  /// what does not fit. It sees the file as it was checked. O(the file); a daemon may go on
+  /// If all of that is sound, `verify` may check further: a caller that knows the feature's types
+  /// can replay the state (`contents`, `forEachPart`, `forEachRow`), compare digests, and add
+  /// mismatches to the report. It sees the file as it was checked. O(the file); a daemon may go on
   /// writing.
   public static func fsck(
     _ path: String,
@@ -75,7 +75,7 @@ extension JournalReader {
     report.attempt { report throws(JournalError) in
       let reader = try JournalReader(reading: path)
       defer { reader.close() }
-      // Before the file is looked at: a daemon may make more of it durable meanwhile.
+      // Read before the file: a daemon may make more of it durable meanwhile.
       let mark = reader.markBeside
       report.attempt { report throws(JournalError) in try reader.checkLog(&report) }
       let (found, advice) = (report.findings, report.advice)
@@ -96,7 +96,7 @@ extension JournalReader {
     return report
   }
 
-  /// What of a file contradicts itself; nil when nothing does. O(the file).
+  /// The first inconsistency in a file; nil when there is none. O(the file).
   static func inconsistency(of path: String) -> String? {
     var report = JournalReport()
     report.attempt { report throws(JournalError) in
@@ -107,13 +107,13 @@ extension JournalReader {
     return report.findings.first?.description
   }
 
-  /// What was durable in the directory of the file, if it is the journal there and no copy.
+  /// The durable mark beside the file, if the file is the journal of its directory and not a copy.
   var markBeside: DurableMark? {
     let name = "/journal.sqlite"
     return path.hasSuffix(name) ? MarkerFile.durable(in: String(path.dropLast(name.count))) : nil
   }
 
-  /// Whether SQLite, and so a daemon, reads the write-ahead log to its end.
+  /// Check that SQLite, and so a daemon, reads the write-ahead log to its end.
   private func checkLog(_ report: inout JournalReport) throws(JournalError) {
     guard let log = try WriteAheadLog(unchanging: path + "-wal") else { return }
     if log.lacksHead, let count = try LogRepair.salvageableFrames(path + "-wal") {
@@ -139,16 +139,16 @@ extension JournalReader {
     report.attempt { report throws(JournalError) in
       try checkRows(origin, kept?.head, isLost: isLost, &report)
     }
-    // Without the runs nobody knows the types of what is sound.
+    // Without the runs, the types of the sound rows are unknown.
     if (try? runs(origin, isLenient: true)) == nil { report.soundRevision = nil }
   }
 
-  /// SQLite's own view of the file.
+  /// Check the file with SQLite's own `quick_check`.
   private func checkStructure(_ report: inout JournalReport) throws(JournalError) {
     let statement = try connection.prepare("PRAGMA quick_check(\(JournalReport.findingLimit))")
     defer { statement.finish() }
     while try statement.step() {
-      // Headings and findings of SQLite's, a line each.
+      // SQLite returns headings and findings, one per line.
       for line in statement.text(0).split(separator: "\n")
       where line != "ok" && !line.hasPrefix("***") {
         report.add("\(path): the file is damaged: \(line)")
@@ -178,7 +178,7 @@ extension JournalReader {
     _ = try suspects()
   }
 
-  /// Read every row, and go on behind damaged ones.
+  /// Read every row, and continue after damaged ones.
   private func checkRows(
     _ origin: Origin, _ snapshot: JournalSnapshot?, isLost: Bool, _ report: inout JournalReport
   ) throws(JournalError) {
@@ -214,7 +214,7 @@ extension JournalReader {
   }
 }
 
-/// Whether changes follow each other.
+/// Checks that changes follow each other.
 private struct ChangeChain {
   private var base: UInt64?
   private var revision: UInt64
@@ -224,10 +224,10 @@ private struct ChangeChain {
     revision = snapshot?.revision ?? 0
   }
 
-  /// Behind a damaged row anything may follow.
+  /// After a damaged row, a change of any base may follow.
   mutating func skip() { base = nil }
 
-  /// Returns what is wrong with a row.
+  /// Returns the fault of a row; nil if it has none.
   mutating func add(_ entry: JournalEntry) -> String? {
     let row = entry.row
     defer { revision = max(revision, entry.turn ?? row.revision) }

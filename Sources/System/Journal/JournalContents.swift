@@ -2,7 +2,7 @@ public import Lockstep
 public import Records
 public import Values
 
-/// What every value in a journal belongs to.
+/// The epoch and the hash seed that every value in a journal belongs to.
 public struct JournalIdentity: Hashable, Sendable {
   public var epoch: UInt64
   public var seed: HashSeed
@@ -13,17 +13,17 @@ public struct JournalIdentity: Hashable, Sendable {
   }
 }
 
-/// What a journal holds, but for the state's bytes and the rows.
+/// The contents of a journal, without the state's bytes and the rows.
 public struct JournalContents: Equatable, Sendable {
   public var identity: JournalIdentity
-  /// The lives of the daemon, rising; the newest thousand.
+  /// The daemon's runs, in ascending order; the newest thousand.
   public var runs: [Run]
   public var head: Head
-  /// The newest snapshot that is whole. Rows behind its `sequence` go on from it.
+  /// The newest complete snapshot. Rows after its `sequence` continue from it.
   public var snapshot: JournalSnapshot?
-  /// The bytes of the snapshot's state.
+  /// The size of the snapshot's state in bytes.
   public var snapshotBytes: Int
-  /// How many sessions there have been in the epoch.
+  /// The number of sessions so far in the epoch.
   public var sessionCount: UInt64
 
   public struct Run: Equatable, Sendable {
@@ -31,7 +31,7 @@ public struct JournalContents: Equatable, Sendable {
     public var time: Timestamp
     /// The revision with which it began.
     public var began: UInt64
-    /// The revision with which it ended; nil when it goes on, or crashed.
+    /// The revision with which it ended; nil while it runs, or if it crashed.
     public var ended: UInt64?
     /// The encoded schema of the feature.
     public var schema: [UInt8]
@@ -47,15 +47,14 @@ public struct JournalContents: Equatable, Sendable {
     }
   }
 
-  /// How far the journal has come.
+  /// The newest positions in the journal.
   public struct Head: Hashable, Sendable {
     /// The newest run; 0 before the first.
     public var run: UInt64
     public var revision: UInt64
-    /// The last action that is kept, or that the snapshot covers.
+    /// The sequence number of the last action that is stored, or that the snapshot covers.
     public var sequence: UInt64
-    /// The revision of the newest change that is kept; nil before the first, if there is no
-    /// snapshot.
+    /// The revision of the newest stored change; nil before the first, if there is no snapshot.
     public var base: UInt64?
 
     public init(run: UInt64, revision: UInt64, sequence: UInt64, base: UInt64?) {

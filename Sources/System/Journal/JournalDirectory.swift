@@ -1,7 +1,7 @@
 import Glibc
 
-/// The directory that a journal is in, and the right to write there: a lock that the kernel gives
-/// up with the process.
+/// The directory of a journal, with an exclusive lock on it, which the kernel releases when the
+/// process ends.
 struct JournalDirectory: ~Copyable {
   /// Without symbolic links.
   let path: String
@@ -9,7 +9,7 @@ struct JournalDirectory: ~Copyable {
 
   var file: String { path + "/journal.sqlite" }
 
-  /// Take the directory. `create` makes it if its parent exists.
+  /// Lock the directory. `create` makes it if its parent exists.
   init(_ name: String, create: Bool) throws(JournalError) {
     if create, mkdir(name, 0o700) != 0, errno != EEXIST {
       throw JournalError(
@@ -25,7 +25,7 @@ struct JournalDirectory: ~Copyable {
 
   deinit { if lock >= 0 { close(lock) } }
 
-  /// Let others have the directory.
+  /// Release the lock, so that another process can take the directory.
   mutating func release() {
     if lock >= 0 { close(lock) }
     lock = -1
@@ -41,7 +41,7 @@ struct JournalDirectory: ~Copyable {
     return String(cString: resolved)
   }
 
-  /// Whoever may write to the directory can put another file in the journal's place.
+  /// Refuse a directory to which other users may write: they could replace the journal.
   private static func checkDirectory(_ path: String) throws(JournalError) {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
@@ -55,7 +55,7 @@ struct JournalDirectory: ~Copyable {
         "\(path): everybody may write to the directory. Take that right away (chmod o-w), or name "
           + "a directory of the daemon's own.")
     }
-    // A group of one's own, which some systems give to each user, has no other members.
+    // A user's private group, which some systems create for each user, has no other members.
     guard status.st_mode & 0o020 == 0 || status.st_gid == getegid() else {
       throw JournalError(
         .unreachable,
@@ -106,8 +106,8 @@ struct JournalDirectory: ~Copyable {
     return Int32(String(decoding: bytes.prefix { $0 >= 0x30 && $0 <= 0x39 }, as: UTF8.self))
   }
 
-  /// Whether there is a file, which must be an ordinary one of ours. Without opening it: closing it
-  /// would give up the locks that SQLite has on it.
+  /// Whether a file exists, which must be a regular file of ours. It is not opened: closing it
+  /// would release the locks that SQLite has on it.
   static func checkFile(_ path: String) throws(JournalError) -> Bool {
     var status = stat()
     guard lstat(path, &status) == 0 else {
@@ -132,7 +132,8 @@ struct JournalDirectory: ~Copyable {
     return true
   }
 
-  /// The file that a name means, which may be that of its directory. Without symbolic links.
+  /// Resolve the path of a journal, or of its directory, to the journal file. Without symbolic
+  /// links.
   static func file(at name: String) throws(JournalError) -> String {
     func resolve(_ name: String) throws(JournalError) -> (String, stat) {
       guard let resolved = realpath(name, nil) else {
@@ -165,7 +166,7 @@ struct JournalDirectory: ~Copyable {
     throw failure(path, "cannot be reached")
   }
 
-  /// The bytes of a file; 0 when there is none.
+  /// The size of a file in bytes; 0 when there is none.
   static func size(_ path: String) -> Int {
     var status = stat()
     return lstat(path, &status) == 0 ? Int(status.st_size) : 0
@@ -178,7 +179,7 @@ struct JournalDirectory: ~Copyable {
     close(descriptor)
   }
 
-  /// Make names in the directory survive a crash of the machine.
+  /// Synchronise a directory, so that the names in it survive a crash of the machine.
   static func synchronize(_ path: String) throws(JournalError) {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(path, "cannot be opened") }
@@ -186,7 +187,8 @@ struct JournalDirectory: ~Copyable {
     guard fsync(descriptor) == 0 else { throw failure(path, "cannot be synchronised") }
   }
 
-  /// Make a file, and its name, survive a crash of the machine. Not one that SQLite has open.
+  /// Synchronise a file and its name, so that both survive a crash of the machine. SQLite must not
+  /// have the file open.
   func keep(_ file: String) throws(JournalError) {
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw Self.failure(file, "cannot be opened") }
@@ -195,7 +197,7 @@ struct JournalDirectory: ~Copyable {
     try Self.synchronize(path)
   }
 
-  /// Give a file another name, for good.
+  /// Rename a file durably.
   func rename(_ from: String, to: String) throws(JournalError) { try Self.rename(from, to: to) }
 
   static func rename(_ from: String, to: String) throws(JournalError) {
@@ -203,14 +205,14 @@ struct JournalDirectory: ~Copyable {
     try synchronize(String(to[..<(to.lastIndex(of: "/") ?? to.startIndex)]))
   }
 
-  /// Give a file a second name, for good.
+  /// Give a file a second name (a hard link), durably.
   func link(_ from: String, as other: String) throws(JournalError) {
     guard Glibc.link(from, other) == 0 else { throw Self.failure(other, "cannot be made") }
     try Self.synchronize(path)
   }
 
-  /// Copy a file into a new one that survives a crash of the machine once this returns. Nothing may
-  /// have the file open by SQLite. O(its bytes).
+  /// Copy a file into a new one that survives a crash of the machine once this returns. SQLite must
+  /// not have the file open. O(its bytes).
   static func copy(_ from: String, to: String) throws(JournalError) {
     let target = try makeNew(to)
     defer { close(target) }
@@ -267,7 +269,7 @@ struct JournalDirectory: ~Copyable {
     }
   }
 
-  /// A name that no file has yet: this one, or with a number behind it.
+  /// A file name that is not in use: this one, or this one with a number appended.
   static func freeName(_ name: String) throws(JournalError) -> String {
     var (candidate, number) = (name, 1)
     while try exists(candidate) {

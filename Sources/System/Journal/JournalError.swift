@@ -1,13 +1,13 @@
 public import Values
 
-/// Why a journal cannot be read or written. Each text says what to do.
+/// The reason that a journal cannot be read or written. Each text says what to do.
 public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Equatable, Sendable {
-    /// Another process has the directory.
+    /// Another process has locked the directory.
     case locked
     /// The directory or the file is missing, or may not be read or written.
     case unreachable
-    /// The file is not a journal, or that of another kind of state.
+    /// The file is not a journal, or is the journal of another kind of state.
     case foreign
     /// A newer version of the program wrote the file.
     case newer
@@ -35,7 +35,8 @@ public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible 
 }
 
 extension JournalError {
-  /// What the owner of a state says when what was kept does not add up to it: never a silent start.
+  /// The error when a restored state's digest differs from the stored one: a daemon never starts
+  /// silently then.
   public static func mismatch(
     path: String, revision: UInt64, kept: Digest, found: Digest
   ) -> JournalError {

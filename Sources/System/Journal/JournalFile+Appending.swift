@@ -4,7 +4,7 @@ public import Values
 import Wire
 
 extension JournalFile {
-  /// Give a new journal its epoch and seed. Only once. One commit and a checkpoint.
+  /// Set the epoch and the seed of a new journal, once. One commit and a checkpoint.
   public func create(epoch: UInt64, seed: HashSeed) throws(JournalError) {
     guard state.identity == nil else { throw defect("it has an epoch already") }
     let origin = Origin(
@@ -18,11 +18,11 @@ extension JournalFile {
         Int64(bitPattern: epoch), Int64(bitPattern: seed.rawValue), Int64(bitPattern: origin.seal))
     }
     state.identity = origin.identity
-    // A log that is lost must not take the epoch with it: the journal would seem to be a new one.
+    // Losing the log must not lose the epoch: the journal would seem to be a new one.
     try checkpoint()
   }
 
-  /// Nothing was tried: the caller does what cannot be.
+  /// The error of a call that is a defect of the caller. Nothing was tried.
   func defect(_ what: String) -> JournalError {
     JournalError(.failed, "\(path): \(what): a defect of the program. Please report it.")
   }
@@ -34,8 +34,8 @@ extension JournalFile {
 
   // MARK: Runs
 
-  /// Note that a run of the daemon begins with this revision, at this time, with a feature of this
-  /// encoded schema. Runs rise. Of older ones the newest thousand are kept. One commit.
+  /// Record that a run of the daemon begins with this revision, at this time, with a feature of
+  /// this encoded schema. Run numbers rise. The newest thousand runs are kept. One commit.
   public func begin(
     run: JournalRun, schema: [UInt8], revision: UInt64, time: Timestamp
   ) throws(JournalError) {
@@ -54,12 +54,12 @@ extension JournalFile {
     }
     state.run = begun
     state.revision = max(state.revision, revision)
-    // The commit has synchronised all that the log had before, too.
+    // The commit has also synchronised everything that the log held before.
     noteDurable()
   }
 
-  /// Note that the newest run ended as it should, with this revision. Nothing is appended behind
-  /// it. One commit.
+  /// Record that the newest run ended cleanly, with this revision. Nothing is appended after it.
+  /// One commit.
   public func endRun(revision: UInt64) throws(JournalError) {
     let identity = try knownIdentity()
     guard var run = state.run else { throw defect("no run has begun") }
@@ -107,16 +107,16 @@ extension JournalFile {
 
   // MARK: Batches
 
-  /// Keep batches, as one transaction: when this returns they are kept, all of them.
+  /// Store batches in one transaction: when this returns, all of them are committed.
   ///
-  /// Rows must follow those that are kept, and every change the one before it: after batches have
-  /// been lost, a snapshot must come first (`finishSnapshot`). O(bytes), and with `.sync` one
+  /// Rows must follow the stored ones, and every change the one before it: after batches have been
+  /// lost, a snapshot must come first (`finishSnapshot`). O(bytes), and with `.sync` one
   /// synchronisation, whatever the number of rows.
   public func append(_ batches: [JournalBatch]) throws(JournalError) {
     let identity = try knownIdentity()
     try checkUsable()
     let next = try checkOrder(batches)
-    // The owner should have done this when nobody waited.
+    // The owner should have done this when no commit was waiting.
     if connection.logFrames >= 4 * checkpointFrames { try checkpointIfDue() }
     let chain = try write { () throws(JournalError) in
       var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
@@ -186,7 +186,7 @@ extension JournalFile {
     return number
   }
 
-  /// Keep a session, in place of what may be known by its number.
+  /// Store a session, in place of any with the same number.
   private func introduce(
     _ session: JournalSession, since: UInt64, _ identity: JournalIdentity
   ) throws(JournalError) {
@@ -209,7 +209,7 @@ extension JournalFile {
     statement.bind(
       6, Self.seal(session.number, session.token, session.uid, since, until, &seal))
     try statement.run()
-    // After an error all of this is read anew.
+    // After an error, all of `state` is read again.
     if until == nil { state.numbers[session.token] = session.number }
   }
 
@@ -222,7 +222,7 @@ extension JournalFile {
     try suspects.run()
   }
 
-  /// Note that a session was forgotten.
+  /// Record that a session was forgotten.
   func close(session number: UInt64, until sequence: UInt64) throws(JournalError) {
     let identity = try knownIdentity()
     let known = try connection.statement("SELECT token, uid, since FROM session WHERE number = ?")
@@ -236,7 +236,7 @@ extension JournalFile {
 
   // MARK: Suspects
 
-  /// Note that the process died during an action: returns how often it has, by now. At most a
+  /// Record that the process died during an action. Returns how often it has so far. At most a
   /// thousand actions are remembered; they are forgotten with their session. One commit.
   public func noteKill(_ action: SessionAction) throws(JournalError) -> Int {
     let identity = try knownIdentity()

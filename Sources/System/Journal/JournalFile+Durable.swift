@@ -2,9 +2,9 @@ import Lockstep
 import Records
 import Values
 
-// What has been durable is there when the journal is opened again, or it is refused.
+// Everything that was durable is present when the journal is opened again, or opening it fails.
 extension JournalFile {
-  /// Note that all that is kept is durable. With `.async` it may not be.
+  /// Record that everything stored is durable. Does nothing with `.async`, where it may not be.
   func noteDurable() {
     guard mode == .sync, let identity = state.identity, let run = state.run else { return }
     marker?.noteDurable(
@@ -13,13 +13,14 @@ extension JournalFile {
         revision: state.revision))
   }
 
-  /// Throw if the journal has less than was durable, and say what to do.
+  /// Throw if the journal lacks anything that was durable, and say what to do.
   func checkDurable(_ marker: MarkerFile) throws(JournalError) {
     if let loss = try loss(of: marker.durable) { throw loss }
   }
 
-  /// Bring back a write-ahead log whose head is lost, if that makes the journal whole. Returns what
-  /// was done, for people. O(the log), or O(the file) where there is something to do.
+  /// Repair a write-ahead log whose head is lost, if that makes the journal whole. Returns a
+  /// description of the repair for people; nil if none was made. O(the log), or O(the file) if
+  /// there is something to repair.
   static func restoreLog(
     of path: String, in directory: borrowing JournalDirectory
   ) throws(JournalError) -> String? {
@@ -41,13 +42,13 @@ extension JournalFile {
 }
 
 extension JournalReader {
-  /// Throw if the journal, in its directory, has less than was durable, and say what to do.
+  /// Throw if the journal, in its directory, lacks anything that was durable, and say what to do.
   public func checkDurable() throws(JournalError) {
     if let loss = try loss(of: markBeside) { throw loss }
   }
 
-  /// What of the durable actions the journal lacks; nil when it lacks none, or is another one than
-  /// the mark is about.
+  /// The error for durable actions that the journal lacks; nil when it lacks none, or when the mark
+  /// is of another journal.
   func loss(of mark: DurableMark?) throws(JournalError) -> JournalError? {
     guard let mark, mark.sequence > 0 else { return nil }
     guard let identity = try identity() else {
@@ -58,7 +59,7 @@ extension JournalReader {
         advice: "Restore both files from a backup, or move them away to begin anew.")
     }
     let contents = try contents()
-    // A run behind the mark's is one of a program that does not note what is durable.
+    // A later run than the mark's is of a program that does not record what is durable.
     guard identity.epoch == mark.epoch, contents.head.sequence < mark.sequence,
       contents.head.run <= mark.run
     else { return nil }

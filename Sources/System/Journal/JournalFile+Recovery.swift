@@ -5,26 +5,25 @@ import Records
 import Values
 import Wire
 
-/// What going back to an earlier revision came to.
+/// The result of going back to an earlier revision.
 public struct JournalRecovery: Hashable, Sendable {
-  /// The revision that the journal now ends with: the one that was named, or the last before it
-  /// that is kept.
+  /// The revision that the journal now ends with: the requested one, or the last stored one before
+  /// it.
   public var revision: UInt64
-  /// The old file.
+  /// The path of the old file.
   public var backup: String
-  /// Runs, sessions and suspects that were damaged, and are left out.
+  /// The number of damaged runs, sessions and suspects, which are left out.
   public var lostCount: Int
 }
 
 extension JournalFile {
-  /// Go back to a revision: everything behind it is left out, and so is what is damaged and can be
-  /// missed. The journal must be that of no running daemon.
+  /// Go back to a revision: everything after it is left out, and so is damaged data that is
+  /// dispensable. No daemon may be using the journal.
   ///
-  /// All that is sound is written to a new file, which takes the old one's place at the end, at
-  /// once. The old one keeps all that it has, under another name: delete it when nobody needs it.
-  /// `UInt64.max` is the newest revision.
-  /// Throws, and changes nothing, when the snapshot or a change before the revision is damaged.
-  /// O(the file).
+  /// All sound data is written to a new file, which replaces the old one atomically at the end. The
+  /// old file keeps all of its data, under another name: delete it when it is no longer needed.
+  /// `UInt64.max` is the newest revision. Throws, and changes nothing, when the snapshot or a
+  /// change before the revision is damaged. O(the file).
   public static func recover(
     directory name: String, to revision: UInt64
   ) throws(JournalError) -> JournalRecovery {
@@ -49,7 +48,7 @@ extension JournalFile {
     let head = try file.contents().head
     try file.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     file.connection.close()
-    // All of it, or the old file stays: what is left in a log would not be renamed with it.
+    // All data must be in the new file, or the old file stays: a log would not be renamed with it.
     guard try !JournalDirectory.exists(draft + "-wal") else {
       throw JournalError(
         .failed,
@@ -59,20 +58,19 @@ extension JournalFile {
 
     let backup = try JournalDirectory.freeName(path + ".before-recovery-to-\(revision)")
     try file.directory.link(path, as: backup)
-    // What is given up is not missed any more.
+    // The discarded revisions are no longer expected.
     try MarkerFile(directory: file.directory.path).clearDurable()
     try file.directory.rename(draft, to: path)
     file.close()
     return JournalRecovery(revision: head.revision, backup: backup, lostCount: lostCount)
   }
 
-  /// Keep a copy of the journal as it is, beside it. Returns its name. O(the file).
+  /// Copy the journal as it is, into its directory. Returns the copy's name. O(the file).
   ///
-  /// The copy is whole: it takes the journal's place when it is given its name, while no daemon
-  /// runs.
+  /// The copy is complete: to restore it, rename it to the journal's name while no daemon runs.
   public func copy(suffix: String) throws(JournalError) -> String {
     let name = try JournalDirectory.freeName(path + suffix)
-    // Before SQLite writes to it: only its owner may read it.
+    // Made before SQLite writes to it, so that only its owner may read it.
     try JournalDirectory.makeFile(name)
     do throws(JournalError) {
       let quoted = name.split(separator: "'", omittingEmptySubsequences: false)
@@ -85,7 +83,7 @@ extension JournalFile {
     return name
   }
 
-  /// Bring what is in the write-ahead log into the file, as every start of a daemon does.
+  /// Checkpoint the write-ahead log into the file, as every start of a daemon does.
   private static func settle(
     _ path: String, in directory: borrowing JournalDirectory
   ) throws(JournalError) {
@@ -96,7 +94,7 @@ extension JournalFile {
     do throws(JournalError) {
       _ = try restoreLog(of: path, in: directory)
     } catch  where error.kind == .corrupt {
-      // What the file has without its log is gone back to.
+      // Recovery goes on from the file without its log.
     }
     try keepDamagedLog(path + "-wal")
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
@@ -110,14 +108,15 @@ extension JournalFile {
     }
   }
 
-  /// Copy a log that SQLite does not read to its end: it empties it.
+  /// Copy a log that SQLite does not read to its end, because SQLite empties it.
   private static func keepDamagedLog(_ log: String) throws(JournalError) {
     let found = try WriteAheadLog(log)
     guard found.lacksHead || found.lostCommits > 0 else { return }
     try JournalDirectory.copy(log, to: try JournalDirectory.freeName(log + ".damaged"))
   }
 
-  /// Write what is sound of another journal into this one, which is new. Returns what is left out.
+  /// Write the sound data of another journal into this new one. Returns the number of entries left
+  /// out.
   private func write(_ source: borrowing RecoverySource) throws(JournalError) -> Int {
     let identity = source.origin.identity
     try create(epoch: identity.epoch, seed: identity.seed)
@@ -139,18 +138,18 @@ extension JournalFile {
     let runs = try source.reader.runs(source.origin, isLenient: true)
     for run in runs {
       try begin(run: run.run, schema: run.schema, revision: run.began, time: run.time)
-      // A run that ended behind the revision is as if it had crashed there.
+      // A run that ended after the revision counts as crashed there.
       if let ended = run.ended, ended <= source.revision { try endRun(revision: ended) }
     }
     let all = try source.reader.connection.number("SELECT count(*) FROM run") ?? 0
     return Int(all) - runs.count
   }
 
-  /// Sessions, also forgotten ones: rows may name them. Those that came later are left out.
+  /// Copy sessions, including forgotten ones: rows may name them. Later sessions are left out.
   private func copySessions(
     _ source: borrowing RecoverySource, _ identity: JournalIdentity
   ) throws(JournalError) -> Int {
-    // Without them, actions that come again are told that nobody knows what became of them.
+    // Without the sessions, actions that are sent again are answered `outcomeUnknown`.
     guard
       let sessions = try readable({ () throws(JournalError) in
         try source.reader.sessions(source.origin)
@@ -178,7 +177,7 @@ extension JournalFile {
         var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
         defer { state.chain = writer.chain }
         for _ in 0..<1000 {
-          // Not a step further than must be: the file may be damaged there.
+          // Read no further than necessary: the file may be damaged there.
           guard last < source.sequence, try rows.step(),
             rows.position.sequence <= source.sequence
           else { return false }
@@ -215,7 +214,7 @@ extension JournalFile {
     try result.get()
   }
 
-  /// What stands in a part of the file that can be missed; nil where its pages are damaged.
+  /// The result of reading a dispensable part of the file; nil if its pages are damaged.
   private func readable<R>(
     _ body: () throws(JournalError) -> R
   ) throws(JournalError) -> R? {
@@ -243,18 +242,18 @@ extension JournalFile {
   }
 }
 
-/// A journal of which a part is to be kept.
+/// The journal that a recovery reads.
 private struct RecoverySource {
   let reader: JournalReader
   let origin: JournalReader.Origin
   let snapshot: JournalReader.PendingSnapshot?
-  /// Nothing behind this is kept.
+  /// Nothing after this revision is kept.
   let revision: UInt64
-  /// The last action to keep, and the revision that it came to.
+  /// The last action to keep, and its revision.
   let sequence: UInt64
   let sound: UInt64
 
-  /// Make sure that everything up to a revision is sound.
+  /// Check that everything up to a revision is sound.
   init(_ reader: JournalReader, _ revision: UInt64) throws(JournalError) {
     guard let origin = try reader.origin() else { throw reader.noIdentity }
     let path = reader.path
@@ -279,7 +278,7 @@ private struct RecoverySource {
       do throws(JournalError) {
         guard try rows.step() else { break }
       } catch {
-        // A damaged page holds rows that nobody can even count.
+        // A damaged page hides even the number of its rows.
         guard error.kind == .corrupt, sound >= revision else { throw error }
         break
       }

@@ -7,7 +7,7 @@ import Wire
 struct SnapshotDraft {
   var id: Int64
   var head: JournalSnapshot
-  /// The sessions that have not been written.
+  /// The sessions that have not been written yet.
   var pending: [JournalSession]
   var sessionRows: Int64 = 0
   var partCount: Int64 = 0
@@ -20,11 +20,11 @@ public struct JournalSnapshotID: Hashable, Sendable {
 }
 
 extension JournalFile {
-  /// How many sessions are written in one transaction: some milliseconds.
+  /// The number of sessions written in one transaction, which takes some milliseconds.
   private static let sessionsPerSlice = 1000
 
-  /// Begin to write a snapshot, in place of one that was not finished. Batches may be appended
-  /// meanwhile; those up to its `sequence` must have been. Nothing is written yet. O(1).
+  /// Begin to write a snapshot, in place of any unfinished one. Batches may be appended meanwhile;
+  /// those up to its `sequence` must have been appended before. Writes nothing yet. O(1).
   public func beginSnapshot(
     _ snapshot: JournalSnapshot
   ) throws(JournalError) -> JournalSnapshotID {
@@ -66,7 +66,7 @@ extension JournalFile {
     try checkpointIfDue()
   }
 
-  /// Write some of the sessions.
+  /// Write the next slice of sessions.
   private func addSessions(_ identity: JournalIdentity) throws(JournalError) {
     guard let draft = state.snapshot, !draft.pending.isEmpty else { return }
     let slice = draft.pending.suffix(Self.sessionsPerSlice)
@@ -92,8 +92,8 @@ extension JournalFile {
     state.snapshot?.sessionRows += Int64(slice.count)
   }
 
-  /// Make a snapshot the one that the journal goes on from. One commit, and one for every thousand
-  /// sessions that have not found room beside the parts. What it replaces is removed by `cut`.
+  /// Make the journal continue from this snapshot. One commit, and one for every thousand sessions
+  /// that were not written along with the parts. `cut` removes the data that it replaces.
   public func finishSnapshot(_ id: JournalSnapshotID) throws(JournalError) {
     let identity = try knownIdentity()
     guard state.snapshot?.id == id.rawValue else {
@@ -103,7 +103,7 @@ extension JournalFile {
     guard let draft = state.snapshot else { return }
     try write { () throws(JournalError) in
       try keep(draft, identity)
-      // A session that the snapshot does not know was forgotten in batches that were lost.
+      // A session that is missing from the snapshot was forgotten in batches that were lost.
       for number in try sessions(lackedBy: draft) {
         try close(session: number, until: draft.head.sequence)
       }
@@ -159,10 +159,11 @@ extension JournalFile {
 
   // MARK: Cutting
 
-  /// Remove some of what the snapshot has replaced, and of what unfinished snapshots left: at most
-  /// `limit` rows or 4 parts. Returns whether there is more. One commit, during which batches wait.
+  /// Remove some of the data that the snapshot has replaced, or that unfinished snapshots left: at
+  /// most `limit` rows or 4 parts. Returns whether there is more. One commit, during which batches
+  /// wait.
   ///
-  /// Call it, between batches, until it returns false: after opening, and behind each snapshot.
+  /// Call it between batches until it returns false: after opening, and after each snapshot.
   public func cut(limit: Int) throws(JournalError) -> Bool {
     guard let identity = state.identity else { return false }
     let limit = Int64(max(limit, 1))
@@ -229,7 +230,7 @@ extension JournalFile {
       """)
   }
 
-  /// Give free pages back if there are very many.
+  /// Return free pages to the file system if there are very many.
   private func shrink(_ limit: Int64) throws(JournalError) -> Bool {
     let free = try connection.number("PRAGMA freelist_count") ?? 0
     let used = (try connection.number("PRAGMA page_count") ?? 0) - free

@@ -8,9 +8,9 @@ public import Wire
 // One transaction holds all that a turn of the loop brought, or several turns. SQLite writes it to
 // the write-ahead log and, with `.sync`, synchronises that file before `append` returns.
 //
-// Copying the log into the file proper (a checkpoint) writes up to 4 MB and synchronises twice, and
-// nobody should wait for it: SQLite would do so inside of a commit, and would keep silent about
-// errors. So it does not, and whoever owns the journal calls `checkpointIfDue` behind
+// A checkpoint copies the log into the file proper: it writes up to 4 MB and synchronises twice,
+// and no commit should wait for it. SQLite's automatic checkpoint would run inside a commit, and
+// would not report errors. So it is off, and the owner of the journal calls `checkpointIfDue` after
 // `append`, when the commits have been announced.
 //
 // After an error nothing is tried again. A page that could not be synchronised is clean to the
@@ -18,18 +18,19 @@ public import Wire
 // copies the write-ahead log, as far as it can be read, into a new file that is synchronised as a
 // whole: nothing then rests on pages of which the kernel may have lost track.
 //
-// SQLite believes what it finds: a log that is missing, or whose head is lost, is an empty one. So
-// what is durable is noted in a file beside the journal (`MarkerFile`) and compared when the
-// journal is opened, and while it is written each commit looks whether the log is as the last one
-// left it.
+// SQLite trusts the files that it finds: a log that is missing, or whose head is lost, counts as
+// empty. So the durable position is recorded in a file beside the journal (`MarkerFile`) and
+// compared when the journal is opened; and each commit checks that the log is as the last one left
+// it.
 
-/// A journal that is written: the one process that has its directory keeps there what its daemon
-/// must know after a restart.
+/// A journal open for writing: the one process that has locked its directory stores there what its
+/// daemon must know after a restart.
 ///
-/// Used by one thread at a time; hand it over. Every function blocks until the disk has done its
-/// part. Once one that writes has thrown, all of them throw until `reopen` has succeeded.
+/// Used by one thread at a time; it may be handed to another. Every function blocks until the disk
+/// has done its part. Once a writing function has thrown, all of them throw until `reopen` has
+/// succeeded.
 public final class JournalFile: JournalReader {
-  /// How much of what `append` has done survives.
+  /// The crashes that appended data survives.
   public enum Mode: Sendable {
     /// A crash of the process and one of the machine (`synchronous=FULL`).
     case sync
@@ -40,34 +41,35 @@ public final class JournalFile: JournalReader {
   public let mode: Mode
   var directory: JournalDirectory
   private let vfs: String?
-  /// What outlives the process beside the journal; nil while a journal is made from another one.
+  /// The marker file beside the journal, which outlives the process; nil while a journal is made
+  /// from another one.
   public let marker: MarkerFile?
-  /// What was done to the write-ahead log when it was opened, for the administrator.
+  /// The repair that was made to the write-ahead log at opening, for the administrator.
   public private(set) var repair: String?
   /// The write-ahead log as the last commit left it.
   private var log: LogWatch
 
-  // What is known of the file, so that writing need not read.
+  // Cached contents of the file, so that writing need not read.
   var state = WritingState()
-  /// Why nothing may be written until the file is reopened.
+  /// The error that forbids writing until the file is reopened.
   private var broken: JournalError?
   /// Whether the system may have forgotten pages of the write-ahead log.
   private var needsNewLog = false
   private var isClosed = false
   /// Pages of deleted rows that the file may hold beyond three times the pages in use: a journal
-  /// grows and is cut in turns, and growing again should find room. 16 MiB.
+  /// grows and is cut in turns, and should reuse free pages when it grows again. 16 MiB.
   package var spareFreePages: Int64 = 4096
 
-  /// Frames in the write-ahead log at which it is copied into the file: 4 MB, which is written and
-  /// synchronised in some milliseconds, and read at a start in no time.
+  /// Frames in the write-ahead log at which a checkpoint is due: 4 MB, which is written and
+  /// synchronised in some milliseconds, and read at a start in negligible time.
   package var checkpointFrames = 1000
-  /// How far the log must have grown before it is tried again, where a reader was in the way.
+  /// Frames in the log at which a checkpoint is retried after a reader was in the way.
   private var nextCheckpoint = 0
 
   /// Open the journal in a directory, and lock it for this process. `create` makes directory and
-  /// journal where they are missing; the directory's parent must exist.
+  /// journal if they are missing; the directory's parent must exist.
   ///
-  /// O(sessions), and up to 4 MB of the write-ahead log are read. The rows are not looked at: an
+  /// O(sessions), and up to 4 MB of the write-ahead log are read. The rows are not checked: an
   /// error in them is found when they are read.
   public convenience init(
     directory: String, mode: Mode, create: Bool
@@ -100,13 +102,13 @@ public final class JournalFile: JournalReader {
       try load()
       try checkDurable(marker)
     } catch {
-      // The log stays: it may be all that is left of what is missed.
+      // Keep the log: it may be the only remains of the missing data.
       connection.close(keepingLog: true)
       throw error
     }
   }
 
-  /// Write in a directory that is taken already.
+  /// Open a draft in a directory that is locked already.
   init(_ directory: consuming JournalDirectory, draft path: String) throws(JournalError) {
     self.directory = directory
     (mode, vfs, marker) = (.sync, nil, nil)
@@ -114,7 +116,7 @@ public final class JournalFile: JournalReader {
     super.init(try Self.open(path, mode, nil), path: path)
   }
 
-  /// Make the file where there is none.
+  /// Make the journal file of a directory that has none.
   private static func makeFirst(
     _ path: String, in directory: borrowing JournalDirectory, _ marker: MarkerFile, _ vfs: String?
   ) throws(JournalError) {
@@ -131,7 +133,7 @@ public final class JournalFile: JournalReader {
     try directory.rename(draft, to: path)
   }
 
-  /// Make a new file, in place of what an earlier attempt left.
+  /// Make a new file, in place of the remains of an earlier attempt.
   static func make(_ draft: String, _ vfs: String?) throws(JournalError) {
     for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
     try JournalDirectory.makeFile(draft)
@@ -167,7 +169,7 @@ public final class JournalFile: JournalReader {
   /// Whether a session has been introduced, and not been forgotten. O(1).
   public func knows(_ session: SessionToken) -> Bool { state.numbers[session] != nil }
 
-  /// Read what writing must know.
+  /// Read the `state` that writing needs.
   private func load() throws(JournalError) {
     state = WritingState()
     guard let origin = try origin() else { return }
@@ -185,8 +187,8 @@ public final class JournalFile: JournalReader {
     }
   }
 
-  /// Give up file and directory. What is committed stays; the write-ahead log is emptied if it can
-  /// be.
+  /// Close the file and release the directory. Committed data stays; the write-ahead log is emptied
+  /// if possible.
   public override func close() {
     connection.close(keepingLog: broken != nil || log.damage != nil)
     directory.release()
@@ -195,18 +197,18 @@ public final class JournalFile: JournalReader {
 
   deinit { connection.close(keepingLog: broken != nil || log.damage != nil) }
 
-  /// What a PRAGMA of the connection says.
+  /// The value of a PRAGMA of the connection.
   package func setting(_ name: String) throws(JournalError) -> String {
     try connection.text("PRAGMA \(name)")
   }
 
   // MARK: After an error
 
-  /// Open the file anew after an error. Nothing that failed is tried again: read `contents` to see
-  /// what is there. O(sessions), and after an error of the disk a copy of the write-ahead log.
+  /// Reopen the file after an error. Nothing that failed is retried: read `contents` to see what is
+  /// stored. O(sessions), and after an error of the disk a copy of the write-ahead log.
   public func reopen() throws(JournalError) {
     guard !isClosed else { throw defect("it has been closed") }
-    // Somebody may have removed the log, which we still have.
+    // Another program may have removed the log, which we still have open.
     if !needsNewLog { try? connection.checkpoint() }
     connection.close(keepingLog: true)
     if needsNewLog { try renewLog() }
@@ -217,10 +219,10 @@ public final class JournalFile: JournalReader {
     broken = nil
   }
 
-  /// Put a synchronised copy of the write-ahead log in its place.
+  /// Replace the write-ahead log by a synchronised copy.
   private func renewLog() throws(JournalError) {
     let (log, draft) = (path + "-wal", path + "-wal.new")
-    // What others know of the log is about the old one.
+    // The index describes the old log.
     unlink(path + "-shm")
     guard try JournalDirectory.checkFile(log) else { return }
     unlink(draft)
@@ -228,7 +230,7 @@ public final class JournalFile: JournalReader {
     try directory.rename(draft, to: log)
   }
 
-  /// Commit something small, to see whether that is possible.
+  /// Commit something small, to test whether that is possible.
   public func probe() throws(JournalError) {
     try write { () throws(JournalError) in
       try connection.run("UPDATE journal SET probes = probes + 1")
@@ -236,13 +238,13 @@ public final class JournalFile: JournalReader {
     try checkpointIfDue()
   }
 
-  /// Do something as one transaction. After an error the journal must be reopened.
+  /// Run `body` as one transaction. After an error the journal must be reopened.
   func write<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     try checkUsable()
     return try noting { () throws(JournalError) in
       try checkLogFile()
       let result = try connection.transaction(body)
-      // Once more: what comes between the first look and the commit would be missed for ever.
+      // Check again: damage between the first check and the commit would never be noticed.
       try checkLogFile()
       log.note(frames: connection.logFrames)
       return result
@@ -252,7 +254,7 @@ public final class JournalFile: JournalReader {
   /// Make sure that the write-ahead log is as the last commit left it.
   private func checkLogFile() throws(JournalError) {
     guard let damage = log.damage else { return }
-    // SQLite does not look at what it copies into the file.
+    // SQLite does not verify what it copies into the file.
     needsNewLog = true
     throw JournalError(.failed, damage)
   }
@@ -265,13 +267,13 @@ public final class JournalFile: JournalReader {
     }
   }
 
-  /// Remember an error.
+  /// Run `body`, and remember its error.
   func noting<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     do throws(JournalError) {
       return try body()
     } catch {
       broken = error
-      // Others are told before anything is written, and leave nothing in doubt.
+      // Other errors are reported before anything is written, and leave nothing in doubt.
       needsNewLog = needsNewLog || connection.lastFailure & 0xff == SQLITE_IOERR
       throw error
     }
@@ -279,19 +281,19 @@ public final class JournalFile: JournalReader {
 
   // MARK: Checkpoints
 
-  /// Whether the write-ahead log has grown so much that it should be copied into the file.
+  /// Whether the write-ahead log has grown so much that a checkpoint is due.
   public var isCheckpointDue: Bool { connection.logFrames >= max(checkpointFrames, nextCheckpoint) }
 
-  /// Copy the write-ahead log into the file if that is due: up to 4 MB and two synchronisations.
-  /// Call it behind `append`, when nobody waits. While a program reads the file, the log grows: the
-  /// next is due when there is as much again.
+  /// Checkpoint the write-ahead log into the file if that is due: up to 4 MB and two
+  /// synchronisations. Call it after `append`, when no commit waits. While a program reads the
+  /// file, the log grows: the next checkpoint is due when it has grown by as much again.
   public func checkpointIfDue() throws(JournalError) {
     guard isCheckpointDue else { return }
     try checkpoint()
   }
 
-  /// Copy the write-ahead log into the file, as far as no reader needs it: what is there then does
-  /// not depend on the log any more.
+  /// Checkpoint the write-ahead log into the file, as far as no reader needs it: the copied part
+  /// then no longer depends on the log.
   public func checkpoint() throws(JournalError) {
     try checkUsable()
     try noting { () throws(JournalError) in
@@ -304,26 +306,26 @@ public final class JournalFile: JournalReader {
   }
 }
 
-/// What is known of a file that is being written.
+/// The cached contents of a file that is being written.
 struct WritingState {
   var identity: JournalIdentity?
   /// The newest run.
   var run: JournalContents.Run?
   /// The seal of the last row.
   var chain: UInt64 = 0
-  /// The last action that is kept or that the snapshot covers.
+  /// The sequence number of the last action that is stored or that the snapshot covers.
   var sequence: UInt64 = 0
-  /// The revision at the end of the last turn that is kept.
+  /// The revision at the end of the last stored turn.
   var revision: UInt64 = 0
-  /// The revision of the newest change that is kept.
+  /// The revision of the newest stored change.
   var base: UInt64?
-  /// The sessions that are not forgotten.
+  /// The numbers of the sessions that are not forgotten.
   var numbers: [SessionToken: UInt64] = [:]
   var snapshot: SnapshotDraft?
 }
 
 extension Connection {
-  /// Refuse what is not a journal, or one that this version does not know.
+  /// Throw if the file is not a journal, or is of a version that this one does not know.
   func checkKind() throws(JournalError) {
     let (id, version) = (
       try number("PRAGMA application_id"), try number("PRAGMA user_version") ?? 0
@@ -348,7 +350,7 @@ extension Connection {
     }
   }
 
-  /// Set how the file is written, and make sure that it is so.
+  /// Configure how the file is written, and check that the settings took effect.
   func configure(_ mode: JournalFile.Mode) throws(JournalError) {
     guard try text("PRAGMA journal_mode = WAL") == "wal" else {
       throw JournalError(
@@ -368,7 +370,7 @@ extension Connection {
     try checkSettings(level)
   }
 
-  /// Whatever opens a file of SQLite may have set it otherwise: some libraries do, silently.
+  /// Check the settings: an SQLite library may override them, and some do so silently.
   private func checkSettings(_ level: Int64) throws(JournalError) {
     let (found, log) = (try number("PRAGMA synchronous"), try text("PRAGMA journal_mode"))
     guard found == level, log == "wal" else {

@@ -5,8 +5,8 @@ import Values
 public import Wire
 
 extension JournalReader {
-  /// Hand out the rows behind a sequence number, in order. Every row's seal is checked, and that
-  /// none is missing. O(their bytes); one of them is in memory.
+  /// Call `body` with the rows after a sequence number, in order. Every row's seal is checked, and
+  /// that none is missing. O(their bytes); one row at a time is in memory.
   public func forEachRow(
     after sequence: UInt64, _ body: (inout JournalEntry) throws(JournalError) -> Void
   ) throws(JournalError) {
@@ -19,10 +19,10 @@ extension JournalReader {
   }
 
   /// The sessions that have not been forgotten, with the newest `window` outcomes of each: those of
-  /// the snapshot, and of the rows behind it, which are as safe as `mark` says.
+  /// the snapshot, and of the rows after it, which are as durable as `mark` says.
   ///
-  /// O(sessions + rows behind the snapshot). Whoever reads the rows anyway saves half of that by
-  /// beginning with `keptOutcomes` and noting them.
+  /// O(sessions + rows after the snapshot). A caller that reads the rows anyway saves half of that
+  /// by beginning with `keptOutcomes` and noting the rows in it.
   public func sessions(window: Int, mark: Mark) throws(JournalError) -> [JournalSession] {
     try reading { () throws(JournalError) in
       guard let origin = try origin() else { return [] }
@@ -33,8 +33,9 @@ extension JournalReader {
     }
   }
 
-  /// What the snapshot has of the sessions that have not been forgotten since, and sessions that are
-  /// newer than it: note the rows behind it, in order, and they are complete. O(sessions).
+  /// The snapshot's outcomes of the sessions that have not been forgotten since, and the sessions
+  /// that are newer than it. They are complete once the rows after the snapshot have been noted, in
+  /// order. O(sessions).
   public func keptOutcomes(window: Int, mark: Mark) throws(JournalError) -> KeptOutcomes {
     try reading { () throws(JournalError) in
       guard let origin = try origin() else {
@@ -52,8 +53,8 @@ extension JournalReader {
     }
   }
 
-  /// The sessions that have not been forgotten, without outcomes, and since which action each is
-  /// known.
+  /// The sessions that have not been forgotten, without outcomes, each with the action since which
+  /// it is known.
   func liveSessions(
     _ origin: Origin
   ) throws(JournalError) -> [(session: JournalSession, since: UInt64)] {
@@ -69,7 +70,8 @@ extension JournalReader {
     var firstLost: UInt64?
   }
 
-  /// The sessions without outcomes: since which action each is known, and when it was forgotten.
+  /// All sessions without outcomes, each with the action since which it is known, and the one at
+  /// which it was forgotten.
   func sessions(_ origin: Origin) throws(JournalError) -> KeptSessions {
     var sessions = KeptSessions()
     var seal = Seal(epoch: origin.identity.epoch)

@@ -1,7 +1,7 @@
 public import Records
 
 extension JournalReader {
-  /// At most so many rows behind a sequence number, in order. Every row's seal is checked, and that
+  /// At most `limit` rows after a sequence number, in order. Every row's seal is checked, and that
   /// none is missing. O(their bytes).
   public func rows(
     after sequence: UInt64, limit: Int
@@ -16,7 +16,7 @@ extension JournalReader {
     }
   }
 
-  /// The sequence number behind which so many rows follow, or all there are.
+  /// The sequence number after which `count` rows follow, or all if there are fewer.
   public func sequence(before count: Int) throws(JournalError) -> UInt64 {
     let number = try connection.number(
       "SELECT sequence FROM log ORDER BY sequence DESC LIMIT 1 OFFSET ?", Int64(count))

@@ -23,9 +23,9 @@ extension JournalReader {
     }
   }
 
-  /// The newest snapshot that is whole. O(its sessions).
+  /// The newest complete snapshot. O(its sessions).
   ///
-  /// A lenient reader passes over damaged sessions.
+  /// With `isLenient`, damaged sessions are skipped.
   func snapshot(
     _ origin: Origin, isLenient: Bool = false
   ) throws(JournalError) -> PendingSnapshot? {
@@ -122,8 +122,8 @@ extension JournalReader {
     return bytes
   }
 
-  /// Hand out the state of the newest snapshot in the parts in which it was kept. At most one of
-  /// them is in memory. O(its bytes).
+  /// Call `body` with the state of the newest snapshot, in the parts in which it was stored. At
+  /// most one of them is in memory. O(its bytes).
   public func forEachPart(
     _ body: (ArraySlice<UInt8>) throws(JournalError) -> Void
   ) throws(JournalError) {

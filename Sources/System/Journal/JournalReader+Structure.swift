@@ -1,14 +1,14 @@
 extension JournalReader {
-  /// Make sure that the file hangs together. Seals find what has changed in a row, but not that rows
-  /// are missing at an end, or a whole table. O(the file), and half a microsecond a row.
+  /// Check the structure of the file. Seals detect a changed row, but not rows that are missing at
+  /// an end, or a missing table. O(the file), and half a microsecond per row.
   public func checkStructure() throws(JournalError) {
     let found = try connection.text("PRAGMA quick_check(1)")
     if found != "ok" { throw contradiction("the file is damaged: \(found)") }
   }
 
-  /// Whether nothing has been kept yet: the journal was made, and perhaps daemons began to use it,
-  /// but none has come to serve anybody. Throws when something was kept, and what it goes on from is
-  /// missing.
+  /// Whether nothing has been stored yet: the journal was made, and daemons may have begun to use
+  /// it, but none has served a client. Throws when something was stored, and the data that it
+  /// continues from is missing.
   public func isUnused() throws(JournalError) -> Bool {
     guard try identity() != nil else {
       let rows = try connection.number(

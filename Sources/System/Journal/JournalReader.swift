@@ -4,13 +4,13 @@ import Records
 import Values
 import Wire
 
-/// A journal that is read. Used by one thread at a time.
+/// A journal open for reading. Used by one thread at a time.
 ///
-/// Every function reads the file anew, so that it sees what has been written since. None of them
-/// trusts what it reads: a damaged file ends in a `JournalError` that names what is damaged.
+/// Every function reads the file again, so that it sees what has been written since. None of them
+/// trusts the file: reading damaged data throws a `JournalError` that names what is damaged.
 public class JournalReader {
   var connection: Connection
-  /// The file.
+  /// The path of the file.
   public let path: String
   /// Whether closing leaves the write-ahead log as it is.
   private let keepsLog: Bool
@@ -21,15 +21,15 @@ public class JournalReader {
     self.keepsLog = keepsLog
   }
 
-  /// Open a journal to read it: a file, or the directory of one. A daemon may go on writing it, and
-  /// a copy will do, with its write-ahead log beside it if it has one.
+  /// Open a journal for reading: a file, or the directory of one. A daemon may go on writing it. A
+  /// copy works too, with its write-ahead log beside it if it has one.
   ///
-  /// Nothing is changed, nor locked; where there is a write-ahead log and no index of it (`-shm`),
-  /// SQLite makes one. O(1).
+  /// Nothing is changed or locked; if there is a write-ahead log without an index (`-shm`), SQLite
+  /// makes one. O(1).
   public convenience init(reading name: String) throws(JournalError) {
     let path = try JournalDirectory.file(at: name)
-    // Whoever writes the file has a log beside it. Without one the file stays as it is, and SQLite
-    // need not be prepared for more: it would want to make files.
+    // A writer of the file has a log beside it. Without one the file does not change; `immutable`
+    // says so to SQLite, which would otherwise make files.
     let isStill = try !JournalDirectory.exists(path + "-wal")
     let connection = try Connection(
       "file:\(Self.escaped(path))" + (isStill ? "?immutable=1" : ""), path: path,
@@ -43,13 +43,13 @@ public class JournalReader {
     self.init(connection, path: path)
   }
 
-  /// Open the journal of a directory that is this process's own (`JournalLock`), on a disk without
-  /// room: nothing is written, not even an index of the write-ahead log. O(1).
+  /// Open the journal of a directory that this process has locked (`JournalLock`), on a full disk:
+  /// nothing is written, not even an index of the write-ahead log. O(1).
   public convenience init(withoutRoomIn directory: String) throws(JournalError) {
     let path = try JournalDirectory.file(at: directory)
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     do throws(JournalError) {
-      // Before the log is looked at: then the index is in this process's memory.
+      // Before the log is read, so that the index is in this process's memory.
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
       try connection.checkKind()
     } catch {
@@ -59,16 +59,16 @@ public class JournalReader {
     self.init(connection, path: path, keepsLog: true)
   }
 
-  /// A path as a URI has it.
+  /// A path escaped for a URI.
   private static func escaped(_ path: String) -> String {
     path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
   }
 
-  /// Give up the file. Later calls throw.
+  /// Close the file. Later calls throw.
   public func close() { connection.close(keepingLog: keepsLog) }
 
-  /// Read several things as they are at one moment, while others may write. A long reading keeps
-  /// the write-ahead log from being used anew: it grows.
+  /// Run `body` on one unchanging view of the file, while others may write. A long read keeps the
+  /// write-ahead log from being restarted: it grows.
   public func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     try connection.reading(body)
   }
@@ -138,10 +138,10 @@ public class JournalReader {
 
   // MARK: Runs
 
-  /// Nobody counts so far: what follows such a number could not be counted.
+  /// No counter gets this far: the numbers after it could not be counted.
   private static var countLimit: UInt64 { 1 << 62 }
 
-  /// A lenient reader passes over damaged runs.
+  /// The runs in ascending order. With `isLenient`, damaged runs are skipped.
   func runs(
     _ origin: Origin, isLenient: Bool = false
   ) throws(JournalError) -> [JournalContents.Run] {
@@ -211,7 +211,7 @@ public class JournalReader {
     return head
   }
 
-  /// The revision of the newest change that is kept.
+  /// The revision of the newest stored change.
   private func base(behind snapshot: JournalSnapshot?) throws(JournalError) -> UInt64? {
     let sequence = snapshot.map { Int64(bitPattern: $0.sequence) } ?? -1
     let newest = try connection.number(

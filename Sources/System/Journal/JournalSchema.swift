@@ -2,28 +2,29 @@ import Values
 
 // The file
 //
-//     journal   one row: epoch and seed, and what was cut last
-//     run       the lives of the daemon, with the feature's schema that each had
+//     journal   one row: epoch and seed, and the last cut
+//     run       the runs of the daemon, each with its feature's schema
 //     session   tokens and users, by number
-//     log       one row for each action that is kept: what it was, what it changed, what became of it
-//     snapshot  the newest one that is whole
+//     log       one row for each stored action, with its change and its outcome
+//     snapshot  the newest complete one
 //     part      its bytes, and those of one that is being written or removed
-//     outcomes  what became of the sessions' actions, as a snapshot has it
+//     outcomes  the outcomes of the sessions' actions, as of a snapshot
 //     suspect   actions during which the process died
 //     actions   a view of the log for people
 //
-// What must be kept at the end of a turn is in `log` alone, nearly: a commit then touches few pages.
-// Numbers without a sign are kept as the signed ones of the same bits. Every row carries a seal, a
-// hash of all that is in it: bits that flip are found, and named by what they belong to. The seal of
-// a row of the log covers the seal of the row before, so that none can be missing.
+// Almost everything that is stored at the end of a turn is in `log` alone, so that a commit touches
+// few pages. Unsigned numbers are stored as the signed ones of the same bits. Every row carries a
+// seal, a hash of its contents: flipped bits are detected, and reported with what they belong to.
+// The seal of a row of the log covers the seal of the row before, so that a missing row is
+// detected.
 
 enum JournalSchema {
-  /// "LkSt": what `file` and SQLite know a journal by.
+  /// "LkSt": identifies a journal to `file` and SQLite.
   static let applicationID: Int64 = 0x4c6b_5374
-  /// The version that is written; older ones there are none.
+  /// The version that is written. There are no older ones.
   static let version: Int64 = 1
 
-  /// What a new file begins with. These must come before the tables.
+  /// The first settings of a new file. They must come before the tables.
   static let layout = """
     PRAGMA page_size = 4096;
     PRAGMA auto_vacuum = INCREMENTAL;
@@ -87,12 +88,12 @@ enum JournalSchema {
     """
 }
 
-/// A hash of all that is in a row. It finds accidents, not forgery.
+/// A hash of a row's contents. It detects accidents, not forgery.
 struct Seal {
   private var words: [UInt64] = []
   private let seed: HashSeed
 
-  /// The seed is the epoch, so that a row of another journal is a foreign one.
+  /// The epoch is the seed, so that a row of another journal does not fit.
   init(epoch: UInt64) {
     seed = HashSeed(epoch)
     words.reserveCapacity(64)

@@ -3,7 +3,8 @@ public import Records
 import Values
 public import Wire
 
-/// What became of sessions' latest actions: what a snapshot has of it, and then the rows behind it.
+/// The outcomes of the sessions' latest actions: those of a snapshot, then those of the rows after
+/// it.
 public struct KeptOutcomes: Sendable {
   private var sessions: [JournalSession]
   private var places: [SessionToken: Int] = [:]
@@ -11,7 +12,7 @@ public struct KeptOutcomes: Sendable {
   private let mark: Mark
 
   /// Begin with the sessions of a snapshot. At most `window` actions of each are remembered; those
-  /// of the rows are as safe as `mark` says.
+  /// of the rows are as durable as `mark` says.
   public init(_ sessions: [JournalSession], window: Int, mark: Mark) {
     self.sessions = sessions
     self.window = UInt64(max(window, 1))
@@ -19,20 +20,20 @@ public struct KeptOutcomes: Sendable {
     for (place, session) in sessions.enumerated() { places[session.token] = place }
   }
 
-  /// Let a session be known that the snapshot does not have.
+  /// Add a session that the snapshot does not have.
   public mutating func add(_ session: JournalSession) {
     guard places[session.token] == nil else { return }
     places[session.token] = sessions.count
     sessions.append(session)
   }
 
-  /// Note what a row says, in the rows' order. Answers to sessions that are not known pass.
+  /// Note the outcome in a row, in the rows' order. Answers to unknown sessions are ignored.
   public mutating func note(_ row: JournalRow) {
     guard let answer = row.answer, let place = places[answer.session] else { return }
     let end = sessions[place].outcomes.count - 1
     let last = end < 0 ? 0 : sessions[place].outcomes[end].last
     guard answer.number > last else { return }
-    // Outcomes that do not follow each other are of no use: those before are forgotten.
+    // Outcomes before a gap are of no use, and are forgotten.
     if answer.number - last > 1 { sessions[place].outcomes = [] }
     let next = Acknowledgement(
       first: answer.number, last: answer.number, revision: row.revision, mark: mark,
@@ -47,7 +48,7 @@ public struct KeptOutcomes: Sendable {
     }
   }
 
-  /// Whether two runs differ only in which actions they are about, and can be told as one.
+  /// Whether two runs differ only in the actions that they cover, and can be merged.
   private static func merges(_ first: Acknowledgement, _ second: Acknowledgement) -> Bool {
     var moved = first
     (moved.first, moved.last, moved.revision) = (second.first, second.last, second.revision)
@@ -71,7 +72,7 @@ public struct KeptOutcomes: Sendable {
 
   // MARK: Bytes
 
-  // As acknowledgements travel: a form that has its versions and its tests already.
+  // Encoded as acknowledgements on the wire: a format that already has its versions and tests.
 
   static func encode(_ runs: [Acknowledgement]) -> [UInt8] {
     var encoder = CBOREncoder()
@@ -80,7 +81,7 @@ public struct KeptOutcomes: Sendable {
     return encoder.bytes
   }
 
-  /// Nil when these are no outcomes.
+  /// Nil when the bytes are not outcomes.
   static func decode(_ bytes: UnsafeRawBufferPointer) -> [Acknowledgement]? {
     do {
       var decoder = CBORDecoder(bytes)
@@ -91,7 +92,7 @@ public struct KeptOutcomes: Sendable {
           case .acknowledgement(let run) =
             try ServerMessage(try decoder.rawItem(), seed: .unseeded)
         else { return nil }
-        // In order, without gaps: whoever reckons with them relies on it.
+        // In order, without gaps: code that calculates with them relies on it.
         guard run.first <= run.last, run.last < .max,
           runs.last.map({ $0.last + 1 == run.first }) ?? true
         else { return nil }

@@ -8,7 +8,7 @@ enum LogFormat {
 
   typealias Checksum = (UInt32, UInt32)
 
-  /// Where a frame begins, counted from 1.
+  /// The byte offset of a frame. Frames are counted from 1.
   static func offset(of frame: Int) -> Int { headBytes + (frame - 1) * frameBytes }
 
   /// Whether the bytes are the head of a log, unchanged.
@@ -18,7 +18,7 @@ enum LogFormat {
         == (word(head, 24), word(head, 28))
   }
 
-  /// In which order the log's checksums take bytes.
+  /// Whether the log's checksums read words as big-endian.
   static func isBigEndian(_ head: UnsafeRawBufferPointer) -> Bool { word(head, 0) & 1 == 1 }
 
   /// A head for frames of this salt.
@@ -37,12 +37,12 @@ enum LogFormat {
     return head
   }
 
-  /// The words that the frames of one generation and its head have in common.
+  /// The salt: the words that the frames of one generation and its head have in common.
   static func salt(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
     bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
   }
 
-  /// The checksum that a frame should have behind one with this checksum.
+  /// The checksum that a frame should have, given the checksum of the one before.
   static func checksum(
     ofFrame frame: UnsafeRawBufferPointer, isBigEndian: Bool, after former: Checksum
   ) -> Checksum {
@@ -50,7 +50,7 @@ enum LogFormat {
     return checksum(frame[frameHeadBytes...], isBigEndian: isBigEndian, after: head)
   }
 
-  /// The checksum that a frame has.
+  /// The checksum stored in a frame.
   static func checksum(in frame: UnsafeRawBufferPointer) -> Checksum {
     (word(frame, 16), word(frame, 20))
   }

@@ -1,21 +1,21 @@
 import Glibc
 
-// A log without its head is nothing to SQLite, though the frames may be all there: the first sector
-// of a file is what stray writes hit most. Each frame's checksum goes on from the one before, so
-// frames that follow each other prove each other. They are written into a new log with a head of
-// its own. The first frame of those that agree is proved by what it holds: every row has a seal.
+// SQLite ignores a log without its head, though all frames may be intact: the first sector of a
+// file is the likeliest target of stray writes. Each frame's checksum continues from the one
+// before, so consecutive frames prove each other. They are written into a new log with a head of
+// its own. The first of the agreeing frames is proved by its contents: every row has a seal.
 
 /// Brings back the frames of a write-ahead log whose head is lost.
 enum LogRepair {
-  /// What was brought back.
+  /// The result of a repair.
   struct Outcome: Equatable {
     var frameCount: Int
-    /// Where the damaged log is kept.
+    /// The path of the damaged log.
     var backup: String
   }
 
-  /// Put a log with a head in the place of one without, if its frames agree. Returns nil when the
-  /// log has its head, or no frames that agree. The owner of the directory calls it, before SQLite
+  /// Replace a log without a head by one with a head, if its frames agree. Returns nil when the log
+  /// has its head, or no frames that agree. The owner of the directory calls it, before SQLite
   /// opens the file. O(the log).
   static func repair(
     _ path: String, in directory: borrowing JournalDirectory
@@ -33,12 +33,12 @@ enum LogRepair {
     return Outcome(frameCount: log.frameCount, backup: backup)
   }
 
-  /// How many frames of a log could be brought back; nil when none.
+  /// The number of frames of a log that can be salvaged; nil when none.
   static func salvageableFrames(_ path: String) throws(JournalError) -> Int? {
     SalvagedLog(try JournalDirectory.read(path))?.frameCount
   }
 
-  /// Put the damaged log back: what was brought back does not fit the file.
+  /// Restore the damaged log, when the salvaged one does not fit the file.
   static func undo(
     _ outcome: Outcome, _ path: String, in directory: borrowing JournalDirectory
   ) throws(JournalError) {
@@ -46,11 +46,11 @@ enum LogRepair {
     forgetIndex(of: path)
   }
 
-  /// What connections know of a log is in a file beside it, and about another one.
+  /// Remove the log's index (`-shm`), which describes the former log.
   private static func forgetIndex(of log: String) { unlink(log.dropLast("-wal".count) + "-shm") }
 }
 
-/// A log made of the frames of another that agree with each other.
+/// A log made of the agreeing frames of another.
 private struct SalvagedLog {
   private(set) var bytes: [UInt8]
   private(set) var frameCount = 0
@@ -90,8 +90,8 @@ private struct SalvagedLog {
     return UnsafeRawBufferPointer(rebasing: log[start..<(start + LogFormat.frameBytes)])
   }
 
-  /// The first frames of which each proves the one before it. Frames of an older generation may
-  /// follow them.
+  /// The first series of frames in which each proves the one before it. Frames of an older
+  /// generation may follow them.
   private static func agreeing(
     _ log: UnsafeRawBufferPointer, _ count: Int, _ isBigEndian: Bool
   ) -> ClosedRange<Int>? {

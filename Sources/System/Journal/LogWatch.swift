@@ -1,13 +1,13 @@
 import Glibc
 
-/// The write-ahead log as the last commit left it: where it ends, and the head of its last frame.
+/// The write-ahead log as the last commit left it: its end, and the head of its last frame.
 ///
-/// SQLite writes behind what it knows to be there, and copies that into the file, without looking.
-/// If another program cuts the log in place or writes to it, what follows would be lost with the
-/// process.
+/// SQLite appends to the frames that it knows of, and copies them into the file, without checking
+/// that they are there. If another program truncates the log in place or writes to it, later
+/// commits would be lost with the process.
 final class LogWatch {
   private let path: String
-  /// Kept open: there may be none left when the next commit comes.
+  /// Kept open: the process may have no descriptors left at the next commit.
   private var descriptor: Int32 = -1
   private var frames = 0
   private var lastFrame: [UInt8] = []
@@ -16,16 +16,17 @@ final class LogWatch {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Remember the log behind a commit, with which it has so many frames.
+  /// Remember the log after a commit, at which it has this many frames.
   func note(frames: Int) {
     if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
     self.frames = frames
     lastFrame = frames > 0 ? head(of: frames) : []
   }
 
-  /// What has happened to it since; nil when nothing has, or it cannot be seen. Two system calls.
+  /// The damage to the log since then; nil when there is none, or it cannot be seen. Two system
+  /// calls.
   ///
-  /// That it was removed or replaced does not show here: this is the file that SQLite writes to.
+  /// Removing or replacing the log does not show here: this is the file that SQLite writes to.
   var damage: String? {
     var status = stat()
     guard frames > 0, !lastFrame.isEmpty, fstat(descriptor, &status) == 0 else { return nil }

@@ -1,20 +1,21 @@
 import Glibc
 
-/// A file that the daemon writes over, in a directory where others may make files, too.
+/// A file that the daemon overwrites, in a directory where other users may make files too.
 package enum OwnFile {
-  /// Why a file is not written to.
+  /// The reason that a file is not written.
   package enum Failure: Error, Equatable {
     case system(Int32)
     /// A folder, a device, a pipe.
     case notOrdinary
-    /// It has other names, under which it may be anything.
+    /// It has other names (hard links), under which it may be any file.
     case linked(names: UInt64)
   }
 
-  /// Open a file to read and write it, and make it, for its owner alone, if it is missing. It is
-  /// left as it is: neither a symbolic nor a hard link leads to the file of somebody else.
+  /// Open a file for reading and writing, and make it, for its owner alone, if it is missing. Its
+  /// contents are left as they are. Symbolic and hard links are refused, because they could lead to
+  /// another user's file.
   package static func open(_ path: String) throws(Failure) -> Int32 {
-    // Without the flag, opening a pipe would wait for the other end.
+    // Without `O_NONBLOCK`, opening a pipe would wait for the other end.
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     let descriptor = Glibc.open(path, flags, 0o600)
     guard descriptor >= 0 else { throw .system(errno) }
@@ -37,8 +38,8 @@ package enum OwnFile {
 }
 
 extension OwnFile {
-  /// Put a file, for its owner alone, in the place of another one, at once: a reader finds the
-  /// one or the other, after a crash of the machine, too.
+  /// Replace a file atomically by one for its owner alone: a reader finds the one or the other,
+  /// even after a crash of the machine.
   package static func replace(_ path: String, by bytes: [UInt8]) throws(JournalError) {
     let draft = path + ".new"
     unlink(draft)
@@ -48,7 +49,7 @@ extension OwnFile {
 }
 
 extension OwnFile.Failure {
-  /// What is wrong, for a sentence behind the path.
+  /// The fault, as text to follow the path in a sentence.
   package var problem: String {
     switch self {
     case .system(ELOOP): "a symbolic link, and writing to it would change another file"

@@ -4,7 +4,7 @@ import Records
 import Values
 import Wire
 
-/// Reads rows of the log in order, and checks that each is what was written behind the one before.
+/// Reads rows of the log in order, and checks that each is the one written after the row before.
 struct RowReader {
   /// The row that was read last.
   var entry = JournalEntry(
@@ -15,7 +15,7 @@ struct RowReader {
   private let reader: JournalReader
   private let statement: Statement
   private let salt: UInt64
-  /// Whether answers to sessions that are missing are passed over.
+  /// Whether answers to missing sessions are skipped.
   private let isLenient: Bool
   private var seal: Seal
   /// The seal of the row before.
@@ -55,7 +55,7 @@ struct RowReader {
     return true
   }
 
-  // In two steps, for those who go on behind a damaged row.
+  // In two steps, for callers that continue after a damaged row.
 
   /// Go to the next row. Returns false when there is none.
   mutating func step() throws(JournalError) -> Bool {
@@ -65,10 +65,10 @@ struct RowReader {
     return true
   }
 
-  /// Whether the row is what was written, behind the one before.
+  /// Whether the row is as it was written, after the row before.
   private(set) var isIntact = true
 
-  /// Where the row says that it is.
+  /// The position that the row states.
   var position: (sequence: UInt64, revision: UInt64) {
     (statement.unsigned(0), statement.unsigned(1))
   }
@@ -76,12 +76,12 @@ struct RowReader {
   /// The number of the session that the row answers.
   var session: UInt64? { statement.optionalUnsigned(17) }
 
-  /// Whether that session is not in the file.
+  /// Whether that session is missing from the file.
   var lacksSession: Bool { session != nil && statement.isNull(24) }
 
   var damage: JournalError { reader.damaged(damagedRow) }
 
-  /// What is damaged, if the row is.
+  /// The name of the row, to report it as damaged.
   var damagedRow: String {
     "action \(statement.unsigned(0)), of revision \(statement.unsigned(1)), or the one before it"
   }
@@ -186,7 +186,7 @@ struct RowReader {
     }
   }
 
-  /// The seal fits, and the contents do not: another program wrote them.
+  /// The error of a row whose seal fits and whose contents do not: another program wrote them.
   private func unreadable(_ what: String) -> JournalError {
     reader.contradiction("action \(statement.unsigned(0)) \(what)")
   }

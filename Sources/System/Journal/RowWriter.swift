@@ -4,7 +4,7 @@ import Records
 import Values
 import Wire
 
-/// Writes rows of the log: every one with a seal that covers the one before.
+/// Writes rows of the log, each with a seal that covers the row before.
 struct RowWriter {
   private let statement: Statement
   private var seal: Seal
@@ -23,8 +23,8 @@ struct RowWriter {
     self.chain = chain
   }
 
-  /// Write a row that names ranges of `bytes`. The last of a turn says the turn's revision and, if
-  /// there is one, the digest.
+  /// Write a row that names ranges of `bytes`. The last row of a turn carries the turn's revision
+  /// and, if there is one, the digest.
   mutating func write(
     _ row: JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?,
     digest: Digest?

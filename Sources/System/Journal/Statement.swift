@@ -17,7 +17,7 @@ final class Statement {
     pointer = nil
   }
 
-  /// Be ready for the next use, with nothing bound. What an error was is known already.
+  /// Reset for the next use, with nothing bound. Any error has been reported already.
   func reset() {
     sqlite3_reset(pointer)
     sqlite3_clear_bindings(pointer)
@@ -25,8 +25,8 @@ final class Statement {
 
   // MARK: Parameters, counted from 1
 
-  // The index is right and the statement is not running, so binding fails for want of memory only;
-  // then the parameter stays NULL, and the seal that is bound last tells.
+  // The index is right and the statement is not running, so binding fails only when there is no
+  // memory; then the parameter stays NULL, and the seal, which is bound last, reveals it.
 
   func bind(_ index: Int32, _ value: Int64?) {
     if let value { sqlite3_bind_int64(pointer, index, value) }
@@ -49,7 +49,7 @@ final class Statement {
     }
   }
 
-  /// Bind bytes that stay where they are until the statement is reset.
+  /// Bind bytes without a copy: they must not move until the statement is reset.
   func bind(_ index: Int32, inPlace bytes: UnsafeRawBufferPointer) {
     if let base = bytes.baseAddress, !bytes.isEmpty {
       sqlite3_bind_blob64(pointer, index, base, UInt64(bytes.count), nil)
@@ -77,7 +77,7 @@ final class Statement {
     }
   }
 
-  /// Run a statement whose rows are of no interest.
+  /// Run a statement, and ignore its rows.
   func run() throws(JournalError) {
     while try step() {}
   }
@@ -94,7 +94,7 @@ final class Statement {
 
   func optionalUnsigned(_ column: Int32) -> UInt64? { isNull(column) ? nil : unsigned(column) }
 
-  /// The bytes of a text or blob, which live until the next step.
+  /// The bytes of a text or blob, valid until the next step.
   func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let base = sqlite3_column_blob(pointer, column)
     return UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(pointer, column)))

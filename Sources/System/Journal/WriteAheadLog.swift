@@ -1,19 +1,20 @@
 import Glibc
 
-/// The write-ahead log of a journal, as far as its own checksums tell.
+/// The write-ahead log of a journal, as its own checksums describe it.
 ///
-/// SQLite reads a log up to the first frame that does not fit, and takes what follows for the
-/// remains of a commit that was cut short; without a head that fits it reads no frame at all. But
-/// each commit is synchronised before the next is written, and the head before all: where whole
-/// commits follow, the log has changed on the disk, and what was durable would be lost silently.
+/// SQLite reads a log up to the first frame that does not fit, and takes the rest for the remains
+/// of an interrupted commit; without a valid head it reads no frame at all. But each commit is
+/// synchronised before the next is written, and the head before all of them: if whole commits
+/// follow the frame, the log has changed on the disk, and durable data would be lost silently.
 struct WriteAheadLog {
-  /// The frames, counted from 1.
+  /// The number of frames. Frames are counted from 1.
   private(set) var frameCount = 0
-  /// The first that does not fit the one before, or another generation; nil when all do.
+  /// The first frame that does not fit the one before, or is of another generation; nil when all
+  /// fit.
   private(set) var brokenFrame: Int?
-  /// Commits behind it that are of its generation, and whole.
+  /// Whole commits after it, of the log's generation.
   private(set) var lostCommits = 0
-  /// Whether there are frames, and no head that SQLite would read them by.
+  /// Whether there are frames without a valid head, which SQLite does not read.
   private(set) var lacksHead = false
 
   private var head: [UInt8]?
@@ -22,7 +23,7 @@ struct WriteAheadLog {
   /// The checksum in the frame before.
   private var former: LogFormat.Checksum = (0, 0)
 
-  /// Read a log. O(its bytes). One that is missing has no frames.
+  /// Read a log. O(its bytes). A missing one has no frames.
   init(_ path: String) throws(JournalError) {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else {
@@ -84,7 +85,7 @@ struct WriteAheadLog {
 }
 
 extension WriteAheadLog {
-  /// Read a log that a daemon may be writing; nil if that begins it anew again and again meanwhile.
+  /// Read a log that a daemon may be writing; nil if the daemon keeps restarting it meanwhile.
   init?(unchanging path: String) throws(JournalError) {
     for _ in 0..<5 {
       let log = try WriteAheadLog(path)
@@ -96,8 +97,9 @@ extension WriteAheadLog {
     return nil
   }
 
-  /// What of the log cannot be reached; nil when that is no more than a commit that was cut short.
-  /// A log without a head counts where it `isSure` that it was not about to be begun anew.
+  /// The part of the log that cannot be reached; nil when that is at most one interrupted commit. A
+  /// log without a head counts as damaged if it `isSure` that the log was not about to be
+  /// restarted.
   func damage(_ path: String, isSure: Bool) -> String? {
     if lacksHead, isSure {
       return
@@ -112,16 +114,16 @@ extension WriteAheadLog {
 }
 
 extension JournalReader {
-  /// Make sure that no commits are lost in the write-ahead log, if each was synchronised before the
-  /// next (`.sync`). Nobody may write the journal meanwhile. O(the log).
+  /// Check that no commits are lost in the write-ahead log, if each was synchronised before the
+  /// next (`.sync`). The journal must not be written meanwhile. O(the log).
   ///
-  /// Where it is noted what was durable (`isMarked`), that says whether anything was lost with the
-  /// head: a crash of the machine may take it just when the log is begun anew, and all is in the
-  /// file.
+  /// With a durable mark (`isMarked`), the mark shows whether anything was lost with the head: a
+  /// crash of the machine may destroy the head just as the log is restarted, when everything is in
+  /// the file.
   func checkLog(isMarked: Bool) throws(JournalError) {
     let log = try WriteAheadLog(path + "-wal")
     guard let damage = log.damage(path + "-wal", isSure: !isMarked) else { return }
-    // Without the log there may be nothing at all.
+    // Without the log, the journal may be empty.
     let revision = try? contents().head.revision
     throw JournalError(
       .corrupt, damage + ".",
