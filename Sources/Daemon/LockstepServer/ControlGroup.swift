@@ -1,7 +1,7 @@
 import DaemonCore
 import Glibc
 
-/// The process's place in a tree of control groups, whose limits on memory hold for it.
+/// The process's place in a tree of control groups, whose memory limits apply to it.
 ///
 /// The files are those of the kernel's documents "Control Group v2", section "Memory", and "Memory
 /// Resource Controller" for version 1. A machine may have both trees; memory is in one of them.
@@ -12,14 +12,14 @@ struct ControlGroup {
   private let folders: [String]
   private let version: Version
   private let root: String
-  /// The swap that the machine has left.
+  /// The machine's free swap in bytes.
   private let machineSwap: Int
 
-  /// `membership` is what `/proc/self/cgroup` says; nil where there is no group of this version.
+  /// `membership` is the text of `/proc/self/cgroup`; nil if it has no group of this version.
   init?(membership: String, _ version: Version = .two, root: String, machineSwap: Int? = nil) {
     let path = membership.split(separator: "\n").lazy.compactMap { Self.path($0, version) }.first
     guard let names = path?.split(separator: "/") else { return nil }
-    // Of a group outside of our namespace there is nothing to be seen.
+    // The files of a group outside our namespace cannot be seen.
     if names.contains("..") { return nil }
     self.version = version
     self.root = root
@@ -39,7 +39,7 @@ struct ControlGroup {
     }
   }
 
-  /// Those of this process, as they are now.
+  /// The control groups of this process, as they are now.
   static var all: [ControlGroup] {
     guard let membership = SmallFile.text("/proc/self/cgroup") else { return [] }
     return [
@@ -48,11 +48,11 @@ struct ControlGroup {
     ].compactMap(\.self)
   }
 
-  /// The limits of the groups, with how many bytes more each admits before the kernel kills for it,
-  /// or slows the process down.
+  /// The limits of the groups, with how many bytes more each allows before the kernel kills a
+  /// process, or slows this one down.
   ///
-  /// What the kernel has cached of files counts as free, and so does the swap that a group may use:
-  /// it takes those first. O(depth).
+  /// The kernel's file cache counts as free, and so does the swap that a group may use: the kernel
+  /// takes those first. O(depth).
   var limits: [MemoryReading] {
     switch version {
     case .two:
@@ -63,7 +63,7 @@ struct ControlGroup {
       }
     case .one:
       folders.compactMap { folder in
-        // How far the group may go with swap is another limit, which has its own file.
+        // The limit of memory and swap together is another one, with its own file.
         reading(
           folder, "memory.limit_in_bytes", current: "memory.usage_in_bytes", cached: "total_",
           swap: 0)
@@ -77,8 +77,8 @@ struct ControlGroup {
   private func reading(
     _ folder: String, _ name: String, current: String, cached prefix: String, swap: Int
   ) -> MemoryReading? {
-    // "max" where there is no limit, or more than any machine has; no file in the root or without
-    // the controller.
+    // Without a limit, the file holds "max", or more than any machine has. It does not exist in the
+    // root or without the controller.
     guard let limit = SmallFile.number("\(folder)/\(name)"), limit < 1 << 60,
       let current = SmallFile.number("\(folder)/\(current)")
     else { return nil }

@@ -9,8 +9,8 @@ public enum LogForm: String, CaseIterable, Sendable {
   case text
   /// One JSON object a line.
   case json
-  /// Entries of systemd's journal, with their fields; text behind `<6>` and its like, which the
-  /// journal takes as the priority, where standard error does not lead there.
+  /// Entries of systemd's journal, with their fields. If standard error does not go there: text
+  /// after a prefix such as `<6>`, which the journal reads as the priority.
   case journal
 }
 
@@ -21,8 +21,8 @@ public struct LineLogHandler: LogHandler {
   public let form: LogForm
   private let journal: JournalStream?
 
-  /// A handler of a form; if none is named, entries of the journal where standard error leads
-  /// there, else text. In the journal, entries have this identifier.
+  /// A handler of a form; if none is named, journal entries if standard error goes to the journal,
+  /// else text. Journal entries have this identifier.
   public init(form: LogForm?, level: Logger.Level, identifier: String? = nil) {
     journal =
       form == nil || form == .journal ? JournalStream(identifier: identifier) : nil
@@ -43,8 +43,8 @@ public struct LineLogHandler: LogHandler {
     write(line(event.level, "\(event.message)", fields) + "\n")
   }
 
-  /// Returns whether the journal took it. Values are fields, and stand behind the message for
-  /// people.
+  /// Returns whether the journal accepted the entry. Values are fields, and also follow the
+  /// message, for people.
   private func send(
     _ message: String, _ level: Logger.Level, _ fields: [Field], to journal: JournalStream
   ) -> Bool {
@@ -100,7 +100,7 @@ public struct LineLogHandler: LogHandler {
   }
 }
 
-/// A name and a value behind a message.
+/// A name and a value that follow a message.
 private struct Field {
   let name: String
   let value: String
@@ -122,7 +122,7 @@ private struct Field {
     }
   }
 
-  /// `name=value`, in quotes where that is not plain.
+  /// `name=value`, with the value in quotes if it is not plain.
   var text: String {
     let isPlain = !value.isEmpty && value.unicodeScalars.allSatisfy { $0.value > 32 && $0 != "\"" }
     return "\(name)=\(isPlain ? value : Self.json(value))"
@@ -147,7 +147,7 @@ private struct Field {
 }
 
 extension Logger {
-  /// Log what the server wants an administrator to know.
+  /// Log a line that the server has for the administrator.
   func log(_ line: LogLine) {
     let level: Logger.Level =
       switch line.level {
@@ -167,7 +167,7 @@ extension Logger {
 }
 
 extension Logger.MetadataValue {
-  /// A number, which a machine reads as one.
+  /// A number, which is also logged as one.
   static func number(_ value: some FixedWidthInteger & Sendable) -> Self {
     .stringConvertible(value)
   }

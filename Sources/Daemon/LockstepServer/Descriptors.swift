@@ -1,12 +1,13 @@
 import EventLoop
 import Glibc
 
-/// What a daemon does at its start about descriptors, so that it outlives a time without any.
+/// Prepares file descriptors at a daemon's start, so that it survives running out of them.
 enum Descriptors {
-  /// Open now, before any client can have taken them, what is otherwise opened at its first use.
+  /// Open descriptors that are otherwise opened at their first use, before clients can have taken
+  /// all.
   ///
-  /// Those of the global pool are an epoll, an event and a timer descriptor; libdispatch ends the
-  /// process if there are none for it. Those of the clock are what effects sleep by.
+  /// The global pool opens an epoll, an event and a timer descriptor; libdispatch ends the process
+  /// if there are none left. The clock opens those that the sleeps of effects need.
   static func openEarly() {
     let begun = Gate()
     Task.detached { begun.open() }
@@ -14,8 +15,8 @@ enum Descriptors {
     LoopClock.prepare()
   }
 
-  /// Let the process have as many as it may. What needs few of them for compatibility (`select`) is not
-  /// used here. Returns how many that are.
+  /// Raise the limit on descriptors to the most that the process may have. Code that needs a low
+  /// limit for compatibility (`select`) is not used here. Returns the limit.
   static func raiseLimit() -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
@@ -27,6 +28,6 @@ enum Descriptors {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// What the daemon itself opens, at most: sockets, loops, the journal's files.
+  /// The most descriptors that the daemon itself opens: sockets, loops, the journal's files.
   static let own = 48
 }

@@ -3,9 +3,9 @@ public import Documents
 import Glibc
 import Values
 
-/// A JSON file that a state begins with.
+/// Reads a JSON file as an initial state.
 public enum DocumentFile {
-  /// Why a file cannot be read: a sentence for people, with its path.
+  /// The reason that a file cannot be read: a sentence for people, with its path.
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
   }
@@ -44,7 +44,7 @@ public enum DocumentFile {
     let schema = Schema(state: State.self) { State.schemaKind(in: &$0) }
     let value = try read(path)
     do {
-      // The form of actions is that of any value of a schema.
+      // The JSON form of actions is that of any value of a schema.
       let bytes = try ActionJSON.payload(of: value, schema: schema)
       return try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
         try State(from: &decoder, seed: .unseeded)

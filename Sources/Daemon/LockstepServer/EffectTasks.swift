@@ -21,9 +21,9 @@ struct EffectTasks {
 /// The daemon as its effects see it.
 struct DaemonEffectHost: EffectHost {
   let loop: Loop
-  /// Does something with the tasks, on the loop; nothing when the daemon is no more.
+  /// Runs a body on the tasks, on the loop; does nothing when the daemon is gone.
   let access: @Sendable ((inout EffectTasks) -> Void) -> Void
-  /// Cancels what runs under a name, on the loop.
+  /// Cancels the effects that run under a name, on the loop.
   let cancelNamed: @Sendable (ScopedEffectKey) -> Void
 
   func began(

@@ -3,7 +3,7 @@ import Glibc
 public import Lockstep
 
 extension Timestamp {
-  /// The time of day, as the system's clock has it.
+  /// The time of day, by the system's clock.
   public static var now: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
@@ -12,8 +12,8 @@ extension Timestamp {
 }
 
 extension DependencyValues {
-  /// What a daemon's features depend on if nothing else is said: the system's time, a clock that
-  /// sleeps by libuv, random numbers, and the live values of all other keys.
+  /// The default dependencies of a daemon's features: the system's time, a clock that sleeps by
+  /// libuv, random numbers, and the live values of all other keys.
   public static var live: DependencyValues {
     var values = DependencyValues()
     values.clock = LoopClock()

@@ -2,10 +2,10 @@ import CLinux
 import DaemonCore
 import Glibc
 
-/// The memory that the process may still have.
+/// The memory that the process may still take.
 enum Memory {
-  /// How much more the process may take before the kernel refuses it or kills for it, by the limit
-  /// that is nearest; nil where nothing is known to limit it. O(the depth of its control group).
+  /// The nearest limit, with how much more the process may take before the kernel refuses it or
+  /// kills a process; nil if no limit is known. O(the depth of its control group).
   static var reading: MemoryReading? { readings.min { $0.free < $1.free } }
 
   /// Every limit that is known to hold, with what it leaves.
@@ -13,7 +13,7 @@ enum Memory {
     ControlGroup.all.flatMap(\.limits) + ProcessLimit.all + [machine].compactMap(\.self)
   }
 
-  /// That of the machine, with what the kernel would give up for it.
+  /// The limit of the machine, with the memory that the kernel would reclaim.
   private static var machine: MemoryReading? {
     let lines = SmallFile.text("/proc/meminfo")?.split(separator: "\n") ?? []
     func bytes(_ name: String) -> Int? {
@@ -27,13 +27,14 @@ enum Memory {
     return MemoryReading(free: free + (bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
   }
 
-  /// Whether there are so many bytes more, at this moment: they are asked for, and given back
-  /// untouched. Swift ends the process that gets none, so what takes much asks first.
+  /// Whether this many more bytes can be allocated now: they are mapped, and unmapped untouched.
+  /// Swift ends a process whose allocation fails, so code that takes much memory asks first.
   ///
-  /// It sees what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has), and
-  /// what the limits of control groups (`MemoryMax=`) leave: behind those the kernel kills. O(1).
+  /// It detects what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has),
+  /// and what the limits of control groups (`MemoryMax=`) leave: beyond those the kernel kills.
+  /// O(1).
   static func canAllocate(_ bytes: Int) -> Bool {
-    // Little is always tried: there is no telling what the allocator has in hand.
+    // A small allocation is always tried: the allocator's own free memory is unknown.
     guard bytes > 1 << 20 else { return true }
     let groups = ControlGroup.all.flatMap(\.limits)
     if let free = groups.map(\.free).min(), free < bytes { return false }
@@ -45,23 +46,23 @@ enum Memory {
 
   // MARK: The allocator
 
-  /// Have the allocator give back what it does not need, where a limit makes that matter: large
-  /// blocks at once, for otherwise it keeps ever larger ones for itself.
+  /// Make the allocator return large blocks to the system at once, if a memory limit applies:
+  /// otherwise it keeps ever larger ones for itself.
   static func prepareAllocator() {
     let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all.isEmpty
     if isLimited { _ = mallopt(M_MMAP_THRESHOLD, 1 << 20) }
   }
 
-  /// Give back what the allocator has free. O(its pages), some milliseconds for a hundred
-  /// megabytes, for which allocations of other threads may wait.
+  /// Return the allocator's free memory to the system. O(its pages), some milliseconds for a
+  /// hundred megabytes, during which allocations of other threads may wait.
   static func trim() { _ = malloc_trim(0) }
 }
 
 /// A limit that holds for the process alone (`ulimit`, `LimitAS=`, `LimitDATA=`).
 private enum ProcessLimit {
-  /// Those there are, with what is left of each.
+  /// The limits that are set, with what is left of each.
   static var all: [MemoryReading] {
-    // Pages: all of them, and those of its own that it may write.
+    // In pages: all of them, and the process's own writable ones.
     let fields = SmallFile.text("/proc/self/statm")?.split(separator: " ").map { Int($0) } ?? []
     guard fields.count > 5, let all = fields[0], let own = fields[5] else { return [] }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -78,14 +79,14 @@ private enum ProcessLimit {
     guard getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0, limit.rlim_cur < 1 << 60
     else { return nil }
     let bytes = Int(limit.rlim_cur)
-    // What the allocator has free counts as used, and most of it can be used again.
+    // The allocator's free memory counts as used, and most of it can be used again.
     let reusable = lockstep_unused_bytes() / 4 * 3
     return MemoryReading(
       free: max(0, bytes - used) + Int(clamping: reusable), limit: bytes, name: name)
   }
 }
 
-/// Files that the kernel makes, each in one piece.
+/// Small files of the kernel, each read in one piece.
 enum SmallFile {
   static func text(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -96,7 +97,7 @@ enum SmallFile {
     }
   }
 
-  /// The number that a file is; nil where there is none, or "max".
+  /// The number in a file; nil if there is no file, or it holds "max".
   static func number(_ path: String) -> Int? {
     guard let text = text(path), let number = Int(text.prefix { $0 != "\n" }), number >= 0 else {
       return nil
@@ -106,18 +107,19 @@ enum SmallFile {
 }
 
 extension Limits {
-  /// Lower them to what the least of these limits allows, whatever the others leave at present.
+  /// Lower the limits to what the smallest of these allows, however much the others leave at
+  /// present.
   mutating func fit(_ readings: [MemoryReading]) {
     if let least = readings.map(\.limit).min() { fit(memory: least) }
   }
 
-  /// Lower what peers could make the daemon hold where it is more than a part of its memory. What
-  /// they may change in the state is limited by what is left (`MemoryReading`).
+  /// Lower the limits on what peers can make the daemon hold, where they exceed a share of its
+  /// memory. Changes to the state are limited by the free memory (`MemoryReading`).
   mutating func fit(memory bytes: Int) {
     frameBytes = min(frameBytes, max(bytes / 8, 1 << 20))
     // Room for a frame of the largest kind.
     partialBytesPerUser = min(partialBytesPerUser, max(bytes / 8, frameBytes))
-    // A mirror of everything that is slow to read.
+    // Room for a mirror of the whole state that reads slowly.
     unsentBytesPerUser = min(unsentBytesPerUser, max(bytes / 2, 1 << 20))
     journalQueueBytes = min(journalQueueBytes, max(bytes / 8, 1 << 20))
     historyBytes = min(historyBytes, bytes / 32)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Gives memory to work beside the loop that takes much of it, so that no two begin which together
-/// would take more than there is. Belongs to the loop's thread.
+/// Grants memory to work off the loop that takes much of it, so that no two jobs begin that
+/// together would take more than there is. Belongs to the loop's thread.
 final class MemoryDesk {
   private struct Applicant {
     let bytes: Int
@@ -9,17 +9,18 @@ final class MemoryDesk {
     let refuse: () -> Void
   }
 
-  /// What has been given to work that has not ended.
+  /// The bytes granted to work that has not ended.
   private var given = 0
   private var waiting: [Applicant] = []
   private var isServing = false
   private let canAllocate: (Int) -> Bool
 
-  /// `canAllocate` says whether there are so many bytes more.
+  /// `canAllocate` returns whether this many more bytes can be allocated.
   init(canAllocate: @escaping (Int) -> Bool = Memory.canAllocate) { self.canAllocate = canAllocate }
 
-  /// Have work begin that takes so many bytes: at once, or behind what goes on; or have it refused,
-  /// if it would not have them alone. `finished` must follow its end.
+  /// Request memory for work that takes this many bytes. It begins at once, or after other work has
+  /// ended, or is refused if it would not get the memory even alone. Call `finished` when it has
+  /// ended.
   func request(
     _ bytes: Int, begin: @escaping () -> Void, orElse refuse: @escaping () -> Void
   ) {
@@ -27,14 +28,14 @@ final class MemoryDesk {
     serve()
   }
 
-  /// Work has ended that was given so many bytes.
+  /// Give back the bytes of work that has ended.
   func finished(_ bytes: Int) {
     given -= bytes
     serve()
   }
 
   private func serve() {
-    // What begins may end at once, or ask for more.
+    // `begin` may end its work at once, or request more.
     if isServing { return }
     isServing = true
     defer { isServing = false }

@@ -2,12 +2,13 @@ import EventLoop
 import Glibc
 import Journal
 
-/// The right to serve on a socket's path: a lock beside it that the kernel gives up with the
-/// process, so that two daemons never share a path and a dead one's socket is taken over.
+/// The exclusive claim to serve on a socket's path: a lock beside it, which the kernel releases
+/// when the process ends, so that two daemons never share a path and a dead one's socket is taken
+/// over.
 struct SocketClaim: ~Copyable {
   private let descriptor: Int32
 
-  /// Why the path cannot be served on. Each text says what to do.
+  /// The reason that the path cannot be served on. Each text says what to do.
   enum Failure: Error, CustomStringConvertible, Equatable {
     case inUse(path: String, pid: Int32?)
     case notASocket(path: String)
@@ -30,7 +31,7 @@ struct SocketClaim: ~Copyable {
       }
     }
 
-    /// What this user can do to serve on the path, or else on another.
+    /// Advice on how this user can serve on the path, or else on another.
     private static func advice(_ path: String) -> String {
       let place = SocketPlace(path)
       if place.isServable, !place.hasDirectory {
@@ -49,7 +50,7 @@ struct SocketClaim: ~Copyable {
   }
 
   private static func lock(_ path: String) throws(Failure) -> Int32 {
-    // Beside what is no socket, no lock is left.
+    // No lock is left beside a file that is not a socket.
     if isTaken(path) { throw .notASocket(path: path) }
     let descriptor = try openLock(path)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -82,7 +83,7 @@ struct SocketClaim: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Whether something stands at a path that is no socket.
+  /// Whether the path has a file that is not a socket.
   private static func isTaken(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
@@ -104,7 +105,7 @@ struct SocketClaim: ~Copyable {
     unlink(path)
   }
 
-  /// The process that listens on a socket, 0 if it cannot be told, nil if nobody does.
+  /// The process that listens on a socket; 0 if it is unknown, nil if none listens.
   private static func listener(at path: String) -> Int32? {
     let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard socket >= 0 else { return nil }

@@ -3,19 +3,19 @@ import Journal
 import Records
 import Values
 
-/// How the journal is opened of a daemon that began without it, for there was no room on the disk.
+/// Opens the journal of a daemon that started without it, because the disk was full.
 ///
-/// Unchecked: it is made before the journal's thread begins, and used there alone.
+/// Unchecked: made before the journal's thread starts, and used on that thread only.
 final class JournalOpening: @unchecked Sendable {
   private let persistence: PersistenceOptions
   private let identity: JournalIdentity
   private let run: JournalRun
   private let revision: UInt64
   private let schema: [UInt8]
-  /// Nil where not even that could be had.
+  /// Nil if not even the lock could be taken.
   private var lock: JournalLock?
 
-  /// `lock` is the directory's, if it could be taken.
+  /// `lock` is the lock of the directory, if it could be taken.
   init<State>(
     _ persistence: PersistenceOptions, _ kept: RestoredState<State>, schema: Schema,
     lock: JournalLock?
@@ -28,7 +28,7 @@ final class JournalOpening: @unchecked Sendable {
     self.lock = lock
   }
 
-  /// Open the journal, and begin this run in it. What has happened meanwhile it does not have: a
+  /// Open the journal, and begin this run in it. It lacks the changes since the daemon's start: a
   /// snapshot must come first.
   func open() throws(JournalError) -> JournalFile {
     lock?.release()
@@ -36,7 +36,7 @@ final class JournalOpening: @unchecked Sendable {
     do throws(JournalError) {
       return try begun()
     } catch {
-      // Until the next attempt.
+      // Hold the lock until the next attempt.
       lock = try? JournalLock(directory: persistence.directory)
       throw error
     }
@@ -55,7 +55,7 @@ final class JournalOpening: @unchecked Sendable {
     } else {
       try file.create(epoch: identity.epoch, seed: identity.seed)
     }
-    // An attempt before this one may have come so far.
+    // An earlier attempt may have begun the run already.
     if try file.contents().head.run < run.run {
       try file.begin(run: run, schema: schema, revision: revision, time: .now)
     }
@@ -63,9 +63,9 @@ final class JournalOpening: @unchecked Sendable {
   }
 }
 
-/// The journal that a daemon has, or is to have.
+/// A daemon's journal, open or still to be opened.
 enum JournalAccess {
   case open(JournalFile)
-  /// It is opened with the first attempt for which there is room.
+  /// To be opened by the first attempt for which there is room on the disk.
   case later(JournalOpening, JournalError)
 }

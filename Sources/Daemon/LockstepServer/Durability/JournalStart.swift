@@ -8,38 +8,38 @@ import Records
 import Values
 import Wire
 
-/// A journal that a daemon goes on from, and what it found there.
+/// The journal that a daemon continues from, and the state that was found there.
 struct JournalStart<State: Synchronizable> {
-  /// The journal; nil where it cannot be written, for the reason that `obstacle` is.
+  /// The journal; nil if it cannot be written, for the reason in `obstacle`.
   let file: JournalFile?
   let obstacle: JournalError?
-  /// The directory's, while there is no file.
+  /// The lock of the directory, while there is no file.
   let lock: JournalLock?
   let marker: MarkerFile?
-  /// What to go on from; nil when nothing has been kept yet.
+  /// The state to continue from; nil when nothing has been stored yet.
   let kept: RestoredState<State>?
-  /// Whether that is what the former process handed over.
+  /// Whether `kept` is what the former process handed over.
   let isHandedOver: Bool
   let start: Start
 
-  /// What opening depends on.
+  /// The inputs of opening a journal.
   struct Context {
     let persistence: PersistenceOptions
-    /// What the former process has handed over.
+    /// The image that the former process handed over.
     let image: HandOver<State>?
     let schema: Schema
     let limits: Limits
     let logger: Logger
-    /// Called now and then, for it may take a while.
+    /// Called now and then, because opening may take a while.
     let progress: () -> Void
   }
 
-  /// Open the journal of a state directory and make a state of it, checked against its digests:
+  /// Open the journal of a state directory and replay it into a state, checked against its digests.
   /// O(the state + the changes).
   ///
-  /// Where there is no room on the disk, what is there is read, and the journal is to be opened
-  /// later: a daemon that runs survives that, and so must the one that follows it. One that goes on
-  /// with what was handed over needs the journal for nothing else either.
+  /// If the disk is full, the journal is only read, and opened for writing later: a running daemon
+  /// survives a full disk, and so must its successor. A daemon that continues from a hand-over
+  /// needs the journal only for writing, and can start without it.
   static func open(_ context: Context) throws -> JournalStart {
     let (persistence, logger) = (context.persistence, context.logger)
     if let revision = persistence.recoverTo {
@@ -69,8 +69,8 @@ struct JournalStart<State: Synchronizable> {
     if let repair = file.repair { context.logger.warning("\(repair)") }
     let began = Instant(nanoseconds: clock())
     let handed = try continuation(context.image, file)
-    // Not where the former process is continued: the check takes as long as all the rest, clients
-    // wait, and the state does not come from the file.
+    // Skipped when the former process is continued: the check takes as long as all the rest,
+    // clients wait, and the state does not come from the file.
     if handed == nil { try file.checkStructure() }
     if handed == nil, try file.isUnused() {
       return JournalStart(
@@ -87,12 +87,12 @@ struct JournalStart<State: Synchronizable> {
       try keepCopy(file, handed.image.dropped, context.logger)
     }
     if let handed, handed.image.isTranslated || handed.durable != nil {
-      // What follows is based on what the file lacks, or has in another form.
+      // Later changes are based on a state that the file lacks, or has in another form.
       try keepSnapshot(PendingSnapshot(handing: kept, schema: schema, time: .now), file)
     }
     let run = JournalRun(run: kept.run, base: kept.revision)
     try file.begin(run: run, schema: encoded(schema), revision: kept.revision, time: .now)
-    // The image knows everyone who is connected, the journal those who have acted.
+    // The image has the sessions of all connected clients, the journal those that have acted.
     kept.unjournaledSessions = Set(kept.sessions.lazy.map(\.token).filter { !file.knows($0) })
     let wasClean = handed != nil || contents.runs.last?.ended != nil
     context.logger.notice(
@@ -110,11 +110,11 @@ struct JournalStart<State: Synchronizable> {
 
   // MARK: What a former process has handed over
 
-  /// The image, if the journal is that of the process that left it, and up to which revision the
-  /// journal has it; nil if that is all of it.
+  /// The image, if the journal is that of the process that left it, with the revision up to which
+  /// the journal has it (`durable`; nil if it has all of it).
   ///
-  /// A process whose disk was full leaves an image that is newer than its journal, which may not
-  /// even know of its run, or have been made and never used.
+  /// A process whose disk was full leaves an image that is newer than its journal. The journal may
+  /// not even have its run, or may have been made and never used.
   private static func continuation(
     _ image: HandOver<State>?, _ reader: JournalReader
   ) throws(JournalError) -> (image: HandOver<State>, durable: UInt64?)? {
@@ -124,7 +124,7 @@ struct JournalStart<State: Synchronizable> {
     guard contents.identity.epoch == image.kept.epoch else { return nil }
     guard let last = contents.runs.last else { return try reader.isUnused() ? (image, 0) : nil }
     if last.run.run == image.kept.run, last.ended == image.kept.revision { return (image, nil) }
-    // The run of the process itself, if it ended, ended where the image does.
+    // If the process's own run has ended, it ended at the image's revision.
     guard image.kept.runs.contains(where: { $0.run == last.run.run }),
       last.ended == nil || last.run.run != image.kept.run,
       contents.head.revision <= image.kept.revision,
@@ -154,7 +154,8 @@ struct JournalStart<State: Synchronizable> {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {
         try keepCopy(file, recovery.dropped, context.logger)
-        // What follows will be in the new form: so must be what it is based on.
+        // Later changes will be in the new form, and so must be the snapshot that they are based
+        // on.
         if let file {
           try keepSnapshot(recovery.snapshot(schema: context.schema, time: .now), file)
         }
@@ -169,7 +170,7 @@ struct JournalStart<State: Synchronizable> {
     }
   }
 
-  /// Keep the file as it is, beside it, where this version leaves out what another has kept.
+  /// Copy the file, beside it, if this version leaves out data that another version stored.
   private static func keepCopy(
     _ file: JournalFile?, _ dropped: [String], _ logger: Logger
   ) throws {
@@ -185,14 +186,14 @@ struct JournalStart<State: Synchronizable> {
     warn(of: dropped, keptIn: try file.copy(suffix: ".before-dropping-fields"), logger)
   }
 
-  /// Say what this version does not know of a state that another had.
+  /// Log the parts of another version's state that this version does not know.
   static func warn(of dropped: [String], keptIn copy: String, _ logger: Logger) {
     logger.warning(
       "what another version of the feature kept is not known to this one, which leaves it out",
       metadata: ["left out": "\(dropped.joined(separator: ", "))", "kept in": "\(copy)"])
   }
 
-  /// What to do about a journal that cannot be gone on from.
+  /// The error of a journal that a daemon cannot continue from, with advice.
   private static func failure(_ error: JournalReplayError, _ path: String) -> DaemonError {
     let backTo =
       error.lastGood > 0
@@ -237,7 +238,7 @@ struct JournalStart<State: Synchronizable> {
     return encoder.bytes
   }
 
-  /// Keep a snapshot before anybody is served.
+  /// Store a snapshot before any client is served.
   static func keepSnapshot(
     _ snapshot: PendingSnapshot<State>, _ file: JournalFile
   ) throws(JournalError) {
@@ -273,7 +274,8 @@ extension JournalStart {
       isHandedOver: found.isHandedOver, start: found.start)
   }
 
-  /// The right to the directory, if it can be had without room. Throws when another process has it.
+  /// The lock of the directory, if it can be taken on a full disk. Throws when another process
+  /// holds it.
   private static func lock(_ context: Context) throws(JournalError) -> JournalLock? {
     do throws(JournalError) {
       return try JournalLock(directory: context.persistence.directory)
@@ -283,7 +285,7 @@ extension JournalStart {
     }
   }
 
-  /// What there is to go on from.
+  /// The state to continue from.
   private struct Found {
     var kept: RestoredState<State>?
     var isHandedOver = false
@@ -296,7 +298,7 @@ extension JournalStart {
       self.start = start
     }
 
-    /// `durable` is the revision up to which a journal has it; nil if that is all of it.
+    /// `durable` is the revision up to which a journal has the image; nil if it has all of it.
     init(handed image: HandOver<State>?, durable: UInt64?) {
       guard let image else { return }
       (kept, isHandedOver, start) = (image.next, true, .restarted)
@@ -313,7 +315,7 @@ extension JournalStart {
       defer { reader.close() }
       return try found(context, reader, marker)
     } catch let error as JournalError where context.image != nil && context.goesOn(without: error) {
-      // It may have more, which cannot be seen.
+      // The journal may have more, which cannot be read.
       return Found(handed: context.image, durable: 0)
     }
   }
@@ -330,7 +332,7 @@ extension JournalStart {
     let contents = try reader.contents()
     var kept = try recover(reader, contents, context, translatingInto: nil)
     kept.poisoned = Set(try reader.suspects().filter { $0.kills >= 2 }.map(\.action))
-    // It cannot be counted how often it has ended the process: once is enough.
+    // The journal cannot count how often the action has ended the process: once is enough.
     if let action = marker?.actionInFlight { kept.poisoned.insert(action) }
     marker?.clearInFlight()
     return Found(kept: kept, start: contents.runs.last?.ended == nil ? .crashed : .restarted)
@@ -338,7 +340,7 @@ extension JournalStart {
 }
 
 extension JournalStart.Context {
-  /// Whether a daemon begins although its journal cannot be opened.
+  /// Whether a daemon starts although its journal cannot be opened.
   fileprivate func goesOn(without error: JournalError) -> Bool {
     switch error.kind {
     case .full: true
@@ -349,8 +351,8 @@ extension JournalStart.Context {
 }
 
 extension RestoredState {
-  /// Number the new run far behind the last: the journal does not know of it, and if the process
-  /// ends before it does, the next must not take the same number for other revisions.
+  /// Number the new run far above the last: the journal does not know of it, and if the process
+  /// ends before it does, the next process must not take the same number for other revisions.
   mutating func leaveRoomForRuns() {
     run += .random(in: 1...(1 << 30))
     if let last = runs.indices.last { runs[last].run = run }

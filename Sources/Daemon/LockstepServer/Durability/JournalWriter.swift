@@ -6,22 +6,22 @@ import Records
 
 // Theory of operation
 //
-// The journal has a thread of its own (a loop without sockets). Whoever adds a task wakes it unless
-// it is awake. Awake, it takes all tasks there are: batches that stand together become one
-// transaction, so that while the disk synchronises one turn, the turns behind it gather (group
-// commit). What can wait (a part of a snapshot, a slice of what it makes superfluous, a checkpoint)
-// is done one piece at a time, each behind the batches that have come meanwhile.
+// The journal has a thread of its own (a loop without sockets). Adding a task wakes the thread
+// unless it is awake. Awake, it takes all waiting tasks: adjacent batches become one transaction,
+// so that while the disk synchronises one turn, later turns gather (group commit). Background work
+// (a part of a snapshot, a slice of the data that it makes superfluous, a checkpoint) is done one
+// piece at a time, each after the batches that have arrived meanwhile.
 
-/// Keeps what the server wants to be kept.
+/// Stores the server's batches and snapshots in the journal.
 final class JournalWriter: Sendable {
   enum Task: Sendable {
     case batch(JournalBatch)
-    /// What follows must stay behind the snapshot that heals under this number.
+    /// Hold later batches until after the snapshot that heals under this number.
     case holdForSnapshot(UInt64)
-    /// A snapshot that was encoded. `heals` is its number, if it closes the gap that an error left.
+    /// An encoded snapshot. `heals` is its number, if it closes the gap that an error left.
     case snapshot(JournalSnapshot, parts: [[UInt8]], heals: UInt64?)
     case reopen
-    /// The daemon stops at this revision. The answer says whether all is kept.
+    /// The daemon stops at this revision. The callback gets whether everything is stored.
     case end(revision: UInt64, @Sendable (Bool) -> Void)
   }
 
@@ -34,7 +34,7 @@ final class JournalWriter: Sendable {
   private let thread: Loop
   private let worker: Worker
 
-  /// Own a journal from now on: nobody else uses it any more. `onNews` is called on the journal's
+  /// Take over a journal: no other code may use it from now on. `onNews` is called on the journal's
   /// thread.
   init(
     _ journal: JournalAccess, onNews: @escaping @Sendable (JournalEvent) -> Void
@@ -52,10 +52,10 @@ final class JournalWriter: Sendable {
     if mustWake { thread.execute { self.work() } }
   }
 
-  /// End the thread, once what it has been given is done.
+  /// End the thread once its tasks are done.
   func close() { thread.stop() }
 
-  /// On the journal's thread.
+  /// Runs on the journal's thread.
   private func work() {
     while true {
       let tasks = inbox.withLock { inbox -> [Task] in
@@ -73,7 +73,7 @@ final class JournalWriter: Sendable {
   }
 }
 
-/// What runs on the journal's thread.
+/// The work of the journal's thread.
 ///
 /// Unchecked: only that thread uses it, and the file in it, after it has been made.
 private final class Worker: @unchecked Sendable {
@@ -81,20 +81,20 @@ private final class Worker: @unchecked Sendable {
   private var file: JournalFile?
   private let opening: JournalOpening?
   private let onNews: @Sendable (JournalEvent) -> Void
-  /// Why nothing is written until the file is opened anew.
+  /// The error that stops all writing until the file is reopened.
   private var failure: String?
-  /// Whether the file lacks something, since an error, until a snapshot has healed it. Until then
-  /// nothing may be added that seems to follow what is there.
+  /// Whether the file has a gap, from an error until a snapshot has healed it. Until then nothing
+  /// may be appended that would seem to follow the stored batches.
   private var hasGap = false
-  /// Batches that must stay behind the snapshot that heals under this number.
+  /// Batches held until after the snapshot that heals under this number.
   private var held: (number: UInt64, batches: [JournalBatch])?
-  /// The newest batch that came behind the gap before the snapshot that heals was taken, which has
-  /// all that it brought.
+  /// The newest batch after the gap and before the healing snapshot was taken; the snapshot
+  /// contains its changes.
   private var covered: UInt64?
   private var snapshot: (id: JournalSnapshotID, parts: [[UInt8]], next: Int, bytes: Int)?
   private var mayCut = false
   private var place: FilePlace?
-  /// That of the write-ahead log, which is another after an error.
+  /// The place of the write-ahead log, which is a new file after an error.
   private var logPlace: FilePlace?
 
   init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalEvent) -> Void) {
@@ -172,7 +172,7 @@ private final class Worker: @unchecked Sendable {
   }
 
   private func begin(_ head: JournalSnapshot, _ parts: [[UInt8]], _ number: UInt64?) {
-    // One that was being encoded when an error came, or another error, is older than the gap.
+    // A snapshot that was being encoded at an error, or at a later one, is older than the gap.
     guard number == held?.number, number != nil || !hasGap else { return }
     attempt { file throws(JournalError) in
       let bytes = parts.reduce(0) { $0 + $1.count }
@@ -180,7 +180,7 @@ private final class Worker: @unchecked Sendable {
     }
   }
 
-  /// Do one piece of what can wait. Returns false when there is none.
+  /// Do one piece of background work. Returns false when there is none.
   func work() -> Bool {
     guard hasLeisureWork else { return false }
     attempt { file throws(JournalError) in
@@ -213,7 +213,7 @@ private final class Worker: @unchecked Sendable {
   }
 
   private func reopen() {
-    // Open already: what was to heal it could not be made, and is asked for again.
+    // Open already: the healing snapshot could not be made, and is requested again.
     guard failure != nil else { return onNews(.reopened) }
     do throws(JournalError) {
       let file = try reopened()
@@ -228,7 +228,7 @@ private final class Worker: @unchecked Sendable {
     }
   }
 
-  /// The file, opened for the first time or anew.
+  /// Open the file for the first time, or reopen it.
   private func reopened() throws(JournalError) -> JournalFile {
     if let file {
       try file.reopen()
@@ -242,7 +242,7 @@ private final class Worker: @unchecked Sendable {
   }
 
   private func end(_ revision: UInt64, _ done: @Sendable (Bool) -> Void) {
-    // A file that lacks something has not come to that revision: the run counts as crashed.
+    // A file with a gap has not reached that revision: the run counts as crashed.
     if !hasGap { attempt { file throws(JournalError) in try file.endRun(revision: revision) } }
     file?.close()
     done(failure == nil && !hasGap)
@@ -250,7 +250,7 @@ private final class Worker: @unchecked Sendable {
   }
 }
 
-/// Where a file was when it was opened: SQLite would go on writing to one that has been removed.
+/// The path and the identity of a file at its opening: SQLite would go on writing to a removed one.
 private struct FilePlace {
   let path: String
   private let identity: (device: UInt64, inode: UInt64)?
@@ -266,7 +266,7 @@ private struct FilePlace {
     return (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 
-  /// Why the path does not lead there any more; nil if it does. One system call.
+  /// The reason that the path no longer leads to the file; nil if it does. One system call.
   var loss: String? {
     guard let found = Self.identity(path) else {
       return "\(path) has vanished. Put it back. Until then the state is in memory alone: "

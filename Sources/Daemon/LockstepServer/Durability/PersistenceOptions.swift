@@ -1,13 +1,13 @@
 public import DaemonCore
 import Journal
 
-/// Where a daemon keeps its state, and how well.
+/// The directory in which a daemon persists its state, and how durably.
 public struct PersistenceOptions: Sendable {
-  /// The directory, which belongs to this daemon alone while it runs. It is made if its parent is
-  /// there.
+  /// The directory, which belongs to this daemon alone while it runs. It is made if its parent
+  /// exists.
   public var directory: String
   public var durability: Durability
-  /// Give up what was kept after this revision, before anything else.
+  /// Before anything else, discard everything that was stored after this revision.
   public var recoverTo: UInt64?
 
   public init(

@@ -7,7 +7,7 @@ import Schemas
 import Values
 import Wire
 
-/// Makes a state of a journal: its snapshot, and the changes behind it.
+/// Replays a journal into a state: its snapshot, then the changes after it.
 struct Replay {
   let reader: JournalReader
   let snapshot: JournalSnapshot
@@ -15,13 +15,13 @@ struct Replay {
   let seed: HashSeed
   let schema: Schema
   let limits: Limits
-  /// How well what is acknowledged was kept.
+  /// How durable the acknowledged actions are.
   let mark: Mark
 
-  /// Returns what the journal leads to, and how many rows did. `progress` is called now and then.
+  /// Returns the replayed state, and the number of rows. `progress` is called now and then.
   ///
-  /// A change that this version of the feature cannot say need not be the last: the changes are
-  /// then replayed without their types, and only the state at the end has to be known here.
+  /// A change that this version of the feature does not know may be superseded by later ones: the
+  /// changes are then replayed without their types, and only the final state has to be known here.
   func run<State: Synchronizable>(
     _ type: State.Type, _ logger: Logger, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
@@ -36,7 +36,7 @@ struct Replay {
           metadata: ["first": "\(error)"])
         return (recovery, rows)
       } catch let last {
-        // The first revision that is not known tells to which one can go back.
+        // The first unknown revision decides to which revision one can go back.
         throw JournalReplayError(lastGood: error.lastGood, kind: last.kind, last.description)
       }
     }
@@ -45,7 +45,7 @@ struct Replay {
   private func read<State: Synchronizable>(
     _ type: State.Type, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
-    // What became of their actions follows from the rows once more.
+    // Without outcomes: the rows yield them again.
     let known = try reader.sessions(window: limits.window, mark: mark)
       .map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
     progress()

@@ -6,12 +6,12 @@ import Logging
 import Records
 import Values
 
-/// What a daemon begins with: the first of these that there is. What a former process has handed
-/// over; what a journal has kept; a state that begins an epoch.
+/// The state that a daemon starts with: the first available of the former process's hand-over, the
+/// contents of the journal, and a state that begins an epoch.
 struct Startup<State: Synchronizable> {
   let kept: RestoredState<State>
   let start: Start
-  /// Whether the epoch begins here, and the journal needs its first snapshot.
+  /// Whether the epoch begins with this start, and the journal needs its first snapshot.
   let isNew: Bool
   let journal: JournalStart<State>?
   let inheritance: InheritedConnections<State>?
@@ -24,9 +24,9 @@ struct Startup<State: Synchronizable> {
     limits: Limits, logger: Logger, progress: @escaping () -> Void
   ) throws {
     let stored = Self.stored(service, schema, logger)
-    // Not asked for where something has been kept: the file that it comes from may be long gone.
-    // Where nothing has, it comes first: if there is none, no journal should tell of the start.
-    // A directory that cannot be looked into is told of by who opens it.
+    // The initial state is not requested if a state is stored: the file that it comes from may be
+    // long gone. If none is stored, it is requested first: if that fails, no journal should record
+    // the start. A directory that cannot be read is reported by the code that opens it.
     let isKept =
       persistence.map { (try? JournalFile.exists($0.directory)) ?? true } ?? (stored != nil)
     var first: State?
@@ -40,7 +40,7 @@ struct Startup<State: Synchronizable> {
             progress: progress))
       }
     } catch {
-      // Clients wait until it can begin.
+      // Clients wait until a process can start.
       if let service { stored?.putBack(service, logger) } else { stored?.refuse() }
       throw error
     }
@@ -65,12 +65,12 @@ struct Startup<State: Synchronizable> {
     (start, isNew) = (.first, true)
   }
 
-  /// What an epoch begins with.
+  /// The state of a new epoch.
   private static func anew(
     _ state: State, _ file: JournalFile?
   ) throws(JournalError) -> RestoredState<State> {
     var random = SystemRandomNumberGenerator()
-    // A former start may have come no further than its file.
+    // An earlier start may have got no further than making the file.
     let known = try file?.identity()
     let last = known == nil ? nil : try file?.contents().runs.last
     let run = JournalRun(run: (last?.run.run ?? 0) + 1, base: 0)
@@ -78,13 +78,13 @@ struct Startup<State: Synchronizable> {
       state: state, epoch: known?.epoch ?? random.next(),
       seed: known?.seed ?? HashSeed(random.next()),
       run: run.run, runs: [run], revision: 0, base: 0, sequence: 0)
-    // It may have served from memory, too, under a number that the file does not know.
+    // It may also have served from memory, under a run number that the file does not know.
     if known != nil { kept.leaveRoomForRuns() }
     return kept
   }
 
-  /// The journal to go on with, in which this run has begun; nil where nothing is kept. A snapshot
-  /// of an epoch that begins is its first entry.
+  /// The journal to continue, in which this run has begun; nil without persistence. The first entry
+  /// of a new epoch is a snapshot.
   func openJournal(
     _ snapshot: @autoclosure () -> PendingSnapshot<State>
   ) throws(JournalError) -> JournalAccess? {
@@ -111,7 +111,7 @@ struct Startup<State: Synchronizable> {
       run: JournalRun(run: kept.run, base: 0), schema: JournalStart<State>.encoded(schema),
       revision: 0, time: .now)
     try JournalStart.keepSnapshot(snapshot, file)
-    // What the epoch begins with must not hang on a log that may be lost.
+    // The first state of the epoch must not depend on a log that may be lost.
     try file.checkpoint()
   }
 

@@ -5,15 +5,15 @@ public import Values
 // Theory of operation
 //
 // A handler of a fatal signal may do next to nothing: no allocation, no lock, no Swift container.
-// So every action is written, as a line of text, into a ring of fixed slots before it is reduced,
-// and the handler writes the slots as they are, oldest first, and lets the signal have its way.
+// So every action is written, as a line of text, into a ring of fixed slots before it is reduced;
+// the handler writes the slots as they are, oldest first, and raises the signal again.
 
-/// Notes the last actions where they outlive the process's mind: on a fatal signal (a trap in a
-/// reducer, for example) they are written to standard error, the one that was being reduced last.
+/// Records the last actions for a crash report: on a fatal signal (a trap in a reducer, for
+/// example) they are written to standard error; the last one was being reduced.
 public struct CrashReportMiddleware<State: Synchronizable, Action: SynchronizableAction>:
   Middleware
 {
-  /// Begin to note actions. There is one report in a process.
+  /// Begin to record the last `count` actions. A process has only one report.
   public init(actions count: Int) { CrashReport.begin(slots: count) }
 
   public var name: String { "crash report" }
@@ -48,7 +48,7 @@ enum CrashReport {
     for signal in signals {
       var action = sigaction()
       action.__sigaction_handler.sa_handler = { CrashReport.write($0) }
-      // The second time, the signal does what it would have done.
+      // When it is raised again, the signal has its default effect.
       action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
       sigaction(signal, &action, nil)
     }
@@ -61,14 +61,14 @@ enum CrashReport {
     line.withUTF8 { text in
       let count = min(text.count, slotBytes - 1)
       if let base = text.baseAddress { slot.update(from: base, count: count) }
-      // A line that was cut still ends.
+      // A truncated line still ends with a newline.
       if count < text.count { slot[count - 1] = UInt8(ascii: "\n") }
       slot[count] = 0
     }
     written += 1
   }
 
-  /// Async-signal-safe: writes memory that is there already, and raises the signal again.
+  /// Async-signal-safe: writes memory that exists already, and raises the signal again.
   private static func write(_ signal: Int32) {
     put("fatal signal; the last actions, oldest first:\n")
     let count = min(written, slots)

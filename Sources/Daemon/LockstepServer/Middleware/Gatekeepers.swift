@@ -3,8 +3,8 @@ public import Lockstep
 import Synchronization
 public import Values
 
-/// Asks who may send what. What the client says of itself plays no part: its identity is the
-/// kernel's.
+/// Rejects actions that their client may not send. The client's identity is the kernel's, not the
+/// client's own claim.
 ///
 ///     AuthorizationMiddleware { action, client in
 ///       client.uid == 0 || !action.is(\.reset)
@@ -14,7 +14,7 @@ public struct AuthorizationMiddleware<State: Synchronizable, Action: Synchroniza
 {
   private let mayClient: @Sendable (_ action: Action, _ client: ClientOrigin) -> Bool
 
-  /// A hook that says whether a client may send an action. Actions that no client sent pass.
+  /// A hook that decides whether a client may send an action. Actions of other origins pass.
   public init(mayClient: @escaping @Sendable (Action, ClientOrigin) -> Bool) {
     self.mayClient = mayClient
   }
@@ -31,7 +31,7 @@ public struct AuthorizationMiddleware<State: Synchronizable, Action: Synchroniza
   }
 }
 
-/// Rejects what a user sends beyond a number of actions a second, all of their clients together.
+/// Rejects a user's actions beyond a number per second, over all clients of the user.
 ///
 /// A token bucket: a user who was quiet may send one second's worth at once.
 public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
@@ -75,7 +75,7 @@ public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableA
   }
 }
 
-/// Serves a part of a feature: rejects the actions of all others.
+/// Serves parts of a feature: rejects all other actions.
 struct FeatureFilter<State: Synchronizable, Action: SynchronizableAction>: Middleware {
   let parts: [ActionPattern]
 

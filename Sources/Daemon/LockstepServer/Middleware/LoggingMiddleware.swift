@@ -4,8 +4,8 @@ public import Lockstep
 public import Logging
 public import Values
 
-/// Logs every action at the level `info`: its number, origin, cause and outcome, nothing of what it
-/// carries, nor of what the state holds.
+/// Logs every action at the level `info`: its number, origin, cause and outcome, but neither its
+/// payload nor the state.
 public struct LoggingMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
   private let logger: Logger
 
@@ -22,7 +22,7 @@ public struct LoggingMiddleware<State: Synchronizable, Action: SynchronizableAct
     ]
     if let parent = context.cause.parent { metadata["parent"] = "\(parent)" }
     if case .changed(let revision) = reduction { metadata["revision"] = "\(revision)" }
-    // Not in the feature's words, which may quote values.
+    // Without the feature's own message, which may quote values.
     if case .rejected(let rejection) = reduction {
       metadata["reason"] = "\(rejection.code.sentence)"
     }

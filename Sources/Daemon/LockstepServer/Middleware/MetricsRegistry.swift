@@ -1,7 +1,7 @@
 public import CoreMetrics
 import Synchronization
 
-/// Keeps what swift-metrics is told, and prints it in the text format of OpenMetrics 1.0.
+/// Stores the values of swift-metrics, and writes them in the text format of OpenMetrics 1.0.
 ///
 /// Counters are counters; gauges and recorders show their last value; timers and aggregating
 /// recorders are summaries of count and sum.
@@ -59,7 +59,7 @@ public final class MetricsRegistry: MetricsFactory {
   public func destroyMeter(_ handler: any MeterHandler) {}
   public func destroyTimer(_ handler: any TimerHandler) {}
 
-  /// Everything, without the final `# EOF`.
+  /// All metrics as text, without the final `# EOF`.
   public var openMetrics: String {
     families.withLock { families in
       families.keys.sorted().map { name in
@@ -139,7 +139,7 @@ private final class Handler: CounterHandler, FloatingPointCounterHandler, Record
 
   func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
 
-  /// The characters that names may have; others become `_`.
+  /// A valid name: every character that a name may not have becomes `_`.
   private static func name(_ text: String) -> String {
     String(
       text.unicodeScalars.map { scalar in

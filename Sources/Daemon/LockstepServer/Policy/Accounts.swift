@@ -5,17 +5,17 @@ struct Accounts: Sendable {
   enum Answer: Equatable, Sendable {
     case found(UInt64)
     case unknown
-    /// Nobody could tell, for this reason.
+    /// The lookup failed, for this reason.
     case failed(String)
   }
 
   var user: @Sendable (String) -> Answer
   var group: @Sendable (String) -> Answer
 
-  /// A machine without any.
+  /// A machine without accounts.
   static let none = Accounts(user: { _ in .unknown }, group: { _ in .unknown })
 
-  /// What the system knows: its files, and whatever else /etc/nsswitch.conf names.
+  /// The accounts of the system: its files, and every other source that /etc/nsswitch.conf names.
   static let system = Accounts(
     user: { name in
       var entry = passwd()
@@ -36,11 +36,11 @@ struct Accounts: Sendable {
       }
     })
 
-  /// Ask with ever larger buffers: an entry may be long.
+  /// Retry with ever larger buffers: an entry may be long.
   private static func lookUp(
     _ name: String, _ ask: (_ buffer: inout [CChar]) -> (status: Int32, id: UInt64?)
   ) -> Answer {
-    // C would look for what stands in front of it.
+    // C would look up the part in front of the NUL.
     if name.utf8.contains(0) { return .unknown }
     var size = 1 << 12
     while true {
@@ -50,7 +50,7 @@ struct Accounts: Sendable {
       switch status {
       case EINTR: continue
       case ERANGE where size < 1 << 24: size *= 4
-      // The manual names all of these for a name that is not known.
+      // The manual gives all of these for an unknown name.
       case 0, ENOENT, ESRCH, EBADF, EPERM: return .unknown
       default: return .failed(String(cString: strerror(status)))
       }

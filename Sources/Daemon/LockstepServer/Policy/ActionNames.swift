@@ -1,15 +1,16 @@
 import Access
 import Values
 
-/// A name that is none of a feature's actions.
+/// The error of a name that is not one of a feature's actions.
 struct UnknownAction: Error {
-  /// What is wrong with it, and which names there are.
+  /// What is wrong with it, and the names that exist.
   let message: String
 }
 
 extension ActionPattern {
-  /// A pattern as a person writes it, of actions that the feature has: one that is misspelt would
-  /// allow nothing, or, worse, deny nothing. O(its length and the names beside each of its words).
+  /// Parse a pattern that a person wrote, and check that the feature has such actions: a misspelt
+  /// one would allow nothing, or, worse, deny nothing. O(its length and the names beside each of
+  /// its words).
   init(_ text: String, of schema: Schema) throws(UnknownAction) {
     guard let pattern = ActionPattern(text) else {
       throw UnknownAction(
@@ -28,7 +29,7 @@ extension Schema {
     for name in text.split(separator: ".", omittingEmptySubsequences: false) {
       if name == "*" && (parents.isEmpty || cases(of: kind) != nil) { return }
       guard let cases = cases(of: kind) else {
-        // Actions that are no enumeration have names that the schema does not tell.
+        // The schema has no names for actions that are not an enumeration.
         guard !parents.isEmpty else { return }
         throw UnknownAction(message: "\(parents.joined(separator: ".").quoted) carries no action")
       }

@@ -3,23 +3,23 @@ import Glibc
 import Journal
 import Lockstep
 
-// A daemon that runs goes on under its policy when the file is spoilt. The process that follows it
-// has only the file. So what was in force last is kept beside the state, with the numbers that its
-// names had: the account that is missing may be the reason why the file cannot be read.
+// A running daemon keeps its policy when the file becomes invalid. Its successor has only the file.
+// So the policy that was last in force is stored beside the state, with the numbers of its
+// accounts: a missing account may be the reason that the file cannot be read.
 
-/// The policy that was in force last, for a process that goes on where another one was.
+/// The policy that was last in force, for a process that continues another one.
 enum KeptPolicy {
   static func path(in directory: String) -> String { directory + "/policy-in-force.yaml" }
 
-  /// Keep a policy that is in force, in the place of the one before.
+  /// Store the policy in force, in place of the one before.
   static func keep(_ loaded: LoadedPolicy, in directory: String) throws(JournalError) {
     try OwnFile.replace(path(in: directory), by: bytes(of: loaded))
   }
 
-  /// There is no policy file any more, and what it said must not come back.
+  /// Remove the stored policy: the policy file is gone, and its rules must not come back.
   static func forget(in directory: String) { unlink(path(in: directory)) }
 
-  /// The policy that was kept. Throws when there is none that can be used.
+  /// Read the stored policy. Throws when there is none that can be used.
   static func read<F: Feature>(
     in directory: String, for feature: F.Type
   ) throws(PolicyError) -> LoadedPolicy {
@@ -33,7 +33,7 @@ enum KeptPolicy {
 
   // MARK: The file
 
-  /// Stands between what the policy file said and the accounts, which are comments to YAML.
+  /// Separates the text of the policy file from the accounts, which are comments to YAML.
   private static let mark = Array(
     "\n# What was in force last: lockstepd keeps it for its next process. The accounts:\n".utf8)
   private static let prefix = "# "

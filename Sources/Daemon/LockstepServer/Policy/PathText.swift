@@ -1,14 +1,14 @@
 import Access
 import Values
 
-/// A path of a policy, as a person writes it: a JSON Pointer with stars, by the names of the schema.
+/// A path of a policy, as a person writes it: a JSON Pointer with stars, by the schema's names.
 struct PathText {
   struct Failure: Error {
     let message: String
   }
 
-  /// What the path says. It may be several patterns: a star among the fields of a struct, with keys
-  /// behind it, is each field that has such keys.
+  /// The patterns that the path means. There may be several: a star among the fields of a struct,
+  /// with keys after it, means each field that has such keys.
   let patterns: [PathPattern]
 
   init(_ text: String, _ schema: Schema) throws(Failure) {
@@ -29,7 +29,7 @@ struct PathText {
       }
     }
 
-    /// The token as it stands in a path.
+    /// The token as it is written in a path.
     var text: String {
       switch self {
       case .any: "/*"
@@ -91,7 +91,7 @@ struct PathText {
   private struct Walk {
     let schema: Schema
 
-    /// The steps of what is left of a path at a place of some kind. `place` is how it came there.
+    /// The steps of the rest of a path, at a node of this kind. `place` is the path to the node.
     func steps(
       _ tokens: ArraySlice<Token>, _ kind: Schema.Kind, behind place: String
     ) throws(Failure) -> [[PathPattern.Step]] {

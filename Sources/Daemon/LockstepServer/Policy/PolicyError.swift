@@ -1,10 +1,10 @@
-/// Why a policy file cannot be used.
+/// A fault in a policy file, or a note about it.
 public struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The path of the file.
   public let file: String
-  /// The line that is at fault, from 1 on; nil when it is none in particular.
+  /// The faulty line, counted from 1; nil when no particular line is at fault.
   public let line: Int?
-  /// What is wrong and what to do, for whoever wrote the file.
+  /// What is wrong and what to do, for the author of the file.
   public let message: String
 
   init(_ file: String, _ line: Int? = nil, _ message: String) {

@@ -18,30 +18,30 @@ import Values
 ///         connect: true
 ///         read: [/public]
 ///
-/// A rule is about the users and the members of the groups that it lists, by name or number, or
-/// about everyone. What all rules that are about a client grant together, less what any of them
-/// denies, is what it may do.
+/// A rule applies to the users and the members of the groups that it lists, by name or number, or
+/// to everyone. A client may do what all rules that apply to it grant together, less what any of
+/// them denies.
 ///
 /// - `connect`: may connect. `administer`: may ask about other clients and about actions, and
-/// cancel   effects. `false` is a denial, as `deny-` is.
+///   cancel effects. `false` is a denial, as `deny-` is.
 /// - `read`, `deny-read`: what may be seen. A path is a JSON Pointer by the names of fields, with
-/// all   below it; `*` is any one key, and `~2` in a key a star that is meant.
+///   all below it; `*` is any one key, and `~2` in a key is a literal star.
 /// - `act`, `deny-act`: actions by name; `todos` and `todos.*` are all of a child, `*` is all.
 /// - `write`, `deny-write`: where actions that name paths may change something. Without `write`, a
 ///   rule with `act` lets a client write what it may read.
 public enum PolicyFile {
-  /// A policy has some lines; whatever is larger is another file.
+  /// A policy has some lines; a larger file is not a policy.
   static let sizeLimit = 1 << 20
 
-  /// Read the policy of a feature's daemon. Nothing is kept: whoever reads a file again has either
-  /// the old policy and an error, or the new one. It blocks, for names are looked up.
+  /// Read the policy of a feature's daemon. Nothing is cached: a caller that reads a file again has
+  /// either the old policy and an error, or the new one. Blocks, because names are looked up.
   public static func read<F: Feature>(
     _ path: String, for feature: F.Type
   ) throws(PolicyError) -> Policy {
     try load(path, for: feature).policy
   }
 
-  /// Read a policy, with what is to be said of it.
+  /// Read a policy, with the notes on it.
   static func load<F: Feature>(
     _ path: String, for feature: F.Type
   ) throws(PolicyError) -> LoadedPolicy {
@@ -52,12 +52,12 @@ public enum PolicyFile {
     PolicyReader(file: path, schema: F.schema, namesPaths: F.Action.self is any PathNaming.Type)
   }
 
-  /// The bytes of a file that nobody but root, the daemon's user and the file's owner, who must be
-  /// one of them, can have written.
+  /// The bytes of a file that only root and the daemon's user can have written: one of them must
+  /// own it, and no other user may write to it.
   static func bytes(
     of path: String, limit: Int = sizeLimit
   ) throws(PolicyError) -> [UInt8] {
-    // Without the flag, opening a pipe would wait for a writer.
+    // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw failure(path) }
     defer { close(descriptor) }

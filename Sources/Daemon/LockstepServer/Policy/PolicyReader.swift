@@ -2,23 +2,23 @@ import Access
 import Documents
 import Values
 
-/// Makes a policy of the bytes of a file.
+/// Parses the bytes of a policy file.
 struct PolicyReader {
   /// The file, for errors.
   let file: String
-  /// What paths and actions there are.
+  /// The schema that defines the paths and actions.
   let schema: Schema
-  /// Whether the feature's actions name paths, so that it can be said which they may.
+  /// Whether the feature's actions name paths, so that rules can restrict the paths.
   let namesPaths: Bool
   var accounts = Accounts.system
-  /// What came out beside the rules.
+  /// Notes and account numbers that were found beside the rules.
   private let findings = Findings()
 
-  /// So many places a client's view may tell apart: far more than a person writes down, and some
-  /// milliseconds to work out.
+  /// The most places that a client's view may distinguish: far more than a person writes down, and
+  /// some milliseconds to compute.
   static let placesLimit = 10_000
 
-  /// The policy that the bytes say. O(bytes), and a look-up for each name.
+  /// Parse a policy. O(bytes), and a lookup for each name.
   func load(_ bytes: [UInt8]) throws(PolicyError) -> LoadedPolicy {
     let policy = try policy(bytes)
     return LoadedPolicy(
@@ -62,7 +62,7 @@ struct PolicyReader {
     }
   }
 
-  /// Note the paths that may be written and that no rule lets be read: writing needs both.
+  /// Note the paths that may be written and that no rule makes readable: writing needs both.
   private func noteBlindWrites(_ rules: some Sequence<(Rule, YAMLNode)>) {
     let readable = View(granting: rules.flatMap(\.0.read))
     for (rule, node) in rules {
@@ -128,15 +128,15 @@ struct PolicyReader {
     return ids
   }
 
-  /// The number of an account; nil where there is none of that name, which then is nobody's: an
-  /// account that is deleted must not take the policy with it.
+  /// The number of an account; nil if there is no account of that name. That is a note and no
+  /// error: a deleted account must not invalidate the policy.
   private func id(_ node: YAMLNode, _ key: String) throws(PolicyError) -> UInt64? {
     let isUser = key == "users"
     let kind = isUser ? "user" : "group"
     let name = try text(node, "the name or number of a \(kind)")
     let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
     if !name.isEmpty, name.utf8.allSatisfy(digits.contains) {
-      // The greatest stands for no user.
+      // The greatest number means no user.
       guard let id = UInt32(name), id < .max, String(id) == name else {
         throw error(node, "\(name.quoted) is no number of a \(kind): 0 to 4294967294")
       }
@@ -235,7 +235,7 @@ struct PolicyReader {
   }
 }
 
-/// What reading brings to light beside the rules.
+/// Notes and account numbers that are found beside the rules.
 private final class Findings {
   var notes: [PolicyError] = []
   var users: [String: UInt64] = [:]
@@ -262,13 +262,13 @@ extension YAMLNode {
 }
 
 extension [String] {
-  /// All of them, in the order that they have.
+  /// All of them, in their order.
   var sentence: String { isEmpty ? "none." : joined(separator: ", ") + "." }
 }
 
 extension String {
-  /// The nearest name, if it is near at all and the text not too long to be one: two letters that
-  /// changed places count.
+  /// The nearest name, if it is near enough and the text is not too long to be a name: two swapped
+  /// letters are near enough.
   func near(_ names: [String]) -> String {
     utf8.count > 60 ? "" : hint(among: names, within: Swift.max(2, count / 3))
   }

@@ -6,23 +6,23 @@ import Logging
 import Values
 import Wire
 
-/// Reads a daemon's policy file again, beside the loop, and has it hold. Belongs to the loop's
+/// Reloads a daemon's policy file, off the loop, and puts it in force. Belongs to the loop's
 /// thread.
 final class PolicyReloader {
   typealias Result = Swift.Result<LoadedPolicy, PolicyError>
 
   private let loop: Loop
   private let read: @Sendable () -> Result
-  /// Has a policy hold.
+  /// Puts a policy in force.
   private let take: (LoadedPolicy) -> Void
   private let service: ServiceManager
   private let logger: Logger
   private var isReading = false
-  /// Requests that wait for the reading that goes on, and for the one behind it.
+  /// Requests that wait for the current reading, and for the one after it.
   private var waiting: [(Value) -> Void] = []
   private var next: [(Value) -> Void] = []
   private var isWantedAgain = false
-  /// Why the file was refused last; nil when it is in force.
+  /// The reason that the file was last refused; nil when it is in force.
   var trouble: PolicyError?
 
   init(
@@ -36,10 +36,10 @@ final class PolicyReloader {
     self.take = take
   }
 
-  /// Read the file again. All of it holds from then on, or, with a mistake in it, the former policy
-  /// stays. `answer` is called with what came of it: as the report `policy.reload`.
+  /// Reload the file. Either all of it is in force from then on or, if it has a mistake, the former
+  /// policy stays. `answer` is called with the result, in the form of the report `policy.reload`.
   func reload(answer: @escaping (Value) -> Void = { _ in }) {
-    // What was changed since the reading began may be missing from it.
+    // The current reading may miss changes that were made since it began.
     guard !isReading else {
       next.append(answer)
       isWantedAgain = true
@@ -54,7 +54,7 @@ final class PolicyReloader {
     service.reloading()
     let (loop, read) = (loop, read)
     let reloader = Unchecked(self)
-    // The global pool: it blocks, for the names of users may be in a directory service.
+    // On the global pool, because it blocks: the names of users may be in a directory service.
     Task.detached {
       let result = read()
       loop.execute { reloader.value?.finish(result) }

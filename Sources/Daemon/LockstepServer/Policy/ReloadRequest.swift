@@ -5,15 +5,15 @@ import Lockstep
 import Values
 import Wire
 
-/// Asks a daemon to read its policy again, and waits for what comes of it: what `--reload` does, as
-/// the service manager or as a person. A signal could not be answered.
+/// Asks a daemon to reload its policy, and waits for the result: `--reload` does this, for the
+/// service manager or for a person. A signal could not be answered.
 final class ReloadRequest {
   private let path: String
   private let descriptor: Int32
   private var frames = FrameDecoder(limit: 16 << 20)
   private var received: [ServerMessage] = []
 
-  /// Connect to a daemon. Within `patience` each answer must come; a directory service may be slow.
+  /// Connect to a daemon. Each answer must come within `patience`; a directory service may be slow.
   init(socket path: String, patience: Duration = .seconds(60)) throws {
     self.path = path
     try SocketPath.check(path)
@@ -29,8 +29,8 @@ final class ReloadRequest {
 
   deinit { close(descriptor) }
 
-  /// Have the policy read again. Returns what to say of it, line by line; throws when it was
-  /// refused, or it is not known what came of it.
+  /// Reload the policy. Returns the result as lines for people; throws when the policy was refused,
+  /// or when the result is unknown.
   func perform() throws -> [String] {
     try send(.hello(.init(versions: ProtocolVersion.range, label: "lockstepd --reload")))
     try send(.query(number: 1, "policy.reload"))

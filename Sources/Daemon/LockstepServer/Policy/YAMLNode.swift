@@ -1,7 +1,7 @@
 /// A part of a YAML file, with the line on which it begins.
 struct YAMLNode: Equatable, Sendable {
   enum Content: Equatable, Sendable {
-    /// What type a scalar has is for whoever reads it to say: here all are text.
+    /// A scalar as text: its reader decides on the type.
     case scalar(String)
     case sequence([YAMLNode])
     /// In the order of the file; no key comes twice.
@@ -16,11 +16,11 @@ struct YAMLNode: Equatable, Sendable {
   }
 
   let content: Content
-  /// From 1 on.
+  /// Counted from 1.
   let line: Int
 }
 
-/// What is wrong with a file, and on which line.
+/// A fault in a file, with its line.
 struct YAMLError: Error, Equatable, Sendable {
   let line: Int
   let message: String

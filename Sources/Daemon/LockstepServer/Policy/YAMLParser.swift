@@ -1,19 +1,19 @@
 import CYAML
 
-// libyaml turns bytes into events; this makes a tree of them. What a policy has no use for is
-// refused, so that a file means what it seems to: anchors and aliases (which also make small files
-// large), tags, keys that are not text or come twice, a second document.
+// libyaml turns bytes into events; this makes a tree of them. Features that a policy does not need
+// are refused, so that a file means what it seems to: anchors and aliases (which also make small
+// files large), tags, keys that are not text or come twice, a second document.
 
 /// Reads one YAML document.
 struct YAMLParser: ~Copyable {
-  /// Deeper than any policy is.
+  /// More than any policy needs.
   static let depthLimit = 16
 
   // The parser refers to itself, so it must stay where it is.
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let bytes: UnsafeBufferPointer<UInt8>
 
-  /// The document that the bytes are. O(bytes).
+  /// Parse the bytes as one document. O(bytes).
   static func document(_ bytes: [UInt8]) throws(YAMLError) -> YAMLNode {
     try refuseMark(bytes)
     let result: Result<YAMLNode, YAMLError> = bytes.withUnsafeBufferPointer { buffer in
@@ -27,7 +27,7 @@ struct YAMLParser: ~Copyable {
     return try result.get()
   }
 
-  /// Editors of other systems put a mark in front that is not to be seen.
+  /// Refuse a byte order mark, which editors of other systems put in front, invisibly.
   private static func refuseMark(_ bytes: [UInt8]) throws(YAMLError) {
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) {
       throw YAMLError(
@@ -48,7 +48,7 @@ struct YAMLParser: ~Copyable {
       parser.deallocate()
       throw YAMLError(line: 1, message: "there is no memory to read it")
     }
-    // Other encodings could hide from whoever looks at the file what it says.
+    // Other encodings could hide the meaning of the file from a person who looks at it.
     yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
     yaml_parser_set_input_string(parser, bytes.baseAddress, bytes.count)
   }
@@ -174,7 +174,7 @@ struct YAMLParser: ~Copyable {
     }
   }
 
-  /// Why libyaml does not go on.
+  /// The error at which libyaml stopped.
   private var failure: YAMLError {
     let parser = parser.pointee
     let problem = parser.problem.map { String(cString: $0) } ?? "no reason is known"

@@ -2,19 +2,19 @@ import EventLoop
 import Glibc
 import Logging
 
-/// What a daemon is told by signals. None of them ends the process without a goodbye but those that
-/// say that it is broken, and SIGKILL.
+/// Turns signals into orders to the daemon. No signal ends the process without a goodbye, except
+/// those that report that it is broken, and SIGKILL.
 final class DaemonSignals {
   enum Order {
-    /// Read the configuration again; without one, stop.
+    /// Reload the configuration; without one, stop.
     case reload
-    /// Stop, or pass everything on to the next process.
+    /// Stop, or hand everything over to the next process.
     case terminate
-    /// Stop, and at once if that is said twice.
+    /// Stop; at once if ordered twice.
     case stop
   }
 
-  /// What is done. Orders that come before it is set are not lost: the loop does not run yet.
+  /// Called with each order. No order is lost before it is set: the loop does not run yet.
   var onOrder: ((Order) -> Void)?
   private let logger: Logger
   private var watchers: [SignalWatcher] = []
@@ -25,7 +25,7 @@ final class DaemonSignals {
     switch signal {
     case SIGHUP: .reload
     case SIGTERM: .terminate
-    // The last two: there will be no power, or no more processor time, in a moment.
+    // SIGPWR and SIGXCPU: power, or processor time, is about to run out.
     case SIGINT, SIGQUIT, SIGPWR, SIGXCPU: .stop
     default: nil
     }
@@ -33,17 +33,17 @@ final class DaemonSignals {
 
   private static let ending = [SIGTERM, SIGINT, SIGQUIT, SIGPWR, SIGXCPU]
 
-  /// Those that would end the process and mean nothing to it. SIGXFSZ comes with an error of the
-  /// write that it is about.
+  /// Signals that would end the process and mean nothing to it. SIGXFSZ comes with an error of the
+  /// write that exceeded the limit.
   private static let meaningless: [Int32] =
     [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT, SIGXFSZ]
     + Array(__libc_current_sigrtmin()...__libc_current_sigrtmax())
 
-  /// Have signals arrive on a loop from now on, if they do not yet. They may come in any number
+  /// Watch the signals on a loop, unless they are watched already. Any number of them may come
   /// until the process has ended.
   func watch(on loop: Loop) throws {
     guard watchers.isEmpty else { return }
-    // A daemon that was started to survive the end of its terminal (nohup) does.
+    // A daemon that was started to ignore SIGHUP (nohup) survives the end of its terminal.
     let ending = Self.ending + (Signals.isIgnored(SIGHUP) ? [] : [SIGHUP])
     let meaningless = Self.meaningless.filter { !Signals.isIgnored($0) }
     try Signals.outlive(ending + meaningless)

@@ -6,10 +6,10 @@ import Logging
 import Systemd
 import Values
 
-/// What a daemon takes over from a former process of it.
+/// The image and the connections that a daemon takes over from its former process.
 struct InheritedConnections<State: Synchronizable> {
   let image: HandOver<State>
-  /// Where the image was read from: the manager's, until it is told to let go.
+  /// The memory that the image was read from, which the manager stored.
   private let memory: Int32
   /// The sockets of the connections in the image, by their numbers.
   private(set) var descriptors: [UInt64: Int32]
@@ -25,16 +25,16 @@ struct InheritedConnections<State: Synchronizable> {
     }
   }
 
-  /// Nothing is taken over after all: clients come back by themselves.
+  /// Drop everything: nothing is taken over, and clients reconnect by themselves.
   func refuse() {
     for descriptor in descriptors.values { Glibc.close(descriptor) }
     forgetMemory()
   }
 
-  /// Close what is not needed once all has been taken over.
+  /// Close the image's memory, which is not needed once all has been taken over.
   func forgetMemory() { Glibc.close(memory) }
 
-  /// Leave everything to the next process, for this one cannot begin.
+  /// Store everything for the next process, because this one cannot start.
   func putBack(_ service: ServiceManager, _ logger: Logger) {
     do throws(SystemError) {
       let parked = try ParkedDescriptors.park(

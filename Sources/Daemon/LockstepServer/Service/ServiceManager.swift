@@ -3,8 +3,8 @@ import Glibc
 import Logging
 import Systemd
 
-/// The service manager that started this process, if one did: what it has passed, and what it is
-/// told. Belongs to the loop's thread.
+/// The service manager that started this process, if any: its descriptors and the notifications to
+/// it. Belongs to the loop's thread.
 public final class ServiceManager {
   private let socket: NotifySocket?
   private let watchdog: Watchdog?
@@ -14,8 +14,9 @@ public final class ServiceManager {
   private var petting: EventLoop.Timer?
   private var lastStatus = ""
 
-  /// Take what the manager has passed, and forget the variables by which it did: call it once,
-  /// before there are other threads. Throws when the variables make no sense.
+  /// Take the descriptors that the manager has passed, and remove its variables from the
+  /// environment. Call it once, before there are other threads. Throws when the variables are
+  /// malformed.
   public init() throws {
     activation = try Activation.take()
     listeners = activation.remove(named: Self.listenerName)
@@ -24,10 +25,10 @@ public final class ServiceManager {
     Environment.removeManagerVariables()
   }
 
-  /// Whether the manager has kept a former process's state for this one.
+  /// Whether the manager has stored a former process's state for this one.
   var hasStored: Bool { activation.entries.contains { $0.name == Self.stateName } }
 
-  /// Whether somebody listens to what is said.
+  /// Whether there is a manager to notify.
   public var isPresent: Bool { socket != nil }
 
   static let listenerName = "lockstep"
@@ -36,25 +37,26 @@ public final class ServiceManager {
 
   // MARK: Telling
 
-  /// The service serves. From here on the manager is told that the loop turns, as often as it asks.
+  /// Report that the service is ready. From now on the loop sends the watchdog's heartbeat, as
+  /// often as the manager asks.
   public func ready(status: String, on loop: Loop) {
     tell([.ready, .status(status)])
     lastStatus = status
     guard let watchdog, petting == nil else { return }
-    // On the loop: a loop that hangs is not petted.
+    // On the loop, so that a loop that hangs sends no heartbeat.
     let timer = EventLoop.Timer(on: loop) { [unowned self] in tell([.watchdog]) }
     timer.start(after: .milliseconds(1), repeating: watchdog.interval)
     petting = timer
   }
 
-  /// What `systemctl status` shows.
+  /// Set the status that `systemctl status` shows.
   public func show(_ status: String) {
     guard status != lastStatus else { return }
     lastStatus = status
     tell([.status(status)])
   }
 
-  /// The configuration is read anew: `ready` must follow.
+  /// Report that the configuration is being reloaded: `reloaded` must follow.
   public func reloading() {
     tell([.reloading(monotonicMicroseconds: Loop.monotonicNanoseconds() / 1000)])
   }
@@ -63,13 +65,13 @@ public final class ServiceManager {
 
   public func stopping(_ status: String) { tell([.stopping, .status(status)]) }
 
-  /// Starting takes this much longer from now, at most.
+  /// Report that starting takes this much longer from now, at most.
   public func extend(by seconds: UInt64) {
     tell([.extendTimeout(microseconds: seconds * 1_000_000)])
   }
 
   private func tell(_ notifications: [Systemd.Notification]) {
-    // A manager that cannot be told is no reason to stop: it will notice by itself.
+    // A failed notification is no reason to stop: the manager will notice by itself.
     try? socket?.send(notifications, patience: .zero)
   }
 
@@ -80,7 +82,7 @@ public final class ServiceManager {
 
   // MARK: The file-descriptor store
 
-  /// Keep a descriptor until the next process of the service. Returns whether the manager was told.
+  /// Store a descriptor for the next process of the service. Returns whether the manager was told.
   func store(_ descriptor: Int32, as name: String) -> Bool {
     guard let socket else { return false }
     do throws(NotifyError) {
@@ -93,11 +95,11 @@ public final class ServiceManager {
     }
   }
 
-  /// Wait until the manager has taken in what it was told.
+  /// Wait until the manager has read all notifications.
   func settle() { try? socket?.barrier(timeout: .seconds(2)) }
 
-  /// What a former process has stored: its image, and its connections by their numbers. The manager
-  /// is told to let go of all of it, and what is not recognised is closed.
+  /// Take what a former process has stored: its image, and its connections by their numbers. The
+  /// manager is told to drop all of it, and unknown descriptors are closed.
   func takeStored(logger: Logger) -> Stored? {
     let images = activation.remove(named: Self.stateName)
     let parked = activation.remove(named: Self.connectionsName)
@@ -118,7 +120,7 @@ public final class ServiceManager {
     for descriptor in parked { Glibc.close(descriptor) }
     guard images.count == 1, let image = images.first else {
       for descriptor in images { Glibc.close(descriptor) }
-      // The former process did not end its hand-over: nobody knows what its sockets are at.
+      // The former process did not complete its hand-over: the state of its connections is unknown.
       if !connections.isEmpty || !images.isEmpty {
         logger.error(
           "nothing is taken over: there are connections, and no state",
@@ -138,10 +140,10 @@ public final class ServiceManager {
     }
   }
 
-  /// What a former process has stored.
+  /// A former process's hand-over.
   struct Stored {
     let image: [UInt8]
-    /// What holds the image.
+    /// The memory that holds the image.
     let memory: Int32
     let connections: [UInt64: Int32]
   }
