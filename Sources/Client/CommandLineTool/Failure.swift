@@ -4,17 +4,17 @@ import LockstepClient
 import Values
 import Wire
 
-/// Why a command ends otherwise than with status 0: a status, and a sentence for people.
+/// The reason that a command does not end with status 0: a status, and a sentence for people.
 struct Failure: Error, Equatable {
   var status: ExitStatus
   var message: String
-  /// The protocol's name of the reason where it has one, else that of the status.
+  /// The protocol's name of the reason if it has one, else that of the status.
   var code: String
-  /// Where in the state, if it is about one place.
+  /// The path in the state, if the failure is about one.
   var path: Path?
-  /// The limit that was passed, if one was.
+  /// The limit that was exceeded, if one was.
   var limit: LimitBreach?
-  /// When to come back, in milliseconds.
+  /// The delay before a retry, in milliseconds.
   var retryAfter: UInt64?
 
   init(_ status: ExitStatus, code: String? = nil, _ message: String, at path: Path? = nil) {
@@ -24,7 +24,7 @@ struct Failure: Error, Equatable {
     self.path = path
   }
 
-  /// The failure that an error of the client amounts to; nil for an error of another kind.
+  /// The failure for an error of the client library; nil for an error of another kind.
   init?(_ error: any Error) {
     switch error {
     case let error as Failure: self = error
@@ -59,7 +59,7 @@ struct Failure: Error, Equatable {
     }
   }
 
-  /// The lack of the right to read what a path names.
+  /// The failure for a missing right to read a path.
   static func unreadable(_ place: String, at path: Path? = nil) -> Failure {
     Failure(
       .denied,
@@ -72,7 +72,7 @@ struct Failure: Error, Equatable {
     "Its policy file gives rights ('lockstepd --policy', see lockstepd.service(8)), and its log says "
     + "which rule denies one."
 
-  /// The connection's end.
+  /// The failure for the end of the connection.
   init(_ goodbye: Goodbye) {
     var text = "the daemon said goodbye (\(goodbye.code)): \(goodbye.message)"
     if goodbye.isLoss { text = "\(goodbye.message): the daemon ended without a goodbye" }
@@ -97,12 +97,12 @@ struct Failure: Error, Equatable {
       }
     // Some reasons are sentences already.
     var text = "rejected: \(rejection)".endingInDot
-    // Others are the feature's or a middleware's own.
+    // Denials by the feature or a middleware are not the policy's.
     if code == .denied && rejection.isForLackOfRight { text += " \(Self.policyAdvice)" }
     self.init(status, code: code.name, text, at: rejection.path)
   }
 
-  /// A query that got no report.
+  /// The failure for a query that got no report.
   init(_ error: ReportError) {
     var text = error.text.endingInDot
     let status: ExitStatus
@@ -143,7 +143,7 @@ extension RejectionMessage {
 }
 
 extension Goodbye {
-  /// Whether this is no goodbye of the daemon's, only the end of the connection.
+  /// Whether the connection ended without a goodbye of the daemon.
   var isLoss: Bool { code == .done }
 }
 

@@ -37,7 +37,7 @@ struct GlobalOptions: ParsableArguments {
   }
 }
 
-/// A length of time that is more than none.
+/// A positive length of time.
 struct Seconds: Equatable {
   let duration: Duration
 

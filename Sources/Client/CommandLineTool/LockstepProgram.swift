@@ -5,9 +5,10 @@ import Glibc
 
 /// The program `lockstep`.
 public enum LockstepProgram {
-  /// Run the command that the arguments name, and turn whatever ends it into an exit status.
+  /// Run the command that the arguments name, and turn its result into an exit status.
   ///
-  /// The runtime opens descriptors for its first task, so that what comes before is not part of one.
+  /// The first calls are not part of a task, because the runtime opens descriptors for its first
+  /// task.
   public static func main() -> Never {
     StandardStreams.occupy()
     Signals.ignoreBrokenPipe()
@@ -42,7 +43,7 @@ public enum LockstepProgram {
     }
   }
 
-  /// Refuse what would be stored as something else.
+  /// Refuse arguments that are not UTF-8, which would be stored as something else.
   private static func checkEncoding() throws {
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let argument = CommandLine.unsafeArgv[index] else { continue }
@@ -72,7 +73,7 @@ public enum LockstepProgram {
     exit(failure.status.rawValue)
   }
 
-  /// The parser was asked for help, a version, or a description of the tool.
+  /// End with the help, the version, or the description of the tool that the parser was asked for.
   private static func endWithHelp(_ error: any Error) -> Never {
     let text = HelpText.arranged(text(of: error))
     do {

@@ -8,7 +8,7 @@ import Wire
 /// A command that sends actions.
 protocol SendingCommand: AsyncParsableCommand {}
 
-/// A command that has one action done and says what came of it.
+/// A command that sends one action and shows its outcome.
 protocol ActingCommand: SendingCommand {
   var options: GlobalOptions { get }
   var safety: Safety { get }
@@ -32,7 +32,7 @@ extension ActingCommand {
   }
 }
 
-/// How safe what is done must be.
+/// How durable the action must be.
 struct Safety: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
@@ -44,8 +44,8 @@ struct Safety: ParsableArguments {
 }
 
 extension Client {
-  /// Show what became of an action: `{"outcome":"reduced","revision":12}`, or for a person
-  /// `revision 12`; and whether it is durable, where that was asked for.
+  /// Show the outcome of an action: `{"outcome":"reduced","revision":12}`, or for a person
+  /// `revision 12`; and whether it is durable, if that was requested.
   func show(
     _ acknowledgement: Acknowledgement, _ safety: Safety, _ options: GlobalOptions
   ) async throws(Failure) {
@@ -61,7 +61,7 @@ extension Client {
     if let danger { throw Failure(.notDurable, "done, but not durable: \(danger)".endingInDot) }
   }
 
-  /// Why what was done may not survive a crash; nil if it does.
+  /// The reason that an action may not survive a crash; nil if it does.
   private func danger(of acknowledgement: Acknowledgement) async -> String? {
     if acknowledgement.mark == .durable { return nil }
     if let reason = acknowledgement.notDurable { return reason }
@@ -90,7 +90,7 @@ extension Output {
 }
 
 extension Acknowledgement {
-  /// What became of the action, for programs and for people.
+  /// The outcome of the action, for programs and for people.
   fileprivate var summary: (name: String, text: String) {
     switch outcome {
     case .reduced: ("reduced", "revision \(revision)")
@@ -117,7 +117,7 @@ struct PathAndValue: ParsableArguments {
   func value() throws(Failure) -> Value { try JSONArgument.value(json, isText: text) }
 }
 
-/// Where something comes from and goes to.
+/// The source and the destination of a value.
 struct FromAndTo: ParsableArguments {
   @Argument(help: "What: a JSON Pointer.", transform: PathArgument.init(_:))
   var from: PathArgument

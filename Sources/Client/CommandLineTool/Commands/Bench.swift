@@ -86,7 +86,7 @@ struct BenchRun: Sendable {
     self.path = path
   }
 
-  /// One increment after another, each until the mirror shows it.
+  /// Send increments one by one, each after the mirror has shown the one before.
   func roundTrips(_ count: Int, _ mirror: Subscription<Value>) async throws -> Latencies {
     var latencies = Latencies()
     for _ in 0..<count {
@@ -98,7 +98,7 @@ struct BenchRun: Sendable {
     return latencies
   }
 
-  /// As many increments as the window admits at any time. Returns how many were done a second.
+  /// Keep as many increments in flight as the window admits. Returns how many were done per second.
   func pipeline(_ count: Int, _ mirror: Subscription<Value>) async throws -> Double {
     let start = clock.now
     let batch = 10_000
@@ -108,7 +108,7 @@ struct BenchRun: Sendable {
       let end = min(count - 1, sent + batch)
       for _ in sent..<end { mirror.post(DocumentAction.increment(path, by: 1)) }
       sent = end
-      // What is posted is kept until it is acknowledged.
+      // A posted action is kept until it is acknowledged.
       while mirror.connection.unacknowledged > 2 * batch {
         try await clock.sleep(for: .milliseconds(1))
       }

@@ -37,7 +37,7 @@ struct CheckJournal: ParsableCommand {
     } catch  where error.kind != .corrupt {
       throw Failure(error)
     } catch {
-      // What is wrong with the file is a finding.
+      // Damage to the file is reported as a finding.
     }
     var state: CheckedState?
     let report = JournalReader.fsck(path) { reader, report throws(JournalError) in
@@ -83,13 +83,13 @@ struct CheckJournal: ParsableCommand {
   }
 }
 
-/// What the contents of a journal add up to.
+/// The state that a journal replays to.
 struct CheckedState {
   let revision: UInt64
-  /// Nil where the types of the state are not known here.
+  /// Nil if the types of the state are not known here.
   let digest: Digest?
 
-  /// Make the state anew, if it is a document, and report where it is not what was kept.
+  /// Replay the state, if it is a document, and report where it differs from what was stored.
   init(_ reader: JournalReader, _ report: inout JournalReport) throws(JournalError) {
     let contents = try reader.contents()
     let schema = contents.runs.last.flatMap { Schema(kept: $0.schema) }
@@ -116,7 +116,7 @@ struct CheckedState {
       attempt { () throws(JournalReplayError) in try recovery?.apply(entry) }
     }
     if let failure {
-      // Behind the last digest that fitted, anything may be wrong.
+      // After the last digest that matched, anything may be wrong.
       report.add(failure.description, revision: failure.lastGood + 1)
       report.soundRevision = recovery == nil ? nil : failure.lastGood
     }

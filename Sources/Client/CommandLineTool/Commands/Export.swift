@@ -69,10 +69,10 @@ struct Export: AsyncParsableCommand {
   }
 }
 
-/// How a document stands in a file.
+/// The format of a document in a file.
 enum DocumentFormat: String, ExpressibleByArgument, CaseIterable {
   case json, cbor
 
-  /// What the name of a file says.
+  /// The format that the name of a file implies.
   init(named name: String) { self = name.hasSuffix(".cbor") ? .cbor : .json }
 }

@@ -30,7 +30,8 @@ struct Get: AsyncParsableCommand {
 }
 
 extension Client {
-  /// The value at a path now. Throws a failure that names what is near it if there is none.
+  /// The current value at a path. If there is none, throws a failure that describes the nearest
+  /// value.
   func value(at path: PathArgument) async throws -> Value {
     let path = try resolve(path)
     let state = try await mirror(of: path.scope).state

@@ -38,7 +38,7 @@ struct Keys: AsyncParsableCommand {
 }
 
 extension Value {
-  /// What names the value's parts; nil when it is of a kind that has none.
+  /// The names of the value's parts; nil when its kind has none.
   fileprivate var keys: [String]? {
     switch self {
     case .object(let entries): entries.map(\.key).sorted { String.precedes($0, $1) }

@@ -46,7 +46,7 @@ struct Log: AsyncParsableCommand {
       try writer.show(limit == 0 ? [] : records)
       guard follow else { return }
       StandardOutput.endWithReader()
-      // Where there was nothing, everything is new; who wants nothing of the past begins now.
+      // If the log was empty, follow it from its start; with a limit of 0, follow it from now.
       let since = records.last.map { ["\($0.sequence)"] } ?? (limit > 0 ? ["0"] : [])
       try await client.reports("log.follow", since) { report in
         try writer.show(LogRecord.records(of: report))
@@ -89,7 +89,7 @@ extension Why {
       let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
       if !records.isEmpty { return records }
     } catch let failure as Failure where failure.status == .absent {
-      // What the log has instead, and where older actions are, is told below.
+      // The failure below says what the log has instead, and where older actions are.
     }
     throw Failure(.absent, try await absence(client))
   }
@@ -112,7 +112,7 @@ extension Why {
   }
 }
 
-/// An action that the daemon did, as its log has it.
+/// An action in the daemon's log.
 struct LogRecord {
   let value: Value
   let sequence: UInt64
@@ -141,7 +141,7 @@ struct LogRecord {
 
   var origin: String { value.cell("origin").escapingControls }
 
-  /// What became of the action, in a word, and why, where it was rejected.
+  /// The outcome of the action in one word, and the reason if it was rejected.
   var outcome: (word: String, reason: String?) {
     let parts = value.cell("outcome").split(separator: ":", maxSplits: 1).map(String.init)
     let reason = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : nil
@@ -153,7 +153,7 @@ struct LogRecord {
 struct LogWriter {
   private let output: Output
   private let isTree: Bool
-  /// How deep those that were written stand in the tree.
+  /// The depth in the tree of each action that was written.
   private var depths: [UInt64: Int] = [:]
 
   init(output: Output, isTree: Bool) {
@@ -171,7 +171,7 @@ struct LogWriter {
     try output.lines(lines(arranged).joined(separator: "\n"))
   }
 
-  /// The records in order; in a tree, each behind its parent.
+  /// The records in order; in a tree, each after its parent.
   mutating func arrange(_ records: [LogRecord]) -> [LogRecord] {
     guard isTree else { return records }
     let here = Set(records.map(\.sequence))
@@ -194,7 +194,7 @@ struct LogWriter {
     return result
   }
 
-  /// The records as lines whose columns stand below one another.
+  /// The records as lines with aligned columns.
   func lines(_ records: [LogRecord]) -> [String] {
     let rows = records.map { record in
       [record.value.cell("sequence"), record.value.cell("time"), record.outcome.word]

@@ -53,7 +53,7 @@ struct Patch: ActingCommand {
     }
   }
 
-  /// A message of the daemon about a part of its transaction, in the words of the patch.
+  /// A daemon's message about a part of its transaction, with the part named as in the patch.
   static func naming(_ message: String, in patch: Value) -> String {
     guard let place = message.firstMatch(of: /transaction\[(\d+)\] \(\w+\)/),
       let index = Int(place.1)

@@ -2,7 +2,7 @@ import ArgumentParser
 import EventLoop
 import Values
 
-// The commands that show what the daemon says of itself.
+// The commands that show the daemon's reports.
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -45,7 +45,7 @@ struct Send: SendingCommand {
     }
   }
 
-  /// The payload of the action that the words say.
+  /// The payload of the action that the words describe.
   static func payload(_ words: [String], schema: Schema) throws(Failure) -> [UInt8] {
     let action = try ActionArgument.value(words, schema: schema)
     do {

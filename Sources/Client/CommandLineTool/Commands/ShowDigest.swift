@@ -31,7 +31,7 @@ struct ShowDigest: AsyncParsableCommand {
         throw try await absence(of: path, client)
       }
       let (revision, digest) = try await mirror.daemonDigest()
-      // The session compared both at this very revision, and would have replaced the mirror.
+      // The session has compared both at this revision, and would have replaced a differing mirror.
       let isEqual = mirror.connection.lastDivergence == nil
       let output = Output(options)
       if output.isPretty {
@@ -53,7 +53,7 @@ struct ShowDigest: AsyncParsableCommand {
     }
   }
 
-  /// Why a path has no digest: nothing stands there, or it goes into an array.
+  /// The reason that a path has no digest: there is no value, or the path goes into an array.
   private func absence(of path: PathArgument, _ client: Client) async throws -> Failure {
     let state = path.rest.keys.isEmpty ? nil : try await client.mirror(of: path.scope).state
     guard state?.value(at: path.rest) != nil else {

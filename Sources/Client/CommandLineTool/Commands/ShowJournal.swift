@@ -45,11 +45,11 @@ struct ShowJournal: ParsableCommand {
 
   private func show(_ reader: JournalReader) throws {
     let output = Output(options)
-    // Rows can be read where the rest is damaged: what they mean is then not known.
+    // Rows can be read even if the rest is damaged; their meaning is then unknown.
     let form = RowForm((try? reader.contents())?.runs ?? [])
     var sequence = try last.map { try reader.sequence(before: $0) } ?? 0
     while true {
-      // In slices, so that a reader who takes his time does not make the daemon's log grow.
+      // In slices, so that a slow reader of the output does not make the daemon's log grow.
       let entries = try reader.rows(after: sequence, limit: 1000)
       guard let newest = entries.last else { return }
       sequence = newest.row.sequence
@@ -61,13 +61,13 @@ struct ShowJournal: ParsableCommand {
 }
 
 extension Failure {
-  /// Why a journal cannot be read.
+  /// The failure of a journal that cannot be read.
   init(_ error: JournalError) {
     switch error.kind {
     case .corrupt: self.init(.damaged, error.description)
     case .locked, .unreachable, .newer, .full, .failed: self.init(.usage, error.description)
     case .foreign:
-      // The advice is the daemon's, which wants to write there.
+      // The error's advice is for a daemon, which writes there.
       self.init(.usage, "\(error.problem) Name a journal, or the directory that it is in.")
     }
   }

@@ -29,7 +29,7 @@ struct ShowSchema: AsyncParsableCommand {
 }
 
 extension Schema {
-  /// The schema as the object that travels.
+  /// The schema as the object that is sent on the wire.
   var value: Value {
     var encoder = CBOREncoder()
     encode(into: &encoder)
@@ -43,8 +43,8 @@ extension Schema {
     return value
   }
 
-  /// The schema for people, much as the types are declared; behind each field and case its number
-  /// on the wire.
+  /// The schema for people, much as the types are declared, with the wire number after each field
+  /// and case.
   var text: String {
     var lines = ["state   \(state.text)", "action  \(action.text)"]
     for (name, definition) in types.sorted(by: { String.precedes($0.key, $1.key) }) {
@@ -79,7 +79,7 @@ extension Schema.Case {
 }
 
 extension Schema.Field {
-  /// The field as a case's is declared.
+  /// The field as it is declared in a case.
   var text: String { isUnnamed ? kind.text : "\(name): \(kind.text)" }
 }
 
@@ -104,7 +104,7 @@ extension Schema.Kind {
 }
 
 extension String {
-  /// The text with everything made visible that a terminal would obey, but this.
+  /// The text with every character escaped that a terminal would act on, except this one.
   func escapingControls(keeping separator: Character) -> String {
     split(separator: separator, omittingEmptySubsequences: false)
       .map(\.escapingControls).joined(separator: String(separator))

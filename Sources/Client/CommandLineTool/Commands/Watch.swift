@@ -95,7 +95,7 @@ struct Watch: AsyncParsableCommand {
     }
   }
 
-  /// Say on standard error when the connection is lost and made again.
+  /// Report on standard error when the connection is lost and when it is restored.
   private static func tellConnection(of client: Client) {
     Task.detached {
       var wasLost = false
@@ -118,13 +118,13 @@ enum WatchFormat: String, ExpressibleByArgument, CaseIterable {
   case state, patch, pretty
 }
 
-/// What `--until` waits for.
+/// A condition of `--until`.
 struct UntilCondition: Sendable {
   let path: Path
   let value: Value
 
-  /// The condition of a text, `POINTER=JSON`. A pointer may hold `=` too: what follows the first
-  /// one behind which JSON stands is the value.
+  /// Parse `POINTER=JSON`. A pointer may contain `=` too: the value begins after the first one that
+  /// is followed by JSON.
   init(_ text: String) throws {
     guard text.contains("=") else {
       throw ValidationError("write POINTER=JSON, for example '/job/state=\"done\"'.")
@@ -145,7 +145,7 @@ struct UntilCondition: Sendable {
       "what follows '=' is not JSON\(reason). A string has quotes of its own.")
   }
 
-  /// Whether a document part that stands at `place` fulfils the condition.
+  /// Whether the part of a document at `place` fulfils the condition.
   func holds(in part: Value?, at place: Path) -> Bool {
     let rest = Path(Array(path.keys[place.keys.count...]))
     guard let found = part?.value(at: rest) else { return false }

@@ -13,7 +13,7 @@ struct Client: Sendable {
   let connection: Connection
   let socket: String
 
-  /// Connect as the options say, do something, and say goodbye. Nothing is mirrored at first.
+  /// Connect as the options say, run `body`, and say goodbye. Nothing is mirrored at first.
   static func with<R, C: ParsableCommand>(
     _ options: GlobalOptions, for command: C, reconnects: Bool = false,
     _ body: (Client) async throws -> R
@@ -49,14 +49,14 @@ struct Client: Sendable {
     } catch ClientError.closed(let goodbye)
       where goodbye.code == .frameTooLarge || goodbye.code == .malformed
     {
-      // No daemon answers a hello so.
+      // No daemon answers a hello like that.
       throw Failure(.unreachable, "what serves at \(socket) is no Lockstep daemon.")
     }
   }
 
-  // MARK: Seeing
+  // MARK: Reading
 
-  /// A mirror of what stands at a path, whole.
+  /// A complete mirror of the value at a path.
   func mirror(of path: Path, everyRevision: Bool = false) async throws -> Subscription<Value> {
     let mirror = open(path, everyRevision: everyRevision)
     do {
@@ -67,7 +67,7 @@ struct Client: Sendable {
     return mirror
   }
 
-  /// A mirror of what stands at a path, empty as yet.
+  /// A mirror of the value at a path, still empty.
   func open(_ path: Path, everyRevision: Bool = false) -> Subscription<Value> {
     connection.subscribe(to: path, everyRevision: everyRevision)
   }
@@ -75,7 +75,7 @@ struct Client: Sendable {
   /// Whether the state is a document: one without a schema of its own.
   var isDocument: Bool { connection.schema.map { $0.state == .value } ?? true }
 
-  /// The path as the daemon's schema has it, or the reason why it leads nowhere.
+  /// The path resolved with the daemon's schema. Throws the reason if it leads nowhere.
   func resolve(_ path: PathArgument) throws(Failure) -> PathArgument {
     guard let schema = connection.schema else { return path }
     do {
@@ -85,12 +85,12 @@ struct Client: Sendable {
     }
   }
 
-  /// What the daemon says of itself.
+  /// A report of the daemon.
   func report(_ name: String, _ arguments: [String] = []) async throws -> Value {
     try Self.checked(try await connection.report(name, arguments: arguments))
   }
 
-  /// Reports until the connection ends or their reader has enough.
+  /// Calls `body` with reports until the connection ends or `body` throws.
   func reports(
     _ name: String, _ arguments: [String], _ body: (Value) throws -> Void
   ) async throws {
@@ -104,9 +104,9 @@ struct Client: Sendable {
     return report
   }
 
-  // MARK: Acting
+  // MARK: Sending
 
-  /// Have an action of the document feature done.
+  /// Send an action of the document feature, and wait for its outcome.
   func send(
     _ action: DocumentAction, _ mark: Mark = .applied
   ) async throws -> Acknowledgement {
@@ -116,7 +116,7 @@ struct Client: Sendable {
     return try await send(payload: payload, mark)
   }
 
-  /// Have an action done that is encoded already.
+  /// Send an encoded action, and wait for its outcome.
   func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
     // The message around the payload takes a few bytes more.
     guard payload.count + 64 <= frameLimit else {
@@ -135,7 +135,7 @@ struct Client: Sendable {
     return Int(clamping: limit?.value ?? UInt64(Frame.defaultLimit))
   }
 
-  /// Payloads carry numbers of cases: make sure that they mean the same to the daemon.
+  /// Payloads carry numbers of cases: check that these mean the same to the daemon.
   private func requireActions(of action: DocumentAction) throws(Failure) {
     guard let schema = connection.schema else { return }
     guard isDocument else {

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 
 extension Failure {
-  /// Why there is no connection, and what this user can do about it on this machine.
+  /// The failure to connect, with advice that works for this user on this machine.
   init(connectingTo path: String, _ error: LoopError) {
     self.init(
       error.isPermission ? .denied : .unreachable, ConnectAdvice(path: path).sentence(about: error))
@@ -13,12 +13,12 @@ extension LoopError {
   fileprivate var isPermission: Bool { name == "EACCES" || name == "EPERM" }
 }
 
-/// What to do where no daemon serves.
+/// Advice for a path at which no daemon serves.
 struct ConnectAdvice {
   let place: SocketPlace
   /// The root of the file system when units are looked for.
   var root = ""
-  /// How this user calls the daemon.
+  /// The command with which this user starts the daemon.
   var daemon = ProgramPath.daemon
 
   init(path: String) { place = SocketPlace(path) }
@@ -64,7 +64,7 @@ struct ConnectAdvice {
     return "Start one with 'mkdir --parents \(directory) && \(command)', \(another)"
   }
 
-  /// The unit that listens on the path, where systemd runs and has it.
+  /// The systemd unit that listens on the path; nil if systemd does not run or has no such unit.
   private var unit: String? {
     guard access(root + "/run/systemd/system", F_OK) == 0,
       place.directory == SocketPlace(SocketPath.system).directory,
@@ -80,10 +80,10 @@ struct ConnectAdvice {
   }
 }
 
-/// Where programs are.
+/// The paths of programs.
 enum ProgramPath {
-  /// How to call the daemon: by its name where the shell finds it, else by its path if it is where
-  /// it is built or installed, beside this program or in libexec.
+  /// The command that starts the daemon: its name if the shell finds it, else its path if it is
+  /// built or installed beside this program or in libexec.
   static var daemon: String {
     let name = "lockstepd"
     let path = getenv("PATH").map { String(cString: $0) } ?? ""

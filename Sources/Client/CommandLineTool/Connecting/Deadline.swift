@@ -1,10 +1,10 @@
 import EventLoop
 import Glibc
 
-/// The end of a command that takes longer than `--timeout`.
+/// Ends a command that takes longer than `--timeout`.
 enum Deadline {
-  /// Begin to count. A command that has to clean up behind itself gets a moment to do so. `acts`: it may
-  /// have sent something, of which nobody knows what became.
+  /// Start the timer. A command that has to clean up gets a moment to do so. `acts`: the command
+  /// may have sent an action, whose outcome is then unknown.
   static func start(_ limit: Seconds?, acts: Bool) {
     guard let limit else { return }
     Task.detached {

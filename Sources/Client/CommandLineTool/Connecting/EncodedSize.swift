@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// How many bytes values take on the wire.
+/// The size of values on the wire, in bytes.
 enum EncodedSize {
   static func of(_ value: Value) -> Int {
     switch value {

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// The wish, by a signal or the deadline, that a command with something to clean up ends soon.
+/// A request, by a signal or the deadline, that a command with something to clean up ends soon.
 /// Other commands just end.
 enum Interruption {
   enum Reason: Int, Sendable {
@@ -15,12 +15,13 @@ enum Interruption {
 
   static var isWatched: Bool { watched.load(ordering: .relaxed) }
 
-  /// Note SIGINT and SIGTERM instead of ending; the second of them ends.
+  /// Note SIGINT and SIGTERM instead of ending; the second signal of the same kind ends the
+  /// process.
   static func watch() {
     watched.store(true, ordering: .relaxed)
     for number in [SIGINT, SIGTERM] {
       signal(number) { number in
-        // The number is shown with the reason.
+        // The release below publishes the number together with the reason.
         Interruption.arrived.store(Int(number), ordering: .relaxed)
         Interruption.noted.store(Reason.signal.rawValue, ordering: .releasing)
         signal(number, SIG_DFL)
@@ -42,7 +43,7 @@ enum Interruption {
     raise(number)
   }
 
-  /// Throw when the end is wished for.
+  /// Throw if the end was requested.
   static func check() throws(Failure) {
     switch Reason(rawValue: noted.load(ordering: .acquiring)) ?? .none {
     case .none: return

@@ -4,11 +4,11 @@ import Glibc
 import Values
 import Wire
 
-/// Sends a document that is larger than a message: builds it beside the old one, then puts it in
-/// the old one's place in one step.
+/// Sends a document that is larger than a message: builds it beside the old one, then replaces the
+/// old one in one step.
 struct StagedLoad {
   let client: Client
-  /// Where the new document grows.
+  /// The path at which the new document is built.
   let staging: Path
 
   init(client: Client) {
@@ -16,7 +16,7 @@ struct StagedLoad {
     staging = [.text("lockstep-load-\(getpid())-\(UInt32.random(in: 0 ... .max))")]
   }
 
-  /// What is acknowledged last is as safe as `mark` asks, and so is all before it.
+  /// The last acknowledgement is as durable as `mark` asks, and so is everything before it.
   func run(
     _ document: Value, _ mark: Mark, showing progress: ProgressBar
   ) async throws -> Acknowledgement {
@@ -39,7 +39,7 @@ struct StagedLoad {
     }
   }
 
-  /// The actions that build a value, in transactions small enough to travel.
+  /// The actions that build a value, in transactions small enough for a message.
   struct Parts {
     struct Batch: Sendable {
       var actions: [DocumentAction] = []
@@ -86,7 +86,7 @@ struct StagedLoad {
     private mutating func put(_ value: Value, _ size: Int, at path: Path, isElement: Bool) {
       let size = size + path.keys.reduce(16) { $0 + $1.description.utf8.count + 3 }
       if current.bytes + size > limit || current.actions.count >= Self.mostActions { flush() }
-      // An element comes next in its array, for they come in order.
+      // Elements come in order, so each is appended to its array.
       let action: DocumentAction =
         isElement ? .append(Path(Array(path.keys.dropLast())), value) : .set(path, value)
       current.actions.append(action)

@@ -10,7 +10,7 @@ enum CompletionScript {
     @OptionGroup var options: GlobalOptions
   }
 
-  /// The script that the arguments ask for; nil if they ask for none.
+  /// The script that the arguments request; nil if they request none.
   static func requested(by arguments: [String]) throws(Failure) -> String? {
     guard let first = arguments.first, first.hasPrefix("--generate-completion-script") else {
       return nil

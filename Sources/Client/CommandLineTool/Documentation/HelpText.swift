@@ -1,4 +1,4 @@
-/// The help that the parser writes of a command.
+/// The parser's help for a command.
 enum HelpText {
   private static let global = "GLOBAL OPTIONS:"
   private static let own = "OPTIONS:"
@@ -22,7 +22,7 @@ enum HelpText {
 }
 
 extension String {
-  /// The lines in blocks, each of which but the first begins with a line like this.
+  /// The lines in blocks; each block but the first begins with a line that `isFirst` accepts.
   fileprivate func components(separatedBy isFirst: (Substring) -> Bool) -> [[String]] {
     var blocks: [[String]] = [[]]
     for line in split(separator: "\n", omittingEmptySubsequences: false) {

@@ -1,6 +1,6 @@
 import Values
 
-/// A manual page in mdoc(7), made of what a tool says of itself.
+/// A manual page in mdoc(7), made from a tool's description of itself.
 struct ManualPage {
   private let tool: CommandDescription
   private let section: Int
@@ -22,7 +22,7 @@ struct ManualPage {
     lines += [".Sh DESCRIPTION", tool.abstract.roff] + discussion.body
     lines += commands
     lines += options(tool.arguments.filter { !$0.isBuiltIn }, heading: "OPTIONS")
-    // Each command says the global options again; once is enough.
+    // Each command repeats the global options; once is enough.
     let globals = tool.commands.first?.arguments.filter { $0.isGlobal || $0.isBuiltIn } ?? []
     lines += options(globals, heading: "GLOBAL OPTIONS")
     // The order of sections that mdoc(7) asks for.

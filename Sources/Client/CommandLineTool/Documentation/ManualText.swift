@@ -1,7 +1,7 @@
-/// Help text as mdoc. Paragraphs are apart by empty lines; indented lines are a list, if all have
-/// a term and, two spaces on, what it means, else an example; a line `HEADING:` begins a section.
+/// Help text as mdoc. Empty lines separate paragraphs; indented lines are a list if each has a term
+/// and, after two spaces, its meaning, else an example; a line `HEADING:` begins a section.
 struct ManualText {
-  /// What stands before the first section, each paragraph after a `.Pp`.
+  /// The text before the first section, each paragraph after a `.Pp`.
   private(set) var body: [String] = []
   private(set) var sections: [String: [String]] = [:]
 
@@ -52,7 +52,7 @@ struct ManualText {
     return [".Bd -literal -offset indent"] + lines.map(\.roff) + [".Ed"]
   }
 
-  /// A line's first word and what stands two spaces or more behind it.
+  /// A line's first word, and the text two or more spaces after it.
   private static func entry(_ line: String) -> (term: String, text: String)? {
     guard let gap = line.firstRange(of: "  ") else { return nil }
     let term = line[..<gap.lowerBound]
@@ -62,7 +62,7 @@ struct ManualText {
 }
 
 extension String {
-  /// The text as a line of roff that is no request.
+  /// The text as a line of roff that is not a request.
   var roff: String {
     let escaped = replacing("\\", with: "\\e").replacing("-", with: "\\-")
       .replacing("'", with: "\\(aq").replacing("\n", with: " ")

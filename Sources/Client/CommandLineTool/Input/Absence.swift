@@ -6,7 +6,7 @@ import Synchronization
 import Values
 
 extension Value {
-  /// A sentence on why nothing stands at `rest` in this value, which stands at `place`.
+  /// A sentence on why this value, which is at `place`, has nothing at `rest`.
   func absence(of rest: Path, at place: Path) -> String {
     var value = self
     var place = place
@@ -34,12 +34,12 @@ extension Value {
     }
   }
 
-  /// What to say of a member that an object does not have: those that it has, if they are few, and
-  /// the one that was probably meant.
+  /// A sentence on a member that an object does not have: it names the members that it has, if they
+  /// are few, and the one that was probably meant.
   private static func lack(of name: String, in entries: TrieMap<String, Value>) -> String {
     if entries.isEmpty { return "is an empty object: it has no member \"\(name.shortened)\"." }
     let absence = "has no member \"\(name.shortened)\""
-    // To compare long texts takes long.
+    // Comparing long texts takes long.
     let names = name.utf8.count > 100 ? [] : entries.map(\.key).filter { $0.utf8.count <= 100 }
     let few = entries.count <= 8 ? names.sorted { String.precedes($0, $1) } : []
     let list = few.map { "\"\($0.shortened)\"" }.joined(separator: ", ")
@@ -54,11 +54,10 @@ extension Value {
 }
 
 extension Client {
-  /// A sentence on why nothing stands at a path: what the nearest value above it has. `state` is
+  /// A sentence on why there is nothing at a path: what the nearest value above it has. `state` is
   /// the value at the path's scope.
   ///
-  /// It asks for the values above the scope, one after the other, and is content with less where
-  /// one is large.
+  /// It requests the values above the scope, one after the other, and says less if one is large.
   func absence(of path: PathArgument, in state: Value?) async -> String {
     if let state { return state.absence(of: path.rest, at: path.scope) }
     for count in (0..<path.scope.keys.count).reversed() {
@@ -76,7 +75,7 @@ extension Client {
   enum Glance {
     case value(Value)
     case nothing
-    /// It is too large, or may not be seen.
+    /// The value is too large, or may not be seen.
     case unknown
   }
 
@@ -101,7 +100,7 @@ extension Client {
     return .unknown
   }
 
-  /// Whether a value has arrived whole; nil as long as it may.
+  /// Whether a value has arrived completely; nil while it still may.
   private final class Arrival: Sendable {
     let isWhole = Mutex<Bool?>(nil)
   }

@@ -6,12 +6,12 @@ import Values
 ///
 ///     {"todos": {"add": "milk"}}        JSON
 ///     counter.incrTapped                the names of the cases, from the outermost one
-///     todos.add milk                    behind them what the last one carries, in order
+///     todos.add milk                    then what the last one carries, in order
 ///     resize width=640 height=480       or by name
 struct ActionArgument {
   private let schema: Schema
 
-  /// The action that the words say.
+  /// The action that the words describe.
   static func value(_ words: [String], schema: Schema) throws(Failure) -> Value {
     guard let first = words.first else { throw Failure(.usage, "name an action.") }
     if isJSON(first) {
@@ -26,7 +26,7 @@ struct ActionArgument {
     return try parser.action(names[...], schema.action, under: [], Array(words.dropFirst()))
   }
 
-  /// Names of cases begin with none of the characters that JSON does, or are no JSON.
+  /// Whether a word is JSON. Names of cases begin with none of these characters, or are not JSON.
   private static func isJSON(_ word: String) -> Bool {
     guard let first = word.utf8.first else { return true }
     return "{[\"-0123456789 \n\t".utf8.contains(first)
@@ -34,7 +34,7 @@ struct ActionArgument {
 
   // MARK: Names
 
-  /// The case that the first of the names is, around what the others are.
+  /// The case of the first name, which contains the cases of the other names.
   private func action(
     _ names: ArraySlice<String>, _ kind: Schema.Kind, under parents: [String], _ words: [String]
   ) throws(Failure) -> Value {
@@ -80,7 +80,7 @@ struct ActionArgument {
         + name.hint(among: names))
   }
 
-  // MARK: What a case carries
+  // MARK: Payloads
 
   private func content(
     of item: Schema.Case, _ path: [String], _ words: [String]
@@ -155,7 +155,7 @@ struct ActionArgument {
     return Self.object(members, values)
   }
 
-  /// The value of a kind that a word stands for.
+  /// The value of this kind that a word denotes.
   private func value(
     _ word: String, _ kind: Schema.Kind, _ place: String
   ) throws(Failure) -> Value {

@@ -1,15 +1,15 @@
-/// Where arguments may stand, and what they may begin with, beyond what the parser allows.
+/// Allows arguments in more places, and with more beginnings, than the parser does.
 enum ArgumentOrder {
   private static let withValue: Set = ["--socket", "--timeout", "--label"]
   private static let withoutValue: Set = ["--json", "--no-color"]
 
-  /// Stands in front of a value that begins with "-", so that the parser does not take it for an
-  /// option: the last of the private characters, which nobody types.
+  /// Put in front of a value that begins with "-", so that the parser does not take it for an
+  /// option: the last of the private characters, which no person types.
   private static let mark = "\u{10FFFD}"
 
-  /// The arguments with global options moved behind the command, an alias spelled out, and values
-  /// that look like options marked: negative numbers, and, where values are data, words with one
-  /// dash, for no option has one but `-h`.
+  /// The arguments with global options moved after the command, an alias spelled out, and values
+  /// that look like options marked: negative numbers, and, if values are data, words with one dash,
+  /// because `-h` is the only option with one.
   static func arranged(_ arguments: [String]) -> [String] {
     let index = countOfGlobals(arguments)
     let isCommand = index < arguments.count && !arguments[index].hasPrefix("-")
@@ -21,7 +21,7 @@ enum ArgumentOrder {
     return markValues(words + arguments[..<index] + rest)
   }
 
-  /// How many arguments in front of the command are global options and their values.
+  /// The number of arguments before the command that are global options and their values.
   private static func countOfGlobals(_ arguments: [String]) -> Int {
     var index = 0
     while index < arguments.count, isGlobal(arguments[index]) {
@@ -56,7 +56,7 @@ enum ArgumentOrder {
     }
   }
 
-  /// A message of the parser's, which may quote values.
+  /// A message of the parser, which may quote values, without the marks.
   static func unmarkedAll(_ text: String) -> String { text.replacing(mark, with: "") }
 
   /// A value as it was written.

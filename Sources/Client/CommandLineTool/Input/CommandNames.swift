@@ -1,9 +1,9 @@
 import Documents
 import EventLoop
 
-/// What commands may be called, and what to say of names that are none.
+/// The other names of commands, and the errors for unknown names.
 enum CommandNames {
-  /// Names that commands have in other tools, and what they are called here.
+  /// Names that commands have in other tools, and the commands here.
   static let aliases: [String: [String]] = [
     "del": ["remove"], "delete": ["remove"], "info": ["status"], "ls": ["keys"],
     "monitor": ["log", "--follow"], "put": ["set"], "rm": ["remove"],
@@ -43,7 +43,7 @@ enum CommandNames {
       .usage, "there is no command '\(name.shortened)'.\(hint(for: name)) See 'lockstep --help'.")
   }
 
-  /// A question about a command that was probably mistyped, behind a space; else empty.
+  /// A question about a command that was probably mistyped, after a space; empty if there is none.
   static func hint(for name: String) -> String {
     if name == "version" { return " The version is 'lockstep --version'." }
     let names = LockstepCommand.commandNames + aliases.keys.sorted()

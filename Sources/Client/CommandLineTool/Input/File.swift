@@ -58,7 +58,7 @@ struct File: Equatable {
   /// Replace the file's contents, or keep the old ones if that fails.
   func write(_ bytes: [UInt8]) throws(Failure) {
     if isStandard { return try StandardOutput.write(bytes) }
-    // Through a link to what it names; a device or a pipe is written to as it is.
+    // `stat` follows a link to its target; a device or a pipe is written to directly.
     var status = stat()
     if stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG {
       return try write(bytes, to: path, flags: 0)

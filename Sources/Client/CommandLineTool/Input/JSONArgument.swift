@@ -7,8 +7,8 @@ import Values
 enum JSONArgument {
   static let help: ArgumentHelp = "A JSON value; '-' reads it from standard input."
 
-  /// The value of an argument, which is JSON, or, with `isText`, is the string itself; nil where
-  /// the command has no such choice.
+  /// The value of an argument, which is JSON, or, with `isText`, is the string itself. `isText` is
+  /// nil if the command has no such choice.
   static func value(_ argument: String, isText: Bool? = nil) throws(Failure) -> Value {
     if argument == "-" {
       let bytes = try File.standardInput.read()
@@ -31,7 +31,7 @@ enum JSONArgument {
     }
   }
 
-  /// What to do about an argument that looks like a bare word.
+  /// Advice on an argument that looks like a bare word.
   private static func hint(_ argument: String, hasText: Bool) -> String {
     let beginsJSON = "{[\"-0123456789 ".unicodeScalars
     guard let first = argument.unicodeScalars.first, !beginsJSON.contains(first) else {

@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// Numbers on the command line, with the reason why an argument is none.
+/// Parsers of numbers on the command line, which give the reason that an argument is not one.
 enum NumberArgument {
-  /// What reads a whole number that is at least this.
+  /// A parser of whole numbers that are at least this.
   static func atLeast<Number: FixedWidthInteger & Sendable>(
     _ least: Number
   ) -> @Sendable (String) throws -> Number {
@@ -18,7 +18,7 @@ enum NumberArgument {
 }
 
 extension Seconds {
-  /// What reads a length of time.
+  /// Parse a length of time.
   static func read(_ argument: String) throws -> Seconds {
     guard let seconds = Double(ArgumentOrder.unmarked(argument)), seconds > 0, seconds < 1e9 else {
       throw ValidationError("it is a number of seconds above 0 and below 1000000000.")

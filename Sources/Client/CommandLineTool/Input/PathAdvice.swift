@@ -5,17 +5,18 @@ import LockstepClient
 import Values
 import Wire
 
-// What to do about an action whose path leads nowhere.
+// Advice on an action whose path leads nowhere.
 
 extension Client {
-  /// The failure of an action that the daemon rejected: where an object on its path lacks a member,
-  /// with what is there, and how to make it.
+  /// The failure of an action that the daemon rejected. If an object on its path lacks a member, it
+  /// says what the object has, and how to make the member.
   func failure(
     of action: DocumentAction, _ rejection: RejectionMessage, _ options: GlobalOptions
   ) async -> Failure {
     let error = ClientError.rejected(rejection)
     var failure = Failure(error) ?? Failure(.refused, "\(error).")
-    // Of a transaction the daemon's sentence says which part failed, and saw another state.
+    // For a transaction, the daemon's sentence says which part failed, and that part saw another
+    // state.
     if case .transaction = action { return failure }
     guard Rejection.Code(rawValue: rejection.code) == .badPath, let path = rejection.path,
       let lack = await lack(at: path)
@@ -28,7 +29,7 @@ extension Client {
     return failure
   }
 
-  /// What the nearest object lacks that a path goes through; nil where it is not known, or no object.
+  /// The member of the path that the nearest value lacks; nil if that is unknown, or no object.
   private func lack(at path: Path) async -> MissingMember? {
     let scope = PathArgument(path).scope
     for count in (0...scope.keys.count).reversed() {
@@ -45,7 +46,7 @@ extension Client {
 
 /// A member that an object does not have, and that a path goes through.
 struct MissingMember {
-  /// What the object has.
+  /// A sentence on the members that the object has.
   let sentence: String
   private let object: Path
   private let missing: [PathKey]
@@ -64,11 +65,11 @@ struct MissingMember {
     sentence = value.absence(of: Path(missing), at: object)
   }
 
-  /// The command that puts the value there, objects on the way made; nil where it would do something
-  /// else, or would be too long to read.
+  /// The command that puts the value there and makes the objects on the way; nil if it would do
+  /// something else, or would be too long to read.
   func merge(of value: Value) -> String? {
-    // With one key missing nothing needs to be made, a number may be meant for an array, and where
-    // the sentence asks for another name that was probably mistyped.
+    // With one key missing no object needs to be made. A number may be meant for an array. A
+    // sentence that asks for another name means that the key was probably mistyped.
     guard missing.count > 1, !sentence.hasSuffix("?"), !missing.contains(where: \.mayBeIndex),
       !value.hasNullMember
     else {
@@ -82,14 +83,14 @@ struct MissingMember {
     return "merge \(Self.quoted(object.pointer)) \(Self.quoted(text))"
   }
 
-  /// A text as a word of a shell's command, in quotes.
+  /// A text as one word of a shell command, in quotes.
   private static func quoted(_ text: String) -> String {
     "'\(text.replacing("'", with: #"'\''"#))'"
   }
 }
 
 extension DocumentAction {
-  /// What the action puts where nothing stands; nil where it changes only what is there.
+  /// The value that the action puts where there is none; nil if it changes only existing values.
   fileprivate var newValue: Value? {
     switch self {
     case .set(_, let value), .insert(_, let value), .increment(_, by: let value): value
@@ -100,7 +101,7 @@ extension DocumentAction {
 }
 
 extension Value {
-  /// Whether a merge would remove instead of put something of the value.
+  /// Whether a merge would remove a part of the value instead of putting it.
   fileprivate var hasNullMember: Bool {
     switch self {
     case .null: true

@@ -4,7 +4,7 @@ import Values
 /// A path that a person wrote as a JSON Pointer.
 struct PathArgument: Equatable, Sendable {
   let path: Path
-  /// How many keys a subscription can follow, where a schema says it.
+  /// The number of keys that a subscription can follow, if a schema says it.
   private let scopeCount: Int?
 
   init(_ path: Path, scopeCount: Int? = nil) {
@@ -52,13 +52,13 @@ struct PathArgument: Equatable, Sendable {
   // MARK: Scope and rest
 
   /// The part that a subscription can follow: up to the first key that may be an array's index. An
-  /// object may have such keys too, so what lies behind is found in the value itself.
+  /// object may have such keys too, so the rest is looked up in the value itself.
   var scope: Path {
     if let scopeCount { return Path(Array(path.keys.prefix(scopeCount))) }
     return Path(Array(path.keys.prefix { !$0.mayBeIndex }))
   }
 
-  /// The keys behind the scope.
+  /// The keys after the scope.
   var rest: Path { Path(Array(path.keys[scope.keys.count...])) }
 }
 

@@ -2,8 +2,8 @@ import Documents
 import EventLoop
 import Values
 
-// A typed state has fields of fixed names, so that a path can be checked before anybody waits for
-// what will never stand there, and a number can be a map's key where in a document it would be an
+// A typed state has fields of fixed names, so that a path can be checked before a client waits for
+// a value that can never exist; and a number can be a map's key, where in a document it would be an
 // array's index.
 extension PathArgument {
   /// The path with the part that a subscription can follow: through fields and maps, not into
@@ -19,10 +19,10 @@ extension PathArgument {
 /// A walk along a path through the kinds of a schema.
 private struct SchemaWalk {
   let schema: Schema
-  /// Nil where anything may stand: inside what a schema does not describe.
+  /// Nil inside a value that the schema does not describe, where any key is possible.
   private var kind: Schema.Kind?
   private var walked = Path()
-  /// How many keys came before the first that a subscription cannot follow.
+  /// The number of keys before the first that a subscription cannot follow.
   private(set) var scopeCount: Int?
 
   init(schema: Schema) {
@@ -35,7 +35,7 @@ private struct SchemaWalk {
     switch kind {
     case nil: break
     case .value?:
-      // A document inside: what may be an index ends the scope, as in any other document.
+      // A document inside: a key that may be an index ends the scope, as in any other document.
       if key.mayBeIndex { endScope(index) }
     case .array(let element)?:
       guard key.arrayIndex != nil else {
@@ -67,7 +67,7 @@ private struct SchemaWalk {
       }
       kind = field.kind
     case .enumeration?, nil:
-      // A case is replaced as a whole; what it carries is found in the value.
+      // A case is replaced as a whole; its payload is looked up in the value.
       endScope(index)
       kind = nil
     }

@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// Values as CBOR of which there is only one form (RFC 8949, 4.2.1): keys in bytewise order.
+/// Values as deterministic CBOR (RFC 8949, 4.2.1): keys in bytewise order.
 enum DeterministicCBOR {
   static func bytes(_ value: Value) -> [UInt8] {
     var encoder = CBOREncoder()

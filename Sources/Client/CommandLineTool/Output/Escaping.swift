@@ -1,5 +1,5 @@
 extension Unicode.Scalar {
-  /// Whether a terminal would obey the character, or show text in another order for it, instead of
+  /// Whether a terminal would act on the character, or reorder text because of it, instead of
   /// showing it: control characters, line and paragraph separators, bidirectional marks.
   var isUnsafe: Bool {
     switch value {
@@ -18,7 +18,7 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
-  /// The text with everything that a terminal would obey made visible.
+  /// The text with every character escaped that a terminal would act on.
   var escapingControls: String {
     guard unicodeScalars.contains(where: \.isUnsafe) else { return String(self) }
     var result = ""

@@ -1,10 +1,10 @@
-/// How long things took.
+/// Measured durations.
 struct Latencies {
   private var times: [Duration] = []
 
   mutating func add(_ time: Duration) { times.append(time) }
 
-  /// The time that this part of all took at most.
+  /// The time that this fraction of the measurements does not exceed.
   func quantile(_ part: Double) -> Duration {
     let sorted = times.sorted()
     if sorted.isEmpty { return .zero }

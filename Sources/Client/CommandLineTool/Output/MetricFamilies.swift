@@ -1,7 +1,7 @@
 import Values
 
 /// A text of OpenMetrics 1.0 as an object: each family of metrics by its name, with its `type`,
-/// `help` and `unit` where it says them, and its `samples`.
+/// `help` and `unit` if it has them, and its `samples`.
 enum MetricFamilies {
   static func value(of text: String) -> Value {
     var families: [String: TrieMap<String, Value>] = [:]
@@ -67,7 +67,7 @@ enum MetricFamilies {
       return labels
     }
 
-    /// Take a text in quotation marks, in which a backslash stands in front of what is special.
+    /// Take a text in quotation marks, in which a backslash escapes special characters.
     private static func quoted(_ text: inout Substring) -> String? {
       var result = ""
       text.removeFirst()

@@ -1,5 +1,5 @@
 extension Double {
-  /// The number with so many digits behind the point.
+  /// The number with this many digits after the point.
   func fixed(_ digits: Int) -> String {
     guard isFinite, abs(self) < 1e15 else { return "\(self)" }
     var scale: Int64 = 1
@@ -14,7 +14,7 @@ extension Double {
 }
 
 extension Double {
-  /// The number with three digits that say something, at least, and no zeros behind them.
+  /// The number with three significant digits or more (fewer below 1), and no trailing zeros.
   fileprivate var significant: String {
     let text = fixed(self < 10 ? 2 : self < 100 ? 1 : 0)
     guard text.contains(".") else { return text }
@@ -51,7 +51,7 @@ extension UInt64 {
     }
   }
 
-  /// The number with its thousands apart: `1,234,567`.
+  /// The number with its thousands separated: `1,234,567`.
   var grouped: String {
     var result = ""
     for (index, digit) in String(self).reversed().enumerated() {

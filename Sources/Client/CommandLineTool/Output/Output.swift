@@ -40,7 +40,7 @@ struct Output: Sendable {
     try StandardOutput.write(bytes)
   }
 
-  /// Write text that is ready to be seen, and end the line.
+  /// Write text that is escaped already, and end the line.
   func lines(_ text: String) throws(Failure) {
     try StandardOutput.write(Array((text + "\n").utf8))
   }

@@ -1,12 +1,12 @@
 import CBOR
 import Values
 
-/// Patches of documents, as they travel, in the form of a JSON Patch (RFC 6902).
+/// Converts patches of documents from their form on the wire to JSON Patch (RFC 6902).
 ///
-/// A member that changes is an `add`, which replaces one that is there, so that no old value is
+/// A member that changes is an `add`, which replaces an existing one, so that no old value is
 /// needed. Splices of an array become `remove`s and `add`s, in order.
 enum PatchOperations {
-  /// The operations, an array, that do to a value what the patch does. Paths begin at the value.
+  /// The array of operations that have the effect of the patch. Paths begin at the patched value.
   static func operations(of patch: [UInt8]) throws(CBORError) -> Value {
     let result = Result { () throws(CBORError) in
       try CBORDecoder.read(patch) { (decoder) throws(CBORError) in

@@ -1,8 +1,8 @@
 import Documents
 import Values
 
-/// Lays values out for reading: a container on one line where it fits, else a line for each entry;
-/// keys sorted; everything that a terminal would obey escaped.
+/// Lays values out for reading: a container on one line if it fits, else a line for each entry;
+/// keys sorted; every character escaped that a terminal would act on.
 struct PrettyWriter {
   private var bytes: [UInt8] = []
   private let width: Int
@@ -123,7 +123,7 @@ struct PrettyWriter {
 }
 
 extension String {
-  /// A text as long as any line, in place of one that is longer: measuring stays cheap.
+  /// A long text cut to more than the length of any line, so that measuring stays cheap.
   fileprivate var shortenedForMeasure: String {
     utf8.count <= 4096 ? self : String(unicodeScalars.prefix(1024))
   }

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// Shows on a terminal's standard error how far something is that takes longer than a second.
+/// Shows on a terminal's standard error the progress of work that takes longer than a second.
 final class ProgressBar: Sendable {
   private struct State: Sendable {
     var stage: String
@@ -26,7 +26,7 @@ final class ProgressBar: Sendable {
 
   deinit { end() }
 
-  /// Begin something else, of which so many bytes are to be done.
+  /// Begin another stage, of this many bytes.
   func begin(_ stage: String, of total: UInt64? = nil) {
     state.withLock { state in
       state.stage = stage
@@ -38,12 +38,12 @@ final class ProgressBar: Sendable {
 
   func advance(to done: UInt64) { state.withLock { $0.done = done } }
 
-  /// Ask how much is done whenever it is shown.
+  /// Get the number of bytes done from `source` whenever the bar is drawn.
   func follow(_ source: @escaping @Sendable () -> UInt64) {
     state.withLock { $0.source = source }
   }
 
-  /// Take the bar away.
+  /// Remove the bar.
   func end() {
     state.withLock { state in
       if state.isDrawn && !state.hasEnded { StandardError.write("\r\u{1b}[K") }

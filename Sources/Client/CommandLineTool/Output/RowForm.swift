@@ -6,7 +6,7 @@ import Schemas
 import Values
 import Wire
 
-/// How rows of a journal look: what is in them by the names that the schemas of its runs give.
+/// Converts rows of a journal to values, with the names that the schemas of its runs give.
 struct RowForm {
   private struct Names {
     let run: JournalContents.Run
@@ -14,7 +14,7 @@ struct RowForm {
     let states: Translation?
   }
 
-  /// Those of the runs, the newest first.
+  /// The names of the runs, the newest first.
   private var names: [Names] = []
 
   init(_ runs: [JournalContents.Run]) {
@@ -62,7 +62,7 @@ struct RowForm {
     return .object(members)
   }
 
-  /// In the words of 'lockstep log'.
+  /// The outcome in the words of 'lockstep log'.
   private static func outcome(of row: JournalRow) -> String {
     switch row.answer?.outcome {
     case nil: row.change == nil ? "unchanged" : "changed"
@@ -77,7 +77,7 @@ struct RowForm {
 }
 
 extension Schema {
-  /// A schema as a journal keeps it; nil when the bytes are none.
+  /// A schema as a journal stores it; nil when the bytes are not a schema.
   init?(kept bytes: [UInt8]) {
     let schema = try? CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
       try Schema(from: &decoder)
@@ -88,7 +88,7 @@ extension Schema {
 }
 
 extension Translation {
-  /// A value by names; nil when the bytes are none.
+  /// A value by names; nil when the bytes are not a value.
   fileprivate func namedValue(of bytes: [UInt8]) -> Value? {
     try? CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
       var named = CBOREncoder()

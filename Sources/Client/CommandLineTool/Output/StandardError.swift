@@ -6,16 +6,16 @@ import Values
 enum StandardError {
   private static let json = Atomic(false)
 
-  /// Whether every line is a JSON object. Set before anything is said.
+  /// Whether every line is a JSON object. Set it before anything is written.
   static var isJSON: Bool {
     get { json.load(ordering: .relaxed) }
     set { json.store(newValue, ordering: .relaxed) }
   }
 
-  /// Say why the command ends, in one line.
+  /// Report why the command ends, in one line.
   static func say(_ failure: Failure) { say(failure.value, failure.message) }
 
-  /// Say what happens while the command goes on, in one line.
+  /// Report an event while the command goes on, in one line.
   static func note(_ message: String) { say(["notice": ["message": .text(message)]], message) }
 
   private static func say(_ value: Value, _ message: String) {

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 
 enum StandardOutput {
-  /// Write all bytes. Ends the process quietly when their reader has gone.
+  /// Write all bytes. Ends the process quietly when the reader has closed the pipe.
   static func write(_ bytes: [UInt8]) throws(Failure) {
     switch StandardStreams.write(bytes, to: STDOUT_FILENO) {
     case 0: return
@@ -14,7 +14,7 @@ enum StandardOutput {
     }
   }
 
-  /// End the process quietly as soon as the reader of a pipe goes, even if nothing is written.
+  /// End the process quietly as soon as the reader closes the pipe, even if nothing is written.
   static func endWithReader() {
     var status = stat()
     guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }

@@ -3,7 +3,7 @@ struct Table {
   struct Column {
     var heading: String
     var isNumber = false
-    /// Whether a long cell may be cut: it says less then, and nothing wrong.
+    /// Whether a long cell may be cut: its text is then shorter, but not wrong.
     var mayBeCut = false
   }
 
@@ -14,8 +14,8 @@ struct Table {
 
   mutating func add(_ cells: [String]) { rows.append(cells.map(\.escapingControls)) }
 
-  /// The table in lines that fit the width: side by side if the cells fit, those cut that may be, else
-  /// each row as a block of its own.
+  /// The table in lines that fit the width: in columns if the cells fit, after cutting those that
+  /// may be cut, else each row as a block of its own.
   func text(width: Int, heading: (String) -> String = { $0 }) -> String {
     let widths = widths(within: width)
     guard widths.reduce(2 * (columns.count - 1), +) <= width else {
@@ -34,8 +34,8 @@ struct Table {
     return ([head] + rows.map(line)).joined(separator: "\n")
   }
 
-  /// The columns' widths: what their cells take, less what does not fit, from the widest of those that
-  /// may be cut.
+  /// The columns' widths: the widths of their cells, less the excess, which is taken from the
+  /// widest of those that may be cut.
   private func widths(within width: Int) -> [Int] {
     var widths = columns.indices.map { column in
       rows.reduce(columns[column].heading.columns) { max($0, $1[column].columns) }
@@ -63,10 +63,10 @@ struct Table {
 }
 
 extension String {
-  /// How many columns the text takes: a character each, which is right for most scripts.
+  /// The number of columns of the text: one per character, which is right for most scripts.
   var columns: Int { count }
 
-  /// The text in at most so many columns.
+  /// The text in at most this many columns.
   func cut(to columns: Int) -> String {
     count <= columns ? self : String(prefix(max(0, columns - 1))) + "…"
   }

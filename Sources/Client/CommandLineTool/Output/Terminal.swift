@@ -4,8 +4,7 @@ import Glibc
 enum Terminal {
   static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The columns that are written to: `COLUMNS` if that is set, else those of the terminal; 80 when
-  /// neither says.
+  /// The width in columns: `COLUMNS` if that is set, else the terminal's; 80 if neither is known.
   static func width(_ descriptor: Int32) -> Int {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     var size = winsize()
@@ -20,7 +19,7 @@ enum Terminal {
     return type != "dumb"
   }
 
-  /// An environment variable that is set to something.
+  /// An environment variable; nil if it is unset or empty.
   private static func variable(_ name: String) -> String? {
     guard let value = getenv(name), value.pointee != 0 else { return nil }
     return String(cString: value)

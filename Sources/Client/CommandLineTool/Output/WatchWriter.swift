@@ -3,7 +3,7 @@ import Documents
 import EventLoop
 import Values
 
-/// Writes what a watched path goes through.
+/// Writes the successive values at a watched path.
 struct WatchWriter {
   private let output: Output
   private let format: WatchFormat
@@ -11,7 +11,7 @@ struct WatchWriter {
   private let conditions: [UntilCondition]
   private let limit: Int?
   private var written = 0
-  /// What was written last; nil inside when nothing stood at the path.
+  /// The value that was written last; the inner nil means that there was none at the path.
   private var last: Value??
 
   init(
@@ -25,10 +25,10 @@ struct WatchWriter {
     self.limit = limit
   }
 
-  /// Write what the scope of the path holds at a revision, if that is news. Returns whether it was
-  /// the last.
+  /// Write the path's value at a revision, if it has changed. Returns whether it was the last.
   ///
-  /// A patch that is given is that of the whole scope; an empty one is a snapshot's.
+  /// `state` is the value at the path's scope, and `patch` the patch of the whole scope; an empty
+  /// patch is a snapshot's.
   mutating func show(
     _ state: Value?, at revision: UInt64, patch: [UInt8]
   ) throws(Failure) -> Bool {
@@ -58,8 +58,8 @@ struct WatchWriter {
     _ value: Value?, _ revision: UInt64, _ patch: [UInt8]
   ) throws(Failure) {
     var bytes = patch
-    // The scope's own patch is the path's too, unless the path goes on below the scope. What one
-    // line leaves out, a snapshot or a coalesced change, is the difference of what was shown.
+    // The scope's patch is the path's too, unless the path continues below the scope. Then, and for
+    // a snapshot or a coalesced change, the line has the difference from the value written last.
     if last == nil || patch.isEmpty || !path.rest.keys.isEmpty {
       var encoder = CBOREncoder()
       if let last {
