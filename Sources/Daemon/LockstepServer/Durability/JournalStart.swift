@@ -108,7 +108,7 @@ struct JournalStart<State: Synchronizable> {
       isHandedOver: handed != nil, start: wasClean ? .restarted : .crashed)
   }
 
-  // MARK: What a former process has handed over
+  // MARK: Hand-over
 
   /// The image, if the journal is that of the process that left it, with the revision up to which
   /// the journal has it (`durable`; nil if it has all of it).
@@ -250,7 +250,7 @@ struct JournalStart<State: Synchronizable> {
   }
 }
 
-// MARK: Without room on the disk
+// MARK: Full disk
 
 extension JournalStart {
   private static func openLater(

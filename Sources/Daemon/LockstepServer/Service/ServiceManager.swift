@@ -35,7 +35,7 @@ public final class ServiceManager {
   static let stateName = "state"
   static let connectionsName = "connections"
 
-  // MARK: Telling
+  // MARK: Notifications
 
   /// Report that the service is ready. From now on the loop sends the watchdog's heartbeat, as
   /// often as the manager asks.
