@@ -22,7 +22,7 @@ public struct JournalError: Error, Equatable, Sendable, CustomStringConvertible 
   public var kind: Kind
   /// What is wrong, and where.
   public var problem: String
-  /// What to do about it, where that is not part of `problem`.
+  /// What to do about it, if that is not part of `problem`.
   public var advice: String?
 
   public init(_ kind: Kind, _ problem: String, advice: String? = nil) {

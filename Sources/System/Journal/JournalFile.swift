@@ -27,7 +27,7 @@ public import Wire
 /// daemon must know after a restart.
 ///
 /// Used by one thread at a time; it may be handed to another. Every function blocks until the disk
-/// has done its part. Once a writing function has thrown, all of them throw until `reopen` has
+/// has done its part. Once a write has failed, all writing functions throw until `reopen` has
 /// succeeded.
 public final class JournalFile: JournalReader {
   /// The crashes that appended data survives.

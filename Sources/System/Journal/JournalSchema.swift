@@ -15,8 +15,8 @@ import Values
 // Almost everything that is stored at the end of a turn is in `log` alone, so that a commit touches
 // few pages. Unsigned numbers are stored as the signed ones of the same bits. Every row carries a
 // seal, a hash of its contents: flipped bits are detected, and reported with what they belong to.
-// The seal of a row of the log covers the seal of the row before, so that a missing row is
-// detected.
+// The seal of a row of the log covers the seal of the row before, so that a row missing in between
+// is detected.
 
 enum JournalSchema {
   /// "LkSt": identifies a journal to `file` and SQLite.

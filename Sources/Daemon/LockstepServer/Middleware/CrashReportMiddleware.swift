@@ -35,7 +35,7 @@ enum CrashReport {
   nonisolated(unsafe) private static var memory: UnsafeMutablePointer<UInt8>?
   /// Unsafe: as `memory`.
   nonisolated(unsafe) private static var slots = 0
-  /// Unsafe: written by the loop's thread alone; the handler reads whatever is there.
+  /// Unsafe: written by the loop's thread alone; the handler reads its current value.
   nonisolated(unsafe) private static var written = 0
 
   private static let signals = [SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE]
