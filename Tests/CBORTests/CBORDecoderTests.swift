@@ -1,7 +1,7 @@
 import CBOR
 import Testing
 
-/// Read with `body` and return what it throws, or nil.
+/// Reads the bytes with `body` and returns the error it throws, or nil.
 private func failure<R>(
   _ hex: String, depth: Int = CBORDecoder.defaultDepth,
   _ body: (inout CBORDecoder) throws(CBORError) -> R
@@ -58,11 +58,11 @@ struct IntegerTests {
   }
 
   @Test(arguments: ["17", "1817", "190017", "1a00000017", "1b0000000000000017"])
-  func `longer heads than needed are read too`(hex: String) throws {
+  func `heads longer than needed are accepted`(hex: String) throws {
     #expect(try integer(hex) == 23)
   }
 
-  @Test func `the offset of an error is that of the item at fault`() {
+  @Test func `an error has the offset of the faulty item`() {
     let error = failure("83011903e8190100") { decoder throws(CBORError) in
       _ = try decoder.array()
       _ = try decoder.unsigned()
@@ -118,7 +118,7 @@ struct MismatchTests {
     }
   }
 
-  @Test func `null and undefined are read only when next`() throws {
+  @Test func `null and undefined are read only when they are the next item`() throws {
     try CBORDecoder.read(bytes("f6f7f5")) { decoder throws(CBORError) in
       let early = [decoder.undefinedIfNext(), decoder.nullIfNext()]
       #expect(early == [false, true])
@@ -131,7 +131,7 @@ struct MismatchTests {
     }
   }
 
-  @Test func `bytes behind the last item are an error`() {
+  @Test func `bytes after the last item are an error`() {
     #expect(throws: CBORError(.trailingBytes(2), at: 1)) { try CBORItem(bytes("010203")) }
   }
 
@@ -143,7 +143,7 @@ struct MismatchTests {
     #expect(failure("bfff") { decoder throws(CBORError) in try decoder.map() } == notAllowed)
   }
 
-  @Test func `an error of the caller comes out as it went in`() {
+  @Test func `an error that the caller throws is rethrown unchanged`() {
     enum Failure: Error, Equatable {
       case mine
       case format(CBORError)
@@ -199,7 +199,7 @@ struct DepthTests {
     }
   }
 
-  @Test func `a closed level can be opened again`() throws {
+  @Test func `closing a container gives its level of nesting back`() throws {
     let siblings = bytes("83" + "8100" + "a10000" + "c18100")
     #expect(throws: CBORError(.nestingTooDeep(limit: 2), at: 7)) {
       try CBORItem(siblings, depth: 2)
@@ -222,7 +222,7 @@ struct HostileLengthTests {
   ]
 
   @Test(arguments: lengths)
-  func `a length that the input cannot hold is refused before anything is reserved`(
+  func `a length that exceeds the input is refused before memory is reserved`(
     length: UInt64
   ) {
     for major in [MajorType.bytes, .text, .array, .map] {
@@ -245,13 +245,13 @@ struct HostileLengthTests {
     }
   }
 
-  @Test func `a map counts two bytes for each pair`() {
+  @Test func `a map needs at least two bytes of input for each pair`() {
     #expect(throws: CBORError(.lengthBeyondInput(2), at: 0)) { try CBORItem(bytes("a2000000")) }
     #expect(throws: Never.self) { try CBORItem(bytes("a200000000")) }
   }
 
   @Test(arguments: [0, 1, 5, 16, 17, 1000])
-  func `a decoded collection holds no more room than its entries justify`(count: Int) throws {
+  func `a decoded collection reserves little more than its entries need`(count: Int) throws {
     let zeros = String(repeating: "00", count: count)
     let indefinite = try CBORItem(bytes("9f" + zeros + "ff"))
     var encoder = CBOREncoder()
@@ -271,7 +271,7 @@ struct HostileLengthTests {
     #expect(pairs.capacity <= 2 * count + 4)
   }
 
-  @Test func `an empty buffer without an address is truncated`() {
+  @Test func `an empty buffer without an address is truncated input`() {
     var decoder = CBORDecoder(UnsafeRawBufferPointer(start: nil, count: 0))
     #expect(decoder.isAtEnd)
     #expect(throws: CBORError(.truncated, at: 0)) { try decoder.peek() }
@@ -305,7 +305,7 @@ struct TextTests {
     "f888808080", "fe", "ff", "61c3", "6161616161616161c3",
     "61616161616161ff61", "6161616161616161616161616161616180",
   ])
-  func `bytes that are not UTF-8 are not text`(hex: String) {
+  func `bytes that are not UTF-8 are refused as text`(hex: String) {
     #expect(!isText(bytes(hex)))
   }
 
@@ -313,13 +313,13 @@ struct TextTests {
     "00", "7f", "c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbbbf", "efbfbf", "f0908080",
     "f48fbfbf", "61616161616161c3bc6161616161616161",
   ])
-  func `the edges of UTF-8 are text`(hex: String) {
+  func `the boundary values of UTF-8 are accepted as text`(hex: String) {
     #expect(isText(bytes(hex)))
   }
 
   @Test func `validation agrees with the standard library`() {
     var random = SeededGenerator(seed: 3629)
-    // Bytes that begin, continue and break sequences, at every position of a word.
+    // Bytes that begin, continue and break sequences, at every position of a machine word.
     let interesting: [UInt8] = [
       0x00, 0x61, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1,
       0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff,
@@ -335,7 +335,7 @@ struct TextTests {
     }
   }
 
-  @Test func `every pair of bytes is judged as the standard library does`() {
+  @Test func `every pair of bytes is valid exactly when the standard library says so`() {
     for pair in 0...UInt16.max {
       let utf8 = [UInt8(pair >> 8), UInt8(pair & 0xff)]
       if isText(utf8) != (String(validating: utf8, as: UTF8.self) != nil) {

@@ -12,7 +12,7 @@ private func decoded(_ input: [UInt8]) throws(CBORError) -> Double {
 }
 
 struct FloatingPointTests {
-  @Test func `every half comes back as its own bits and every NaN as the one`() throws {
+  @Test func `every half survives a round trip and every NaN becomes the canonical NaN`() throws {
     for bits in UInt16.min...UInt16.max {
       let input = [0xf9, UInt8(bits >> 8), UInt8(bits & 0xff)]
       let isNaN = bits & 0x7c00 == 0x7c00 && bits & 0x3ff != 0
@@ -40,7 +40,7 @@ struct FloatingPointTests {
     }
   }
 
-  @Test func `random doubles come back bit for bit in the shortest width that holds them`() throws {
+  @Test func `random doubles survive a round trip in the shortest width that holds them`() throws {
     var random = SeededGenerator(seed: 754)
     for _ in 0..<100_000 {
       let value = random.double()
@@ -65,7 +65,9 @@ struct FloatingPointTests {
     (.leastNonzeroMagnitude, "fb0000000000000001"),
     (Double(Float.greatestFiniteMagnitude).nextUp, "fb47efffffe0000001"),
   ])
-  func `numbers at the edges of a width take the right one`(value: Double, expected: String) {
+  func `numbers at the limits of a width are encoded in the right one`(
+    value: Double, expected: String
+  ) {
     #expect(hex(encoded(value)) == expected)
   }
 
@@ -73,14 +75,14 @@ struct FloatingPointTests {
     "f97e01", "f9fe00", "f97c01", "fa7f800001", "faffc00000", "fb7ff0000000000001",
     "fbffffffffffffffff",
   ])
-  func `every NaN is encoded as the quiet one`(hex input: String) throws {
+  func `every NaN is encoded as the canonical quiet NaN`(hex input: String) throws {
     #expect(hex(encoded(try decoded(bytes(input)))) == "f97e00")
   }
 }
 
 struct InsertHeadTests {
   @Test(arguments: [UInt64(0), 23, 24, 255, 256, 65_535, 65_536, 1 << 32, .max])
-  func `a head inserted later is the head appended first`(argument: UInt64) {
+  func `a head inserted later has the same bytes as one appended first`(argument: UInt64) {
     for major in [MajorType.array, .map, .tag, .bytes] {
       var expected = CBOREncoder()
       expected.encode("before")
@@ -96,7 +98,7 @@ struct InsertHeadTests {
     }
   }
 
-  @Test func `encoded items are spliced in as they are`() {
+  @Test func `encoded items are spliced in unchanged`() {
     var inner = CBOREncoder()
     inner.encode([1, 2].count)
     var outer = CBOREncoder()

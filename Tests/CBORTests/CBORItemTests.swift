@@ -14,7 +14,7 @@ struct CBORItemTests {
     #expect(hex(item.encoded) == "a3020001010202")
   }
 
-  @Test func `equal means equal encodings`() {
+  @Test func `two items are equal when their encodings are`() {
     #expect(CBORItem.double(.nan) == .double(.signalingNaN))
     #expect(CBORItem.double(0.0) != .double(-0.0))
     #expect(CBORItem.double(1) != .unsigned(1))
@@ -55,9 +55,9 @@ struct CBORItemTests {
     }
   }
 
-  /// Four seeds share 200,000 buffers so that they run side by side.
+  /// Four seeds share 200,000 buffers, so that they run in parallel.
   @Test(arguments: UInt64(0)..<4)
-  func `random bytes are an item or an error and skip agrees`(seed: UInt64) {
+  func `random bytes are an item or an error, and skip agrees`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var items = 0
     for _ in 0..<50_000 {

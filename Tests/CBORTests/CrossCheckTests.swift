@@ -5,7 +5,7 @@ import Testing
 /// A Python that has cbor2; `Scripts/test` makes one.
 private let python = ProcessInfo.processInfo.environment["LOCKSTEP_PYTHON"]
 
-/// An independent implementation must read what we write, and we what it writes.
+/// An independent implementation reads our items, and we read its items.
 @Suite(.enabled(if: python != nil, "LOCKSTEP_PYTHON names no Python with cbor2"))
 struct CrossCheckTests {
   @Test func `cbor2 reads our items and writes the same bytes in canonical order`() throws {
@@ -22,7 +22,7 @@ struct CrossCheckTests {
   }
 
   @Test(arguments: [1, 2, 3])
-  func `items from another encoder come back to it unchanged`(seed: Int) throws {
+  func `items from another encoder survive a round trip through ours`(seed: Int) throws {
     let originals = try crossCheck(["generate", "\(seed)", "2000"], input: [])
     try #require(originals.count == 2000)
     let pairs = try originals.map { original in
@@ -36,10 +36,10 @@ struct CrossCheckTests {
   }
 }
 
-/// Run cross_check.py with these lines as its input; its lines of output.
+/// Runs cross_check.py with these lines of input and returns its lines of output.
 private func crossCheck(_ arguments: [String], input: [String]) throws -> [String] {
   let manager = FileManager.default
-  // A file, not a pipe: with two pipes each side could wait for the other to read.
+  // A file, not a pipe: with two pipes each process could wait for the other to read.
   let file = manager.temporaryDirectory.appendingPathComponent("cross-check-\(UUID().uuidString)")
   defer { try? manager.removeItem(at: file) }
   try Data(input.map { $0 + "\n" }.joined().utf8).write(to: file)
@@ -60,7 +60,7 @@ private func crossCheck(_ arguments: [String], input: [String]) throws -> [Strin
 }
 
 extension Vector {
-  /// Whether cbor2 gives the tag back: dates, bignums and URIs it turns into values of its own.
+  /// Whether cbor2 preserves the tag: it converts dates, bignums and URIs to values of its own.
   fileprivate var isComparable: Bool {
     switch try? CBORItem(bytes(hex)) {
     case .tagged: false

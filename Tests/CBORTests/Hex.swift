@@ -1,4 +1,4 @@
-/// The bytes that the hex digits say. Digits that are none are the test's own mistake.
+/// The bytes of a hex string. An invalid digit traps, because it is a mistake in the test.
 func bytes(_ hex: String) -> [UInt8] {
   let digits = hex.map { UInt8($0.hexDigitValue!) }
   precondition(digits.count.isMultiple(of: 2), "Half a byte in \(hex).")

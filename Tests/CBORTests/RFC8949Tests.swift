@@ -34,7 +34,7 @@ struct RFC8949Tests {
   }
 
   @Test(arguments: appendixA)
-  func `every strict prefix of an example is too short`(vector: Vector) {
+  func `every strict prefix of an example is truncated`(vector: Vector) {
     let whole = bytes(vector.hex)
     for length in 0..<whole.count {
       let prefix = Array(whole.prefix(length))
@@ -49,7 +49,7 @@ struct RFC8949Tests {
   }
 
   @Test(arguments: appendixF1)
-  func `what appendix F1 calls not well-formed is refused where it goes wrong`(
+  func `every malformed example of appendix F1 is refused at the offset of its fault`(
     example: NotWellFormed
   ) {
     let input = bytes(example.hex)
@@ -58,7 +58,7 @@ struct RFC8949Tests {
   }
 }
 
-/// What `skip` says about the input, which must be what decoding a `CBORItem` says.
+/// The error of `skip`, which must equal the error of decoding a `CBORItem`.
 func skipError(_ input: [UInt8]) -> CBORError? {
   do throws(CBORError) {
     try CBORDecoder.read(input) { decoder throws(CBORError) in try decoder.skip() }

@@ -18,7 +18,7 @@ struct SeededGenerator: RandomNumberGenerator {
 extension SeededGenerator {
   mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
-  /// A number whose width is uniform, not its value, so that every head length is as likely.
+  /// A number with a uniformly random width, so that every head length is equally likely.
   mutating func number() -> UInt64 { next() >> UInt64(below(64)) }
 
   mutating func bytes(upTo count: Int) -> [UInt8] {
@@ -37,7 +37,7 @@ extension SeededGenerator {
     return text
   }
 
-  /// A number that is exactly a half, a single or a double, as likely each.
+  /// A number that is exactly a half, a single or a double, with equal probability.
   mutating func double() -> Double {
     let double =
       switch below(3) {

@@ -31,14 +31,14 @@ struct ArgumentTests {
     #expect((try LockstepCommand.parseAsRoot(behind) as? SetValue)?.arguments.json == text)
   }
 
-  @Test func `where values are files, a word with a dash is an option that there is not`() {
+  @Test func `where values are files, a word with a dash is an unknown option`() {
     #expect(ArgumentOrder.arranged(["export", "-o"]) == ["export", "-o"])
     #expect(throws: (any Error).self) {
       _ = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["export", "-o"]))
     }
   }
 
-  @Test func `a message of the parser quotes what was written`() throws {
+  @Test func `an error of the parser quotes the argument as it was written`() throws {
     do {
       _ = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["get", "--timeout", "-1"]))
       Issue.record("it was taken")
@@ -53,7 +53,7 @@ struct ArgumentTests {
     ("a/b", "/a/b"), ("a.b", "/a/b"), ("$.a[0].b", "/a/0/b"), ("#/a", "/a"), (".a", "/a"),
     ("/a~b", "/a~0b"), ("a~b", "/a~0b"),
   ])
-  func `a path that is none suggests the right one`(text: String, right: String) {
+  func `an invalid path gets a suggestion of the valid one`(text: String, right: String) {
     #expect {
       try PathArgument(text)
     } throws: { error in
@@ -61,7 +61,7 @@ struct ArgumentTests {
     }
   }
 
-  @Test func `a scope ends before what may be an index`() throws {
+  @Test func `a scope ends before the first key that may be an index`() throws {
     let path = try PathArgument("/a/b/0/c")
     #expect(path.scope == ["a", "b"])
     #expect(path.rest == ["0", "c"])
@@ -83,12 +83,12 @@ struct ArgumentTests {
     (["0", "lamp", "y"], "the number at /a/0/lamp has no parts, so there is no /a/0/lamp/y."),
     (["1", "y"], #"the object at /a/1 is an empty object: it has no member "y"."#),
   ])
-  func `an absent place is explained`(keys: [PathKey], says: String) {
+  func `the error for an absent path says which part is missing`(keys: [PathKey], says: String) {
     let value: Value = [["lamp": 1], [:]]
     #expect(value.absence(of: Path(keys), at: ["a"]) == says)
   }
 
-  @Test func `many members are not listed, and a long name is compared with none`() {
+  @Test func `the error does not list many members, and gives no suggestion for a long name`() {
     let names = (0..<1000).map { "lamp\($0)" }
     var members = TrieMap<String, Value>()
     for name in names { members.updateValue(.null, forKey: name) }
@@ -100,7 +100,7 @@ struct ArgumentTests {
     #expect(value.absence(of: [.text(long)], at: .root).utf8.count < 200)
   }
 
-  @Test func `a bare word is told to be quoted`() {
+  @Test func `the error for an unquoted word shows how to quote it`() {
     #expect {
       try JSONArgument.value("hello", isText: false)
     } throws: { error in
@@ -110,7 +110,7 @@ struct ArgumentTests {
     #expect(throws: Never.self) { try JSONArgument.value("hello", isText: true) }
   }
 
-  @Test func `a condition splits behind the pointer`() throws {
+  @Test func `a condition is split after the pointer`() throws {
     let condition = try UntilCondition(#"/a=b="x=1""#)
     #expect(condition.path == ["a=b"])
     #expect(condition.value == "x=1")
@@ -132,7 +132,9 @@ struct ArgumentTests {
     (["why", "abc"], "whole number, at least 0"),
     (["why", "18446744073709551616"], "whole number, at most 18446744073709551615"),
   ])
-  func `a number that is none gets the reason`(arguments: [String], reason: String) {
+  func `the error for an invalid number says which numbers are valid`(
+    arguments: [String], reason: String
+  ) {
     #expect {
       try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(arguments))
     } throws: { error in
@@ -140,7 +142,7 @@ struct ArgumentTests {
     }
   }
 
-  @Test func `conditions may be several, and hold together`() throws {
+  @Test func `a watch takes several conditions, each with its own path`() throws {
     let arguments = ["watch", "/a", "--until", "/a/x=1", "--until", "/a/y=2"]
     let watch = try #require(try LockstepCommand.parseAsRoot(arguments) as? Watch)
     #expect(watch.until.map(\.path) == [["a", "x"], ["a", "y"]])

@@ -16,7 +16,7 @@ struct CommandNamesTests {
     }
   }
 
-  @Test func `what other tools call a command is one here`() throws {
+  @Test func `the names that other tools use for a command are aliases`() throws {
     #expect(ArgumentOrder.arranged(["rm", "/a"]) == ["remove", "/a"])
     #expect(ArgumentOrder.arranged(["--json", "put", "/n", "-5"]).first == "set")
     let set = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["put", "/n", "-5"]))
@@ -38,13 +38,13 @@ struct CommandNamesTests {
     ("incremetn", " Did you mean 'increment'?"), ("top", ""), ("shell", ""), ("x", ""),
     ("version", " The version is 'lockstep --version'."),
   ])
-  func `a mistyped command is close to the right one, and a short word to none`(
+  func `a mistyped command gets a suggestion, and a short unknown word gets none`(
     name: String, hint: String
   ) {
     #expect(CommandNames.hint(for: name) == hint)
   }
 
-  @Test func `what names no command is told so`() {
+  @Test func `an unknown or missing command is a usage error with advice`() {
     #expect(message("nope")?.hasPrefix("there is no command 'nope'.") == true)
     #expect(message("help", "nope")?.hasPrefix("there is no command 'nope'.") == true)
     #expect(message("help", "get") == nil)
@@ -63,7 +63,7 @@ struct CommandNamesTests {
     #expect(message("--json", "--help") == nil)
   }
 
-  @Test func `a guess of the parser that is far from what was written is left out`() {
+  @Test func `a suggestion of the parser that is far from the argument is left out`() {
     let far = "lockstep: Unknown option '--nope'. Did you mean '--mode'?\nUsage: x"
     #expect(far.withoutFarGuess == "lockstep: Unknown option '--nope'.\nUsage: x")
     let near = "Unknown option '--sokcet'. Did you mean '--socket'?"
@@ -76,7 +76,7 @@ struct CommandNamesTests {
   private static let commands =
     LockstepCommand.configuration.groupedSubcommands.flatMap(\.subcommands)
 
-  @Test func `a command's own options stand in front of those of every command`() throws {
+  @Test func `the help lists a command's own options before the global options`() throws {
     for command in Self.commands {
       let help = HelpText.arranged(LockstepCommand.helpMessage(for: command, columns: 80))
       let own = try #require(help.firstRange(of: "\nOPTIONS:\n"))
@@ -86,7 +86,7 @@ struct CommandNamesTests {
     }
   }
 
-  @Test func `nothing of the help is lost when it is arranged`() {
+  @Test func `arranging the help loses no line`() {
     for command in Self.commands {
       let help = LockstepCommand.helpMessage(for: command, columns: 80)
       let lines = help.split(separator: "\n").sorted()
@@ -94,7 +94,8 @@ struct CommandNamesTests {
     }
   }
 
-  @Test func `every command but those without choices has an example that the parser takes`() throws
+  @Test func `every command with choices has an example, and the parser accepts each example`()
+      throws
   {
     for command in Self.commands {
       let discussion = command.configuration.discussion
@@ -112,7 +113,7 @@ struct CommandNamesTests {
     }
   }
 
-  /// The words of a command up to a pipe or redirection, as a shell has them.
+  /// The words of a command line, split as a shell does, up to a pipe or redirection.
   private static func words(_ line: String) -> [String] {
     var words: [String] = []
     var word: String?

@@ -4,11 +4,11 @@ import Testing
 
 @testable import CommandLineTool
 
-/// What a user is told to do where no daemon serves.
+/// The advice that a user gets when no daemon serves.
 struct ConnectAdviceTests {
   private static let missing = LoopError(code: -ENOENT, operation: "connect to x")
 
-  /// A root with units under it, and with systemd running or not.
+  /// A root directory with these units, and with systemd running or not.
   private func withRoot<R>(
     _ units: [String], isRunning: Bool = true, _ body: (String) throws -> R
   ) throws -> R {
@@ -31,7 +31,7 @@ struct ConnectAdviceTests {
     return advice.start
   }
 
-  @Test func `an installed unit is started, where systemd runs`() throws {
+  @Test func `an installed unit is to be started where systemd runs`() throws {
     let units = ["lockstepd.socket", "lockstep@.socket"]
     try withRoot(units) { root in
       #expect(start(SocketPath.system, under: root).contains("'systemctl start lockstepd.socket'"))
@@ -48,7 +48,7 @@ struct ConnectAdviceTests {
     }
   }
 
-  @Test func `a directory that is missing is made first`() throws {
+  @Test func `a missing directory is to be made first`() throws {
     try withRoot([]) { root in
       var advice = ConnectAdvice(path: root + "/a b/s")
       advice.daemon = "lockstepd"
@@ -64,7 +64,7 @@ struct ConnectAdviceTests {
     }
   }
 
-  @Test func `nothing is said twice, and every error ends in a sentence`() {
+  @Test func `the advice repeats nothing, and every error ends in a sentence`() {
     for code in [EPROTOTYPE, ENOTDIR, EMFILE, ECONNREFUSED, EACCES, ENOENT] {
       let error = LoopError(code: -code, operation: "connect to /tmp/x.sock")
       let sentence = ConnectAdvice(path: "/tmp/x.sock").sentence(about: error)

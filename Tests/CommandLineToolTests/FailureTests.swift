@@ -16,7 +16,7 @@ struct FailureTests {
     (.badPath, .refused),
     (.wrongType, .refused), (.notDurable, .refused), (Rejection.Code(rawValue: 99), .refused),
   ])
-  func `a rejection has a status, and keeps the name and the place of its reason`(
+  func `a rejection has an exit status, and keeps its code and path`(
     code: Rejection.Code, status: EventLoop.ExitStatus
   ) throws {
     let rejection = RejectionMessage(code: code.rawValue, message: "no", path: ["i"])
@@ -31,7 +31,7 @@ struct FailureTests {
       ])
   }
 
-  @Test func `a goodbye says the limit, and when to come back`() throws {
+  @Test func `a goodbye has the limit and the time after which to retry`() throws {
     var goodbye = Goodbye(
       .limit, "too many", limit: LimitBreach("connections", limit: 1, observed: 2))
     goodbye.retryAfter = 50
@@ -42,7 +42,8 @@ struct FailureTests {
     #expect(error?.child("retryAfterMs") == 50)
   }
 
-  @Test func `a connection that may not be is denied, by whatever means`() throws {
+  @Test func `a connection that is not permitted has the status denied, by whatever means`() throws
+  {
     #expect(try failure(.closed(Goodbye(.denied, "no"))).status == .denied)
     #expect(try failure(.refused(.denied)).status == .denied)
     let error = LoopError(code: -EACCES, operation: "connect")
@@ -55,7 +56,7 @@ struct FailureTests {
     (ReportError.Code.denied, EventLoop.ExitStatus.denied), (.absent, .absent),
     (.unknown, .refused), (.limit, .refused), (.restarting, .refused),
   ])
-  func `a query without a report has a status, and keeps the name of its reason`(
+  func `a query that fails has an exit status, and keeps its error code`(
     code: ReportError.Code, status: EventLoop.ExitStatus
   ) {
     let failure = Failure(ReportError(code, "no"))
@@ -65,7 +66,7 @@ struct FailureTests {
     #expect(failure.message.contains("'administer: true'") == (code == .denied))
   }
 
-  @Test func `the codes of reports are those of the protocol`() throws {
+  @Test func `the codes of report errors are those of the protocol`() throws {
     let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
     let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Reports") } ?? ""
@@ -75,7 +76,7 @@ struct FailureTests {
     #expect(names == ReportError.Code.allCases.map(\.rawValue))
   }
 
-  @Test func `the names of reasons are those of the protocol`() throws {
+  @Test func `the names of rejections are those of the protocol`() throws {
     let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
     let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Rejections") } ?? ""

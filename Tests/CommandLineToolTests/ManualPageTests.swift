@@ -40,7 +40,7 @@ struct ManualPageTests {
     return Array(lines.drop { $0 != ".Sh \(name)" }.dropFirst().prefix { !$0.hasPrefix(".Sh") })
   }
 
-  @Test func `the page has the table of exit statuses, and nothing else of that kind`() throws {
+  @Test func `the section on exit statuses is their table and nothing else`() throws {
     let tool = try JSON.parse(LockstepCommand._dumpHelp())
     let page = try #require(ManualPage(tool, section: 1, date: "", seeAlso: []))
     let rows = EventLoop.ExitStatus.allCases.flatMap { status in
@@ -49,7 +49,7 @@ struct ManualPageTests {
     #expect(section("EXIT STATUS", of: page.text) == [".Bl -tag -width Ds"] + rows + [".El"])
   }
 
-  @Test func `a page has every command, its examples, and what errors look like`() throws {
+  @Test func `a page has every command, its examples, and the form of errors`() throws {
     let tool = try JSON.parse(LockstepCommand._dumpHelp())
     let page = try #require(
       ManualPage(tool, section: 1, date: "January 1, 2026", seeAlso: ["lockstepd(8)"]))

@@ -18,7 +18,7 @@ struct OutputTests {
     #expect(PrettyWriter.text([], width: 1, hasColor: false) == "[]")
   }
 
-  @Test func `a terminal obeys no text`() throws {
+  @Test func `control characters in a text are escaped`() throws {
     let text = "\u{1b}[31m\u{9b}\u{202e}\u{7f}\u{85}é"
     let shown = PrettyWriter.text(.text(text), width: 80, hasColor: false)
     #expect(shown == #""\u001b[31m\u009b\u202e\u007f\u0085é""#)
@@ -26,7 +26,7 @@ struct OutputTests {
     #expect("a\nb".escapingControls == "a\\u000ab")
   }
 
-  @Test func `a table gives way to blocks`() {
+  @Test func `a table too wide for the terminal becomes blocks`() {
     var table = Table([
       .init(heading: "PID", isNumber: true), .init(heading: "LABEL"), .init(heading: "SCOPES"),
     ])
@@ -37,7 +37,7 @@ struct OutputTests {
     #expect(table.text(width: 20).hasPrefix("PID     1\nLABEL   a\\u001b\nSCOPES  /a /b /c\n\nPID"))
   }
 
-  @Test func `a long cell is cut where it may be, and the columns stay`() {
+  @Test func `a long cell is cut where its column permits, and the columns stay aligned`() {
     var table = Table([
       .init(heading: "PID", isNumber: true), .init(heading: "LABEL", mayBeCut: true),
       .init(heading: "CAUSE"), .init(heading: "MESSAGE", mayBeCut: true),
@@ -53,7 +53,7 @@ struct OutputTests {
     #expect(table.text(width: 28).contains("\n\n"), "what cannot be cut far enough is in blocks")
   }
 
-  @Test func `a rejection in the log does not move the columns, and is shown whole`() throws {
+  @Test func `a rejection in the log does not shift the columns, and is shown whole`() throws {
     let reason = "the object at the root has no member \"deep\" (at /deep/x/y): nothing to do here"
     let records = try [
       ["sequence": 8, "outcome": .text("rejected: \(reason)"), "action": "set"],
@@ -102,7 +102,7 @@ struct OutputTests {
     #expect(MetricFamilies.value(of: "x{a=\"b\n") == [:])
   }
 
-  @Test func `numbers are for people`() {
+  @Test func `numbers are formatted for people`() {
     #expect(1.005.fixed(1) == "1.0")
     #expect((-0.04).fixed(1) == "0.0")
     #expect(12.0.fixed(0) == "12")
@@ -113,7 +113,7 @@ struct OutputTests {
     #expect(UInt64(31_400_000).asBytes == "31.4 MB")
   }
 
-  @Test func `quantiles are times that were taken`() {
+  @Test func `quantiles are latencies that were measured`() {
     var latencies = Latencies()
     #expect(latencies.quantile(0.5) == .zero)
     for time in 1...100 { latencies.add(.microseconds(time)) }
@@ -122,7 +122,7 @@ struct OutputTests {
     #expect(latencies.quantile(1) == .microseconds(100))
   }
 
-  @Test func `a progress bar fits`() {
+  @Test func `a progress bar fits the width`() {
     for width in 0...120 {
       let line = ProgressBar.line("sending", 15_000_000, 30_000_000, width: width)
       #expect(line.count <= max(0, width - 1))
@@ -132,7 +132,7 @@ struct OutputTests {
     #expect(line == "sending [###########------------] 50 % of 2 bytes")
   }
 
-  @Test func `deterministic CBOR sorts as RFC 8949 says`() {
+  @Test func `deterministic CBOR sorts keys as RFC 8949 says`() {
     #expect(
       DeterministicCBOR.bytes(["aa": 1, "b": [nil], "a": 2])
         == [0xa3, 0x61, 0x61, 2, 0x61, 0x62, 0x81, 0xf6, 0x62, 0x61, 0x61, 1])

@@ -7,7 +7,7 @@ import Values
 @testable import CommandLineTool
 
 struct PatchOperationsTests {
-  @Test func `a rejection names the operation as the file does`() {
+  @Test func `a rejection names the operation as the patch file does`() {
     let patch: Value = [["op": "test"], ["op": "add", "path": "/a/b"]]
     #expect(
       Patch.naming("rejected: transaction[1] (insert): no (at /a/b).", in: patch)
@@ -27,7 +27,9 @@ struct PatchOperationsTests {
   ]
 
   @Test(arguments: pairs)
-  func `a patch as JSON Patch does what the patch does`(before: Value, after: Value) throws {
+  func `a patch written as JSON Patch has the same result as the patch`(
+    before: Value, after: Value
+  ) throws {
     var encoder = CBOREncoder()
     #expect(after.encodeDifference(from: before, into: &encoder))
     let operations = try PatchOperations.operations(of: encoder.bytes)
@@ -37,11 +39,11 @@ struct PatchOperationsTests {
     #expect(document.root == after)
   }
 
-  @Test func `absence is a remove of the whole`() throws {
+  @Test func `an absent value is a remove of the root`() throws {
     #expect(try PatchOperations.operations(of: [0xf7]) == [["op": "remove", "path": ""]])
   }
 
-  @Test func `what is no patch is an error`() {
+  @Test func `a malformed patch is an error`() {
     #expect(throws: CBORError.self) { try PatchOperations.operations(of: [0x83, 0, 0, 0]) }
     #expect(throws: CBORError.self) { try PatchOperations.operations(of: []) }
   }

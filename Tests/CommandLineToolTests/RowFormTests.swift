@@ -9,7 +9,7 @@ import Wire
 
 @testable import CommandLineTool
 
-/// How `lockstep journal` shows what a daemon with types of its own has kept.
+/// How `lockstep journal` shows the rows of a daemon whose state has types of its own.
 @Suite struct RowFormTests {
   private let schema = TypedDaemonTests.schema
 
@@ -61,7 +61,7 @@ import Wire
     #expect(value.child("outcome") == "changed")
   }
 
-  @Test func `what no schema explains is shown as its bytes`() {
+  @Test func `bytes that no schema describes are shown as bytes`() {
     let form = RowForm([run(1, began: 0, [0xff])])
     let value = form.value(of: entry([0x18, 99], patch: [0xa0], nil))
     #expect(value.child("payload") == .bytes([0x18, 99]))
@@ -73,7 +73,7 @@ import Wire
       known.value(of: entry([0x18, 99], patch: nil, nil)).child("payload") == .bytes([0x18, 99]))
   }
 
-  @Test func `outcomes are told in the words of the log`() {
+  @Test func `outcomes have the same words as in the log`() {
     let form = RowForm([])
     func outcome(_ outcome: Acknowledgement.Outcome?) -> Value? {
       form.value(of: entry(nil, patch: nil, outcome)).child("outcome")

@@ -14,7 +14,7 @@ struct StagedLoadTests {
   ]
 
   @Test(arguments: [1 << 10, 1 << 12, 1 << 20])
-  func `the parts build the document`(limit: Int) throws {
+  func `the parts, performed in order, build the document`(limit: Int) throws {
     var document = Document(["old": 1])
     let parts = try StagedLoad.Parts(of: Self.document, at: ["new"], limit: limit)
     for batch in parts.batches {
@@ -29,13 +29,13 @@ struct StagedLoadTests {
     #expect(document.root == Self.document)
   }
 
-  @Test func `a text that cannot be cut is refused`() {
+  @Test func `a text longer than the limit is refused`() {
     #expect(throws: Failure.self) {
       try StagedLoad.Parts(of: Self.document, at: ["new"], limit: 512)
     }
   }
 
-  @Test func `sizes are those of the encoded form, or a little more`() {
+  @Test func `a computed size is that of the encoded form, or a little more`() {
     var encoder = CBOREncoder()
     Self.document.encode(into: &encoder)
     #expect(EncodedSize.of(Self.document) >= encoder.bytes.count)

@@ -6,7 +6,7 @@ import Values
 
 @testable import CommandLineTool
 
-/// What the command line makes of a daemon whose state has types of its own.
+/// The command line with a daemon whose state has types of its own.
 @Suite struct TypedDaemonTests {
   static let schema = Schema(
     state: .type("State"), action: .type("Action"),
@@ -132,7 +132,7 @@ import Values
     #expect(failure?.status == .usage)
   }
 
-  @Test func `what an action carries stands behind its names`() throws {
+  @Test func `the values of an action follow its name`() throws {
     let arguments = ArgumentOrder.arranged(["--json", "send", "todos.rank", "-1"])
     let send = try #require(try LockstepCommand.parseAsRoot(arguments) as? Send)
     #expect(send.action == "todos.rank" && send.values == ["-1"] && send.options.json)
@@ -166,12 +166,14 @@ import Values
     ("/byNumber/x", "/byNumber is a map with integer keys, and \"x\" is none."),
     ("/note/x", "/note is String, which has no parts, so there is no \"x\"."),
   ])
-  func `a path that leads nowhere is explained`(_ text: String, _ message: String) throws {
+  func `the error for an absent path names the alternatives`(
+    _ text: String, _ message: String
+  ) throws {
     let path = try PathArgument(text)
     #expect(failure { try path.resolved(in: Self.schema) } == Failure(.absent, message))
   }
 
-  @Test func `any path may lead somewhere in a document`() throws {
+  @Test func `any path is valid in a document`() throws {
     let path = try PathArgument("/a/0/b").resolved(in: Schema(state: .value, action: .value))
     #expect(path.scope == ["a"] && path.rest == ["0", "b"])
   }
@@ -208,7 +210,7 @@ import Values
     return Output(command.options)
   }
 
-  @Test func `a tree has what an action led to under it`() throws {
+  @Test func `the tree shows each consequence under its cause`() throws {
     let records = try LogRecord.records(of: [
       "records": [
         Self.record(1, "load"), Self.record(2, "other"), Self.record(3, "loaded", parent: 1),
@@ -222,7 +224,7 @@ import Values
     #expect(lines[0] == "1  12:00  changed  1  client 3  load")
     #expect(lines[2] == "4  12:00  changed  4  client 3      shown")
     #expect(lines[4] == "2  12:00  changed  2  client 3  other")
-    // What comes later goes on under what was shown.
+    // A later record continues under the record already shown.
     let next = try LogRecord.records(of: ["records": [Self.record(6, "more", parent: 4)]])
     let later = tree.arrange(next)
     #expect(tree.lines(later)[0].hasSuffix("client 3        more"))
@@ -230,7 +232,7 @@ import Values
     #expect(flat.arrange(records).map(\.sequence) == [1, 2, 3, 4, 5])
   }
 
-  @Test func `what led to an action is a chain`() throws {
+  @Test func `the causes of an action are shown as a chain`() throws {
     let records = try LogRecord.records(of: [
       "records": [
         Self.record(7, "todos.loaded", parent: 6, origin: "effect fetch"),
@@ -243,7 +245,7 @@ import Values
     #expect(failure { try LogRecord.records(of: ["error": "x"]) }?.status == .goodbye)
   }
 
-  @Test func `an effect to cancel is named`() throws {
+  @Test func `an effect is cancelled by its name`() throws {
     let command = try LockstepCommand.parseAsRoot(["effects", "cancel", "fetch"]) as? Effects
     #expect(command?.verb == .cancel && command?.what == "fetch")
     #expect(throws: (any Error).self) { try LockstepCommand.parseAsRoot(["effects", "cancel"]) }

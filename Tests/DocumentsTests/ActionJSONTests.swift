@@ -7,7 +7,7 @@ import Values
 @Suite struct ActionJSONTests {
   static let document = DocumentFeature().schema
 
-  /// A schema as a typed daemon has it.
+  /// A schema of a typed daemon.
   static let typed = Schema(
     state: .type("State"), action: .type("Action"),
     types: [
@@ -69,13 +69,13 @@ import Values
       ]
     ),
   ])
-  func `any schema will do, both ways`(_ text: String, _ payload: [UInt8]) throws {
+  func `an action of any schema is converted both ways`(_ text: String, _ payload: [UInt8]) throws {
     #expect(try ActionJSON.payload(of: json(text), schema: Self.typed) == payload)
     let form = try ActionJSON.value(ofPayload: payload, schema: Self.typed)
     #expect(JSON.text(form, sortedKeys: true) == text)
   }
 
-  @Test func `the other ways to write the same`() throws {
+  @Test func `every equivalent way to write an action gives the same payload`() throws {
     func payload(_ text: String) throws -> [UInt8] {
       try ActionJSON.payload(of: json(text), schema: Self.typed)
     }
@@ -130,7 +130,7 @@ import Values
     #expect(error?.description == message)
   }
 
-  @Test func `a payload that is none is refused`() {
+  @Test func `a malformed payload is refused`() {
     for payload: [UInt8] in [[], [0x0b], [0x82, 0x0b, 0x80], [0x80], [0x82, 2], [0x81, 2], [2]] {
       #expect(throws: ActionJSONError.self) {
         try ActionJSON.value(ofPayload: payload, schema: Self.document)
@@ -145,7 +145,7 @@ import Values
     }
   }
 
-  @Test func `random actions come back through their JSON form`() throws {
+  @Test func `random actions survive a round trip through their JSON form`() throws {
     var random = SeededGenerator(9)
     let root = random.value(depth: 4)
     for _ in 0..<300 {

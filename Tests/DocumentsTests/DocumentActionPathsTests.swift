@@ -17,7 +17,7 @@ import Values
         [["a"]], [["b"], ["c"]]
       ),
     ] as [(DocumentAction, [Path], [Path])])
-  func `an action names what it looks at and what it changes`(
+  func `an action has the paths that it reads and the paths that it writes`(
     _ action: DocumentAction, _ read: [Path], _ written: [Path]
   ) {
     #expect(action.readPaths == read)
@@ -25,7 +25,7 @@ import Values
     #expect(action.heldNames.contains(action.name))
   }
 
-  @Test func `a transaction holds the names of all in it, once`() {
+  @Test func `a transaction has the names of all its actions, each once`() {
     let action = DocumentAction.transaction([
       .remove(["a"]), .transaction([.set(["b"], 1), .remove(["c"])]),
     ])

@@ -28,12 +28,12 @@ import Values
     #expect(try decodedAction(payload) == action)
   }
 
-  @Test func `an increment may say that its amount is absent`() throws {
+  @Test func `the amount of an increment may be encoded as absent`() throws {
     #expect(try decodedAction([0x83, 3, 0x80, 0xf7]) == .increment([], by: 1))
   }
 
   @Test(arguments: 0..<50)
-  func `a random action comes back as it was`(seed: Int) throws {
+  func `a random action survives a round trip`(seed: Int) throws {
     var random = SeededGenerator(seed)
     let root = random.value(depth: 4)
     for _ in 0..<40 {
@@ -43,7 +43,7 @@ import Values
     }
   }
 
-  @Test func `an unknown number is told apart from wrong fields`() {
+  @Test func `an unknown action number is a different error from wrong fields`() {
     #expect(throws: CBORError(.unknownCase(11), at: 0)) { try decodedAction([0x82, 11, 0x80]) }
     #expect(throws: CBORError(.unknownCase(99), at: 0)) { try decodedAction([0x18, 99]) }
     #expect(throws: CBORError(.unknownCase(12), at: 3)) {
@@ -60,14 +60,14 @@ import Values
     ([0x82, 2, 0x80, 0], "1 bytes after the last item, at byte 3"),
     ([0x82, 2, 0x81, 0xf6], "expected an integer, found null, at byte 3"),
   ])
-  func `a payload of the wrong shape is malformed, with the place`(
+  func `a payload of the wrong shape is malformed, with the offset of the fault`(
     _ payload: [UInt8], _ message: String
   ) {
     let error = #expect(throws: CBORError.self) { try decodedAction(payload) }
     #expect(error.map(Rejection.init)?.message == "malformed action: \(message)")
   }
 
-  @Test func `nested transactions end at the depth of the decoder`() throws {
+  @Test func `nested transactions are limited by the depth of the decoder`() throws {
     func nested(_ levels: Int) -> [UInt8] {
       Array(repeating: [0x82, 9, 0x81], count: levels).flatMap { $0 } + [0x82, 2, 0x80]
     }

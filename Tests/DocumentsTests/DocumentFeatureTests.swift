@@ -35,7 +35,7 @@ import Values
       "the array at the root has 2 elements, and \"-\" is the place behind the last (at /-/x)"
     ),
   ])
-  func `a missing parent is named with how far the path exists`(
+  func `the error for a missing parent says how far the path exists`(
     _ path: String, _ text: String, _ message: String
   ) throws {
     let rejection = try rejection(.set(pointer(path), 1), on: text)
@@ -73,7 +73,7 @@ import Values
     ("-9223372036854775807", "-1", "-9223372036854775808"),
     ("-9223372036854775808", "18446744073709551615", "9223372036854775807"),
   ])
-  func `integers add exactly, doubles as doubles`(
+  func `integers add exactly, and with a double as doubles`(
     _ before: String, _ amount: String, _ after: String
   ) throws {
     let text = try result(.increment(pointer("/n"), by: json(amount)), on: #"{"n":\#(before)}"#)
@@ -104,7 +104,7 @@ import Values
     ),
     (#"{"n":1}"#, "true", .wrongType, "cannot add true: it is a boolean, not a number"),
   ])
-  func `a sum that cannot be is refused with both numbers`(
+  func `a sum that is not representable is refused with both numbers`(
     _ text: String, _ amount: String, _ code: Rejection.Code, _ message: String
   ) throws {
     let rejection = try rejection(.increment(pointer("/n"), by: json(amount)), on: text)
@@ -114,7 +114,7 @@ import Values
 
   // MARK: append, test, transaction
 
-  @Test func `append makes an array where nothing stood`() throws {
+  @Test func `append creates an array where there is none`() throws {
     #expect(try result(.append(pointer("/a"), 1), on: "{}") == #"{"a":[1]}"#)
     #expect(try result(.append(pointer("/a"), 2), on: #"{"a":[1]}"#) == #"{"a":[1,2]}"#)
     #expect(try result(.append([], 2), on: "[1]") == "[1,2]")
@@ -122,7 +122,7 @@ import Values
     #expect(try Self.code(.append(pointer("/0"), 2), "[]") == .badPath)
   }
 
-  @Test func `a test says what it found`() throws {
+  @Test func `a failed test says what it found`() throws {
     let rejection = try rejection(.test(pointer("/a"), "x"), on: #"{"a":[1,2]}"#)
     #expect(rejection?.code == .testFailed)
     #expect(rejection?.description == "expected \"x\", found an array of 2 (at /a)")
@@ -136,19 +136,20 @@ import Values
     ("[1,2]", "[1,2,null]", "/a/2: expected null, found nothing"),
     ("[1,2,{}]", "[1,2]", "/a/2: expected nothing, found an object of 0"),
     ("[[1],[2.0,{}]]", "[[1.0],[2,[]]]", "/a/1/1: expected an array of 0, found an object of 0"),
-  ]) func `a test says where the first difference is`(
+  ]) func `a failed test says where the first difference is`(
     _ found: String, _ expected: String, _ says: String
   ) throws {
     let document = #"{"a":\#(found)}"#
     let failed = try rejection(.test(pointer("/a"), json(expected)), on: document)
     #expect(failed?.code == .testFailed)
     #expect(failed?.message == "the first difference is at \(says)")
-    // What is quoted stands in what the test was allowed to read.
+    // The path is that of the test: the message quotes only values that the test was allowed to
+    // read.
     #expect(failed?.path == ["a"])
     #expect(try rejection(.test(pointer("/a"), json(found)), on: document) == nil)
   }
 
-  @Test func `a test says where long texts and bytes differ`() throws {
+  @Test func `a failed test says where long texts and bytes differ`() throws {
     let text = String(repeating: "é", count: 500)
     var document = Document(["a": .text(text + "x"), "b": [1, 2]], seed: testSeed)
     func message(_ value: Value, at path: Path) -> String? {
@@ -164,7 +165,7 @@ import Values
         == "expected 3 bytes, found another that differs from byte 2 on")
   }
 
-  @Test func `a test that fails costs what it brought, not what stands there`() throws {
+  @Test func `a failed test costs the size of its operand, not of the document`() throws {
     let entries = (0..<200_000).map { ("\($0)", Value.integer(0)) }
     let large = Value.object(TrieMap(seed: testSeed, uniqueKeysWithValues: entries))
     let document = Document(["a": large], seed: testSeed)
@@ -225,7 +226,7 @@ import Values
     try reduce(.copy(from: pointer("/a/b/c"), to: pointer("/d")), into: &document, limits: limits)
   }
 
-  @Test func `the deepest document travels inside patches to a default decoder`() throws {
+  @Test func `a patch at the deepest path fits the depth of a default decoder`() throws {
     for open in ["[", "{\"a\":"] {
       let isArray = open == "["
       let levels = isArray ? 50 : 100
@@ -293,7 +294,7 @@ import Values
     #expect(store.state.root == ["a": [1]])
   }
 
-  @Test func `the schema has the numbers of the wire`() throws {
+  @Test func `the schema has the numbers of the protocol`() throws {
     let schema = DocumentFeature().schema
     guard case .enumeration(let cases)? = schema.types["Action"] else {
       Issue.record("no actions")

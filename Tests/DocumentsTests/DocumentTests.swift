@@ -4,10 +4,10 @@ import Lockstep
 import Testing
 import Values
 
-/// The law of `Journaled`, by random writers.
+/// The law of `Journaled`, checked with random edits.
 @Suite struct DocumentTests {
   @Test(arguments: 0..<60)
-  func `the notes give the patch that the difference would give`(seed: Int) throws {
+  func `the notes give the same patch as the difference`(seed: Int) throws {
     var random = SeededGenerator(seed)
     var document = Document(random.value(depth: 4), seed: testSeed)
     var mirror = document.root
@@ -17,7 +17,7 @@ import Values
       let beforeBytes = encoded(before)
       let failed = !perform(&random, on: &document)
       if failed && random.chance(80) || random.chance(10) {
-        // What a failed action had done is undone, exactly.
+        // A rollback restores the document exactly.
         document.rollBack()
         #expect(encoded(document) == beforeBytes)
         #expect(document.digest(testSeed) == before.digest(testSeed))
@@ -39,7 +39,7 @@ import Values
     }
   }
 
-  /// One to four actions in one transaction. Returns whether all were done.
+  /// Performs one to four actions in one transaction. Returns whether all succeeded.
   private func perform(_ random: inout SeededGenerator, on document: inout Document) -> Bool {
     for _ in 0...random.below(4) {
       let action = random.action(in: document.root)
@@ -54,7 +54,7 @@ import Values
   }
 
   @Test(arguments: 0..<20)
-  func `a patch that is applied is noted like any other edit`(seed: Int) throws {
+  func `applying a patch is noted like any other edit`(seed: Int) throws {
     var random = SeededGenerator(1000 + seed)
     var document = Document(random.value(depth: 4), seed: testSeed)
     for _ in 0..<40 {
@@ -85,7 +85,7 @@ import Values
     #expect(settled(&document) == [0xa1, 0x61, 0x61, 0x02])
   }
 
-  @Test func `an edit that leaves everything as it was makes no patch`() throws {
+  @Test func `edits that cancel each other make no patch`() throws {
     var document = try document(#"{"a": {"b": [1, 2]}}"#)
     try document.set(5, at: pointer("/a/c"))
     try document.remove(at: pointer("/a/c"))
@@ -95,7 +95,7 @@ import Values
     #expect(settled(&document).isEmpty)
   }
 
-  @Test func `a closure may change what stands at a path`() throws {
+  @Test func `a closure may change the value at a path`() throws {
     var document = try document(#"{"a": {"b": [1, 2]}}"#)
     let before = document
     try document.modify(at: pointer("/a")) { value in value = ["b": [1], "c": [:]] }
@@ -104,7 +104,7 @@ import Values
     #expect(throws: Rejection.self) { try document.modify(at: missing) { _ in } }
   }
 
-  @Test func `a scope shows what stands at a path through members`() throws {
+  @Test func `a scope is the value at a path through object members only`() throws {
     let old = try document(#"{"a": {"b": 1}, "l": [1]}"#)
     var new = old
     try new.set(2, at: pointer("/a/b"))
@@ -126,7 +126,7 @@ import Values
     #expect(new.digest(at: absent, seed: testSeed) == Value?.none.digest(seed: testSeed))
   }
 
-  @Test func `values from outside take on the seed of the document`() throws {
+  @Test func `values from outside are rehashed with the seed of the document`() throws {
     var document = Document(seed: testSeed)
     #expect(document.root == [:])
     try document.set(["x": ["y": [1, ["z": 2]]]], at: [.text("a")])

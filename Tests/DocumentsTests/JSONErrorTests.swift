@@ -90,7 +90,7 @@ import Testing
   ]
 
   @Test(arguments: table)
-  func `an error says what, and where`(_ text: String, _ offset: Int, _ message: String) {
+  func `an error says what is wrong, and where`(_ text: String, _ offset: Int, _ message: String) {
     let error = #expect(throws: JSONError.self) { try JSON.parse(text) }
     #expect(error?.description == message)
     #expect(error?.offset == offset)
@@ -103,7 +103,7 @@ import Testing
     ([0x22, 0x5c, 0x6e, 0xf8, 0x22], "line 1, column 4: byte 0xf8 is not UTF-8 here"),
     ([0xff], "line 1, column 1: expected a value, found byte 0xff"),
   ])
-  func `bytes that are not UTF-8 are named`(_ bytes: [UInt8], _ message: String) {
+  func `the error for bytes that are not UTF-8 names them`(_ bytes: [UInt8], _ message: String) {
     let error = #expect(throws: JSONError.self) { try JSON.parse(bytes) }
     #expect(error?.description == message)
   }

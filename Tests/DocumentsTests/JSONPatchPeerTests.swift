@@ -5,7 +5,7 @@ import Lockstep
 import Testing
 import Values
 
-/// Random patches, done by us and by the PyPI package `jsonpatch` in the Python that the variable
+/// Random patches, applied by us and by the PyPI package `jsonpatch` in the Python that
 /// LOCKSTEP_PYTHON names.
 @Suite struct JSONPatchPeerTests {
   static let python: String? = {
@@ -26,7 +26,7 @@ import Values
     """
 
   @Test(.enabled(if: python != nil))
-  func `jsonpatch from PyPI comes to the same`() throws {
+  func `jsonpatch from PyPI has the same results`() throws {
     var random = SeededGenerator(6902)
     var cases: [(document: Value, patch: Value)] = []
     var lines: [UInt8] = []
@@ -65,13 +65,13 @@ import Values
           theirs == nil, "\(JSON.text(item.document)) \(JSON.text(item.patch)): \(error)")
       }
     }
-    // Both outcomes must come up often for this to say something.
+    // Both outcomes must be frequent for this test to prove anything.
     #expect(failures > 400 && failures < 3600)
   }
 }
 
 extension SeededGenerator {
-  /// A value without what Python sees otherwise: there True is 1, and text has elements.
+  /// A value that Python compares as we do: in Python, True equals 1 and a text has elements.
   fileprivate mutating func plain(depth: Int) -> Value {
     if depth > 0 && chance(70) {
       if chance(50) {
@@ -114,7 +114,7 @@ extension SeededGenerator {
     let value = plain(depth: 2)
     switch below(6) {
     case 0: return ["op": "add", "path": .text(place), "value": value]
-    // Python takes the removal of the root otherwise.
+    // Python treats the removal of the root differently.
     case 1 where !place.isEmpty: return ["op": "remove", "path": .text(place)]
     case 2: return ["op": "replace", "path": .text(place), "value": value]
     case 3: return ["op": "move", "from": .text(place), "path": .text(pointer(in: document))]

@@ -28,7 +28,7 @@ import Values
   }
 
   @Test(arguments: 0..<40)
-  func `what is written reads back as the same`(seed: Int) throws {
+  func `a written value is read back unchanged`(seed: Int) throws {
     var random = SeededGenerator(seed)
     for _ in 0..<20 {
       let value = random.value(depth: 5)
@@ -55,7 +55,7 @@ import Values
     }
   }
 
-  @Test func `there is a form for people and a form for programs`() throws {
+  @Test func `there is a pretty form for people and a compact form for programs`() throws {
     let value = try json(#"{"b": [1, {}, []], "a": {"é": "\n\u0001"}}"#)
     #expect(
       JSON.text(value, sortedKeys: true) == #"{"a":{"é":"\n\u0001"},"b":[1,{},[]]}"#)
@@ -74,14 +74,14 @@ import Values
         """)
   }
 
-  @Test func `what JSON has no form for is tagged`() throws {
+  @Test func `a value that JSON cannot express is tagged`() throws {
     let value: Value = ["b": .bytes([1, 2, 255]), "n": .double(.nan), "i": .double(-.infinity)]
     let text = JSON.text(value, sortedKeys: true)
     #expect(
       text == #"{"b":{"$bytes":"AQL/"},"i":{"$double":"-Infinity"},"n":{"$double":"NaN"}}"#)
     #expect(try JSON.parse(text, tagged: true) == value)
     #expect(try JSON.parse(text) != value)
-    // What is not canonical stays an object.
+    // A tag that is not canonical stays an object.
     for other in [
       #"{"$bytes":"AQ"}"#, #"{"$bytes":"AR=="}"#, #"{"$double":"1"}"#,
       #"{"$bytes":"AA=="  ,"x":1}"#,
@@ -102,7 +102,7 @@ import Values
     }
   }
 
-  @Test func `arrays and objects nest as deep as allowed`() throws {
+  @Test func `arrays and objects nest to the limit and no deeper`() throws {
     let deep = String(repeating: "[", count: 128) + String(repeating: "]", count: 128)
     #expect(throws: Never.self) { try JSON.parse(deep) }
     let error = #expect(throws: JSONError.self) { try JSON.parse("[\(deep)]") }

@@ -3,13 +3,13 @@ import Documents
 import Testing
 import Values
 
-/// A document is measured where it is, as its encoding would be.
+/// A document is measured without encoding it, with the result that its encoding would give.
 @Suite struct MeasureTests {
   private func measureOfEncoding(_ value: Value) throws -> StateMeasure {
     var encoder = CBOREncoder()
     value.encode(into: &encoder)
     var estimate = MemoryEstimate()
-    // Not `throws(CBORError)`: of such a closure here Swift 6.3.1 emits no code, it crashes.
+    // Not `throws(CBORError)`: Swift 6.3.1 crashes while it emits code for such a closure here.
     try encoder.bytes.withUnsafeBytes { bytes in
       var decoder = CBORDecoder(bytes, depth: .max)
       try estimate.addValue(&decoder)
@@ -17,13 +17,13 @@ import Values
     return StateMeasure(encoded: encoder.bytes.count, memory: estimate.bytes)
   }
 
-  @Test(arguments: 0..<200) func `as its encoding`(seed: Int) throws {
+  @Test(arguments: 0..<200) func `a document measures the same as its encoding`(seed: Int) throws {
     var random = SeededGenerator(seed)
     let value = random.value(depth: 5)
     #expect(StateMeasure(of: Document(value)) == (try measureOfEncoding(value)), "\(value)")
   }
 
-  @Test func `also of what has long heads`() throws {
+  @Test func `so does a document with long heads`() throws {
     for count in [0, 14, 15, 16, 23, 24, 255, 256, 65_536] {
       let text = Value.text(String(repeating: "é", count: count))
       let array = Value.array(TreeArray(repeatElement(.integer(Int64(count)), count: count)))

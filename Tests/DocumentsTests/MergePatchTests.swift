@@ -28,7 +28,7 @@ import Values
     _ original: String, _ patch: String, _ expected: String
   ) throws {
     #expect(try result(.merge([], json(patch)), on: original) == expected)
-    // The same below a member, in an element, and where nothing stood.
+    // The same below a member and in an element.
     let below = try result(
       .merge(pointer("/x"), json(patch)), on: #"{"x":\#(original)}"#)
     #expect(below == #"{"x":\#(expected)}"#)

@@ -3,7 +3,7 @@ import Lockstep
 import Testing
 import Values
 
-/// How deep a document nests is remembered in its nodes.
+/// The nodes of a document remember how deep it nests.
 @Suite struct NestingTests {
   private func levels(_ value: Value) -> Int {
     switch value {
@@ -13,7 +13,9 @@ import Values
     }
   }
 
-  @Test(arguments: 0..<20) func `what is remembered is what a walk finds`(seed: Int) throws {
+  @Test(arguments: 0..<20) func `the remembered depth equals the depth that a walk finds`(
+    seed: Int
+  ) throws {
     var random = SeededGenerator(seed)
     var document = Document(random.value(depth: 4), seed: testSeed)
     var copies: [(value: Value, levels: Int)] = []
@@ -26,7 +28,7 @@ import Values
     for copy in copies { #expect(copy.value.patchLevels == copy.levels) }
   }
 
-  /// A transaction that moves a map to and fro, always deeper or back.
+  /// Times a transaction that moves a map down two levels and back up, again and again.
   private func moves(_ size: Int) throws -> Duration {
     var entries = TrieMap<String, Value>(seed: testSeed)
     for index in 0..<size { entries.updateValue([:], forKey: "key \(index)") }
@@ -41,17 +43,17 @@ import Values
     return time
   }
 
-  @Test func `a move costs its paths, however much it moves`() throws {
+  @Test func `a move costs the length of its paths, whatever the size of the value`() throws {
     var ratios: [Double] = []
     for _ in 0..<5 {
       let small = try moves(10)
       ratios.append(try moves(50_000) / small)
     }
-    // Each move of the large map would walk over 50,000 entries: some thousand times as long.
+    // A walk over the 50,000 entries at each move would take some thousand times as long.
     #expect(ratios.min() ?? 0 < 20, "\(ratios)")
   }
 
-  @Test func `an action makes no more steps than the limit`() throws {
+  @Test func `an action takes no more steps than the limit`() throws {
     var limits = DocumentFeature.Limits()
     // 2 for the transaction, 2 + 2 for the increment, 2 + 4 for the move.
     limits.maxSteps = 12

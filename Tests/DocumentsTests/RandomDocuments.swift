@@ -1,7 +1,7 @@
 import Documents
 import Values
 
-// Random values, paths and actions. Few names and small arrays, so that places meet often.
+// Random values, paths and actions, with few names and small arrays so that paths collide often.
 
 extension SeededGenerator {
   mutating func scalar() -> Value {

@@ -30,7 +30,7 @@ func pointer(_ text: String) throws -> Path {
   return path
 }
 
-/// The document after an action, or the rejection, with the document as it was.
+/// The document after an action, or the rejection and the unchanged document.
 func reduce(
   _ action: DocumentAction, into document: inout Document, limits: DocumentFeature.Limits? = nil
 ) throws(Rejection) {
@@ -44,7 +44,7 @@ func reduce(
   _ = settled(&document)
 }
 
-/// The rejection of an action on a document given as JSON; nil when it is done.
+/// The rejection of an action on a document given as JSON; nil when the action succeeds.
 func rejection(_ action: DocumentAction, on text: String) throws -> Rejection? {
   var document = try document(text)
   do throws(Rejection) {
@@ -75,7 +75,7 @@ func payload(_ action: DocumentAction) -> [UInt8] {
   return encoder.bytes
 }
 
-/// The patch from one value to another; empty when they are the same.
+/// The patch from one value to another; empty when they are equal.
 func difference<T: Synchronizable>(from old: T, to new: T) -> [UInt8] {
   var encoder = CBOREncoder()
   #expect(new.encodeDifference(from: old, into: &encoder) == !encoder.bytes.isEmpty)

@@ -1,12 +1,12 @@
 import EventLoop
 import Testing
 
-/// Swift Testing has a type of that name, too.
+/// Swift Testing has a type of that name too.
 private typealias ExitStatus = EventLoop.ExitStatus
 
 struct ExitStatusTests {
-  @Test func `numbers are those of shells, and names those of the table`() {
-    // What a shell uses itself begins at 126.
+  @Test func `no status is one of a shell's own, and each meaning begins with the status's name`() {
+    // The statuses that a shell uses itself begin at 126.
     #expect(ExitStatus.allCases.allSatisfy { (0..<126).contains($0.rawValue) })
     for status in ExitStatus.allCases where status != .done {
       let meanings = [status.meaning(of: .commandLine), status.meaning(of: .daemon)].compactMap(

@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: ["", "/tmp/a\0b", "/no/such/directory/socket"])
-  func `a path that cannot be is refused`(path: String) throws {
+  func `an invalid path is refused`(path: String) throws {
     try withLoop { loop in
       #expect(throws: LoopError.self) {
         _ = try Listener.bind(path: path, mode: 0o600, on: loop) { _ in }
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `a file that is already there means EADDRINUSE, and stays`() throws {
+  @Test func `a file that already exists is EADDRINUSE, and is kept`() throws {
     try withSocketPath { path in
       try withLoop { loop in
         try Listener.bind(path: path, mode: 0o600, on: loop) { _ in }.close(unlink: false)
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `nobody listening is ECONNREFUSED, no file is ENOENT`() throws {
+  @Test func `a socket without a listener is ECONNREFUSED, a missing file ENOENT`() throws {
     try withSocketPath { path in
       var names: [String] = []
       try withLoop { loop in
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `what does not listen cannot be adopted, and stays the caller's`() throws {
+  @Test func `a descriptor that does not listen is not adopted, and stays open`() throws {
     try withLoop { loop in
       let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
       let error = #expect(throws: LoopError.self) {
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func `a listener may close itself when a connection comes`() throws {
+  @Test func `a listener may close itself when it accepts a connection`() throws {
     try withSocketPath { path in
       weak var forgotten: Listener?
       try withLoop { loop in

@@ -13,19 +13,19 @@ import Testing
     try await clock.sleep(for: duration)
   }
 
-  @Test func `what is over does not sleep`() async throws {
+  @Test func `a deadline in the past does not sleep`() async throws {
     try await clock.sleep(until: clock.now)
     try await clock.sleep(until: clock.now.advanced(by: .seconds(-600)))
   }
 
-  @Test func `a sleep longer than a timer may be is several timers`() async throws {
+  @Test func `a sleep longer than the longest timer is several timers`() async throws {
     let clock = LoopClock(longestTimer: .milliseconds(2))
     let deadline = clock.now.advanced(by: .milliseconds(15))
     try await clock.sleep(until: deadline)
     #expect(clock.now >= deadline)
   }
 
-  @Test func `ten thousand sleep at once, and each awakes`() async throws {
+  @Test func `ten thousand tasks sleep at once, and each wakes`() async throws {
     let awake = Locked(0)
     let start = clock.now
     await withDiscardingTaskGroup { group in
@@ -40,14 +40,14 @@ import Testing
     #expect(awake.withLock { $0 } == 10_000)
   }
 
-  @Test func `who is cancelled awakes at once, with the error`() async throws {
+  @Test func `a cancelled task wakes at once, with the error`() async throws {
     for wait in [false, true] {
       let begun = Locked(false)
       let task = Task {
         begun.withLock { $0 = true }
         try await clock.sleep(for: .seconds(3600))
       }
-      // Before it begins, as a rule, and when it may have begun.
+      // Once before the sleep begins, most of the time, and once when it may have begun.
       while wait && !begun.withLock({ $0 }) { await Task.yield() }
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }
@@ -62,7 +62,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func `cancellation and the deadline may meet`() async throws {
+  @Test func `cancellation and the deadline may coincide`() async throws {
     for number in 0..<500 {
       let task = Task { try await clock.sleep(for: .microseconds(10 * number)) }
       Task.detached { task.cancel() }

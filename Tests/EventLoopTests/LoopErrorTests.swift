@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite struct LoopErrorTests {
-  @Test func `an error says what was done and why it failed`() {
+  @Test func `an error says which operation failed, and why`() {
     let error = LoopError(code: -EADDRINUSE, operation: "bind /run/a.sock")
     #expect(error.name == "EADDRINUSE")
     #expect(error.description == "bind /run/a.sock: address already in use (EADDRINUSE)")

@@ -22,7 +22,7 @@ private actor Resident {
   }
 }
 
-/// An actor without an executor of its own runs where the task that calls it prefers to.
+/// An actor without an executor of its own runs where the calling task prefers to run.
 private actor Guest {
   private(set) var count = 0
 
@@ -61,7 +61,7 @@ private actor Guest {
     loop.waitUntilEnded()
   }
 
-  @Test func `a task that prefers the loop stays on it over every suspension`() async throws {
+  @Test func `a task that prefers the loop stays on it across every suspension`() async throws {
     let loop = try Loop.startThread(name: "task")
     let resident = Resident(on: loop)
     let places = await Task(executorPreference: loop) {
@@ -87,7 +87,8 @@ private actor Guest {
     loop.waitUntilEnded()
   }
 
-  @Test func `a task that prefers the loop takes plain actors along`() async throws {
+  @Test func `an actor without an executor runs on the loop that its caller prefers`() async throws
+  {
     let loop = try Loop.startThread(name: "guest")
     let guest = Guest()
     let places = await withTaskGroup(of: Bool.self) { group in
@@ -102,7 +103,7 @@ private actor Guest {
     loop.waitUntilEnded()
   }
 
-  @Test func `a thousand tasks and an actor do not lose a call`() async throws {
+  @Test func `a thousand tasks lose no call to an actor on the loop`() async throws {
     let loop = try Loop.startThread(name: "thousand")
     let resident = Resident(on: loop)
     await withTaskGroup(of: Void.self) { group in

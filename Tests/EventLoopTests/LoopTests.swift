@@ -2,7 +2,7 @@ import EventLoop
 import Testing
 
 @Suite struct LoopTests {
-  @Test func `work from eight threads all runs, in the order of each thread`() throws {
+  @Test func `all work from eight threads runs, in the order of each thread`() throws {
     let loop = try Loop.startThread(name: "many-threads")
     let seen = Shared([[Int]](repeating: [], count: 8))
     let finished = Shared(0)
@@ -40,7 +40,7 @@ import Testing
     #expect(seen.value == Array(0...200))
   }
 
-  @Test func `work that always begets more work does not keep the loop from reading`() throws {
+  @Test func `work that always adds more work does not starve reading`() throws {
     try withLoop { loop in
       let (one, other) = try pair(on: loop)
       let ended = Shared(false)
@@ -66,7 +66,7 @@ import Testing
     loop.execute { Issue.record("ran after the end") }
   }
 
-  @Test func `a stop before the run lets the work before it run`() throws {
+  @Test func `work queued before a stop runs, even when the stop precedes the run`() throws {
     let ran = Shared(false)
     try withLoop { loop in
       loop.execute { ran.update { $0 = true } }
@@ -110,7 +110,7 @@ import Testing
     #expect(loopAfterwards == nil)
   }
 
-  @Test func `a loop that nobody runs goes away too`() throws {
+  @Test func `a loop that never runs is freed too`() throws {
     weak var forgotten: Loop?
     do {
       let loop = try Loop()
@@ -159,7 +159,7 @@ import Testing
       Timer(on: loop) { loop.stop() }.start(after: .milliseconds(20))
     }
     #expect(turns.first == 100)
-    // The timer is the second turn; its stop and the end of the loop may be others.
+    // The timer is the second turn; its stop and the end of the loop may be turns too.
     #expect(turns.dropFirst().allSatisfy { $0 == 100 })
   }
 
@@ -180,7 +180,7 @@ import Testing
     #expect(turns.first == 20)
   }
 
-  @Test func `what the turn end writes and queues goes on without another event`() throws {
+  @Test func `writes and work from the end of a turn need no further event`() throws {
     var received = 0
     try withLoop { loop in
       let (one, other) = try pair(on: loop)
@@ -195,7 +195,7 @@ import Testing
       other.startReading(
         onBytes: { bytes in
           received += bytes.count
-          // The loop polls once before what the turn end queued; both need no outside event.
+          // The loop polls once before the work queued at the end of the turn.
           loop.execute { if queued.value { loop.stop() } }
         }, onEnd: { _ in })
       Timer(on: loop) {}.start(after: .milliseconds(1))
@@ -212,7 +212,7 @@ import Testing
     #expect((1...3).contains(turns), "the timer, its stop, and the closing of handles")
   }
 
-  @Test func `time goes on and both clocks are one`() throws {
+  @Test func `time advances, and the loop has the monotonic clock`() throws {
     try withLoop { loop in
       let before = loop.now
       Timer(on: loop) {
@@ -226,7 +226,7 @@ import Testing
 }
 
 extension Pipe {
-  /// Notes when the pipe is closed, by whomever.
+  /// Closes the pipe at the end of the next turn, and calls `note` when it is closed.
   fileprivate func onTurnEndClose(counting note: @escaping () -> Void) {
     let pipe = self
     loop.onTurnEnd = {

@@ -6,14 +6,14 @@ import Testing
   // MARK: - Bytes
 
   @Test(arguments: [1, 7, 64, 65_536])
-  func `frames come back whole, however small the reads are`(readBufferSize: Int) throws {
+  func `frames are echoed whole, however small the reads are`(readBufferSize: Int) throws {
     let frames = (0..<300).map { pattern($0 * 7 % 1000 + 1, seed: $0) }
     let sent = frames.flatMap { $0 }
     #expect(try echoed(frames.map { [$0] }, readBufferSize: readBufferSize) == sent)
     #expect(try echoed([frames], readBufferSize: readBufferSize) == sent)
   }
 
-  @Test func `bytes come back when every write is one byte`() throws {
+  @Test func `bytes are echoed when every write is one byte`() throws {
     let sent = pattern(5000)
     #expect(try echoed(sent.map { [[$0]] }) == sent)
   }
@@ -23,7 +23,7 @@ import Testing
     #expect(try echoed([buffers]) == buffers.flatMap { $0 })
   }
 
-  @Test func `empty writes are written`() throws {
+  @Test func `empty writes succeed at once`() throws {
     try withLoop { loop in
       let (one, _) = try pair(on: loop)
       #expect(one.write([] as [UInt8]) == .written)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  /// What an echoing listener sends back when each element of `writes` is one write.
+  /// The bytes that an echoing listener sends back when each element of `writes` is one write.
   private func echoed(
     _ writes: [[[UInt8]]], readBufferSize: Int = 65_536
   ) throws -> [UInt8] {
@@ -100,7 +100,7 @@ import Testing
     #expect(received == bytes)
   }
 
-  @Test func `writes behind a pending one keep their order`() throws {
+  @Test func `writes after a pending one keep their order`() throws {
     var sent: [UInt8] = []
     var received: [UInt8] = []
     try withLoop { loop in
@@ -122,7 +122,7 @@ import Testing
       #expect(unsent > 0)
       var laterWrites = 3
       one.onDrained = {
-        // Writing from the callback goes on in order, too.
+        // Writes from the callback keep the order too.
         if laterWrites == 0 { return one.closeAfterWriting() }
         laterWrites -= 1
         let more = pattern(600_000, seed: laterWrites)
@@ -136,7 +136,7 @@ import Testing
     #expect(received == sent)
   }
 
-  @Test func `closing after writing loses nothing and takes no more`() throws {
+  @Test func `closing after writing loses nothing and refuses further writes`() throws {
     let bytes = pattern(3_000_000)
     var received = 0
     try withLoop { loop in
@@ -153,7 +153,7 @@ import Testing
     #expect(received == bytes.count)
   }
 
-  @Test func `a peer that has gone fails a write at once`() throws {
+  @Test func `a write to a peer that has closed fails at once`() throws {
     try withLoop { loop in
       let (one, other) = try pair(on: loop)
       other.close {
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `a peer that goes fails what is pending`() throws {
+  @Test func `a peer that closes fails the pending writes`() throws {
     var errors: [LoopError] = []
     try withLoop { loop in
       let (one, other) = try pair(on: loop)
@@ -189,7 +189,7 @@ import Testing
 
   // MARK: - Reading
 
-  @Test func `a stopped pipe gets nothing until it is resumed`() throws {
+  @Test func `a stopped pipe delivers nothing until it is resumed`() throws {
     let bytes = pattern(500_000)
     var received: [UInt8] = []
     try withLoop(readBufferSize: 1000) { loop in
@@ -216,7 +216,7 @@ import Testing
     #expect(received == bytes)
   }
 
-  @Test func `the end comes once, after all bytes, and the other way stays open`() throws {
+  @Test func `the end comes once, after all bytes, and writing stays possible`() throws {
     var ends = 0
     var received: [UInt8] = []
     try withLoop { loop in
@@ -331,7 +331,7 @@ import Testing
     #expect(second == nil)
   }
 
-  @Test func `a connection that the end of the loop interrupts is cancelled`() throws {
+  @Test func `a connection attempt that the end of the loop interrupts is cancelled`() throws {
     try withSocketPath { path in
       var outcomes = 0
       try withLoop { loop in

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import Testing
 
-/// One after the other: they count descriptors of processes.
+/// Serialised, because the tests count this process's pidfds.
 @Suite(.serialized) struct ProcessWatcherTests {
   // MARK: - Any process
 
@@ -27,7 +27,7 @@ import Testing
     child.wait()
   }
 
-  @Test func `a process that nobody has waited for has ended all the same`() throws {
+  @Test func `a process that is not yet reaped has ended all the same`() throws {
     let child = try Child("/bin/sleep", "1000")
     try withLoop { loop in
       let watcher = try ProcessWatcher(pid: child.pid, on: loop) { loop.stop() }
@@ -38,7 +38,7 @@ import Testing
     child.wait()
   }
 
-  @Test func `a number without a process is ESRCH, a descriptor of something else EBADF`() throws {
+  @Test func `a pid without a process is ESRCH, a descriptor that is no pidfd EBADF`() throws {
     let child = try Child("/bin/true")
     child.wait()
     try withLoop { loop in
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `a closed watcher does not call, and lets go of everything`() throws {
+  @Test func `a closed watcher does not call, and is freed`() throws {
     let child = try Child("/bin/sleep", "1000")
     weak var forgotten: ProcessWatcher?
     try withLoop { loop in
@@ -73,7 +73,7 @@ import Testing
     #expect(forgotten == nil)
   }
 
-  @Test func `the end of the loop closes what watches`() throws {
+  @Test func `the end of the loop closes a watcher`() throws {
     let child = try Child("/bin/sleep", "1000")
     try withLoop { loop in
       _ = try ProcessWatcher(pid: child.pid, on: loop) { Issue.record("called") }
@@ -86,7 +86,7 @@ import Testing
   // MARK: - Peers
 
   @Test(arguments: [false, true])
-  func `a peer that is killed is told of, however it is found`(byNumber: Bool) throws {
+  func `the end of a killed peer is reported, by pidfd and by pid`(byNumber: Bool) throws {
     var isOver = false
     try withClient("sleep 1000") { child, pipe, loop in
       #expect(pipe.peer?.pid == child.pid)
@@ -101,14 +101,14 @@ import Testing
     #expect(openProcesses() == 0)
   }
 
-  @Test func `a peer that lets go of its socket lives on`() throws {
+  @Test func `a peer that closes its socket is still alive`() throws {
     try withClient("close S; sleep 1000") { child, pipe, loop in
       let watcher = try pipe.watchPeer { Issue.record("called") }
       pipe.startReading(
         onBytes: { _ in },
         onEnd: { _ in
           #expect(watcher.isAlive)
-          // Nothing vouches for the number any more.
+          // Without a connection the pid may belong to another process.
           let error = #expect(throws: LoopError.self) {
             _ = try pipe.watchPeer(byNumber: true) {}
           }
@@ -120,8 +120,10 @@ import Testing
     #expect(openProcesses() == 0)
   }
 
-  @Test func `the process that connected ends, and its child goes on with the socket`() throws {
-    // The child says its number, and dies when the parent's end of the pipe does.
+  @Test func `the end of the connecting process is reported while its child keeps the socket`()
+      throws
+  {
+    // The child sends its pid. The parent ends when its standard input is closed.
     let program = """
       if (fork == 0) { syswrite S, "child $$\\n"; sysread S, $_, 1; syswrite S, "again"; exit }
       sysread STDIN, $_, 1
@@ -150,7 +152,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a peer that ended before it was asked for is told of`(byNumber: Bool) throws {
+  func `the end of a peer before the watch began is reported`(byNumber: Bool) throws {
     var isOver = false
     // Its child keeps the connection.
     let program = "if (fork == 0) { sysread S, $_, 1; exit } syswrite S, 'x'; exit"
@@ -187,8 +189,7 @@ import Testing
 
   // MARK: - Helpers
 
-  /// Runs a loop on which a child connects, and then does what a Perl program says; `S` is its
-  /// socket.
+  /// Runs a loop on which a child connects and then runs this Perl program, with `S` as its socket.
   private func withClient(
     _ program: String, _ body: @escaping (Child, Pipe, Loop) throws -> Void
   ) throws {
@@ -213,7 +214,7 @@ import Testing
     }
   }
 
-  /// How many descriptors of processes this process has.
+  /// The number of pidfds that this process has open.
   private func openProcesses() -> Int {
     (0..<4096).count { descriptor in
       var target = [CChar](repeating: 0, count: 64)
@@ -225,7 +226,7 @@ import Testing
   }
 }
 
-/// A program that runs beside the test.
+/// A program that runs concurrently with the test.
 private final class Child {
   let pid: pid_t
   private var input: Int32
@@ -239,7 +240,7 @@ private final class Child {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
-    // What other tests have open at the same time is not for the program to keep open.
+    // The program must not keep descriptors of concurrent tests open.
     for descriptor in 3..<512 { posix_spawn_file_actions_addclose(&actions, Int32(descriptor)) }
     defer {
       posix_spawn_file_actions_destroy(&actions)
@@ -260,13 +261,13 @@ private final class Child {
     input = -1
   }
 
-  /// Returns when the program has ended; nobody has waited for it then.
+  /// Returns when the program has ended, without reaping it.
   func awaitEnd() {
     var information = siginfo_t()
     waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT)
   }
 
-  /// Returns when the program has ended, and its number is free.
+  /// Returns when the program has ended and is reaped, so that its pid is free.
   func wait() {
     guard !hasEnded else { return }
     hasEnded = true

@@ -17,7 +17,7 @@ import Testing
     #expect(arrived == [SIGUSR1, SIGUSR2])
   }
 
-  @Test func `a watcher may be closed by its own signal, and is let go`() throws {
+  @Test func `a watcher may be closed by its own signal, and is freed`() throws {
     weak var forgotten: SignalWatcher?
     try withLoop { loop in
       var watcher: SignalWatcher?
@@ -42,9 +42,7 @@ import Testing
     }
   }
 
-  @Test func `a signal that comes behind the end of a loop ends nothing, where that is wanted`()
-    async
-  {
+  @Test func `with outlive, a signal after the end of a loop does not end the process`() async {
     await #expect(processExitsWith: .exitCode(7)) {
       try Signals.outlive([SIGTERM])
       try withLoop { loop in

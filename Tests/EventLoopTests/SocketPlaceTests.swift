@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 struct SocketPlaceTests {
-  @Test func `what a shell would take for something else is behind a backslash`() throws {
+  @Test func `a character that a shell would interpret is escaped`() throws {
     #expect(SocketPlace("/run/a-b_c.sock").word == "/run/a-b_c.sock")
     for path in ["/tmp/a b", "/tmp/it's", "/tmp/$HOME;x", "/tmp/é\"*?", "/tmp/a\\b"] {
       let process = Process()
@@ -18,7 +18,7 @@ struct SocketPlaceTests {
     }
   }
 
-  @Test func `one can serve where the directory can be written or made`() throws {
+  @Test func `a place is servable if its directory is writable or can be made`() throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -32,7 +32,7 @@ struct SocketPlaceTests {
     #expect(SocketPlace.alternative.isServable)
   }
 
-  @Test func `only the machine's own directory is made by itself`() {
+  @Test func `only the system directory is made automatically`() {
     #expect(SocketPlace(SocketPath.system).makesDirectory == (geteuid() == 0))
     #expect(!SocketPlace("/tmp/lockstep.sock").makesDirectory)
     #expect(!SocketPlace("/run/lockstep/other.sock").makesDirectory)

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Runs a loop on this thread: `setUp` makes what is on it, and something in there stops it.
+/// Runs a loop on this thread. `setUp` makes its handles, and one of its callbacks stops the loop.
 func withLoop(
   readBufferSize: Int = 65_536, _ setUp: (Loop) throws -> Void,
   sourceLocation: SourceLocation = #_sourceLocation
@@ -19,7 +19,7 @@ func withLoop(
   loop.run()
 }
 
-/// Calls `body` with the path of a socket in a new directory, which is then removed.
+/// Calls `body` with the path of a socket in a new directory, and removes the directory.
 func withSocketPath<Result>(_ body: (String) throws -> Result) throws -> Result {
   var template = Array("/tmp/lockstep-loop-XXXXXX".utf8CString)
   let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
@@ -40,7 +40,7 @@ func pair(on loop: Loop) throws -> (Pipe, Pipe) {
   )
 }
 
-/// Runs `body` on a thread of its own.
+/// Runs `body` on a new thread.
 func onThread(_ body: @escaping @Sendable () -> Void) {
   final class Start: Sendable {
     let body: @Sendable () -> Void
@@ -72,7 +72,7 @@ final class Shared<Value: Sendable>: Sendable {
   }
 }
 
-/// Bytes in which every place is recognisable.
+/// Bytes in which every position is recognisable.
 func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
   (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ ($0 >> 8)) }
 }

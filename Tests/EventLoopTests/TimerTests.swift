@@ -17,7 +17,7 @@ import Testing
     #expect(fired == [4, 1, 2, 3, 0])
   }
 
-  @Test func `a repeating timer goes on until it is stopped`() throws {
+  @Test func `a repeating timer repeats until it is stopped`() throws {
     var count = 0
     try withLoop { loop in
       let last = Timer(on: loop) { loop.stop() }
@@ -49,7 +49,7 @@ import Testing
     #expect(Duration.nanoseconds(Int64(passed)) >= delay)
   }
 
-  @Test func `a timer that starts itself again does not keep the loop from reading`() throws {
+  @Test func `a timer that restarts itself does not starve reading`() throws {
     try withLoop { loop in
       let (one, other) = try pair(on: loop)
       var timer: Timer?
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `a closed timer does not fire, and is let go`() throws {
+  @Test func `a closed timer does not fire, and is freed`() throws {
     weak var forgotten: Timer?
     try withLoop { loop in
       let timer = Timer(on: loop) { Issue.record("fired") }
