@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// The bytes of one run, read from the front.
+/// The bytes of one run, consumed from the front.
 struct Input {
   var rest: UnsafeRawBufferPointer
 
@@ -17,14 +17,14 @@ struct Input {
     return first
   }
 
-  /// As many bytes as the next one says, or those that are left.
+  /// A chunk: a byte with its length, then that many bytes, or those that remain.
   mutating func chunk() -> [UInt8] {
     let count = min(Int(byte()), rest.count)
     defer { rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count)) }
     return [UInt8](rest.prefix(count))
   }
 
-  /// Decode from the front. Nil, with the input unchanged, when that fails.
+  /// Decodes from the front. Returns nil, with the input unchanged, on an error.
   mutating func decode<T>(_ body: (inout CBORDecoder) throws -> T) -> T? {
     var decoder = CBORDecoder(rest)
     guard let value = try? body(&decoder) else { return nil }
@@ -35,11 +35,12 @@ struct Input {
   mutating func value() -> Value? { decode { try Value(from: &$0, seed: testSeed) } }
 }
 
-/// What collections hash with, and another seed. That of the vectors, so that their order is ours.
+/// The seed with which collections hash, and another one. The first is that of the vectors, so that
+/// iteration orders equal ours.
 let testSeed = HashSeed(0x0123_4567_89ab_cdef)
 let otherSeed = HashSeed(0xfeed_0000_0000_0001)
 
-/// Deep enough for whatever a value of the default depth can become or be patched by.
+/// Deep enough for any value of the default depth, and for any patch of it.
 let ampleDepth = 600
 
 func encoded(_ body: (inout CBOREncoder) -> Void) -> [UInt8] {
@@ -53,7 +54,7 @@ func hex(_ bytes: [UInt8]) -> String {
   return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
 }
 
-/// The value that was encoded: ours, so it must decode.
+/// Decodes a value that we encoded, which therefore must decode.
 func decodedValue(_ bytes: [UInt8], seed: HashSeed = testSeed) -> Value {
   do {
     return try CBORDecoder.read(bytes, depth: ampleDepth) { decoder throws(CBORError) in
@@ -64,8 +65,8 @@ func decodedValue(_ bytes: [UInt8], seed: HashSeed = testSeed) -> Value {
   }
 }
 
-/// Require that a value travels, and that its digest, which collections remember while they change,
-/// is that of the same value made anew.
+/// Requires that a value survives a round trip, and that its digest, which collections maintain
+/// while they change, equals the digest of the same value built from its bytes.
 func requireSound(_ value: Value, _ what: @autoclosure () -> String) {
   let bytes = encoded { value.encode(into: &$0) }
   let again = decodedValue(bytes)

@@ -1,14 +1,14 @@
 // Theory of operation
 //
-// One program holds every target; the name that it is called by (`fuzz-value`) says which runs. A
-// target takes bytes and returns quietly, or stops in `require`. Everything else is libFuzzer's:
-// it makes the bytes, sees which code they reach, and keeps those that reach new code.
+// One program holds every target; its name (`fuzz-value`) selects the one that runs. A target takes
+// bytes and returns, or stops in `require`. libFuzzer does the rest: it generates the bytes,
+// measures which code they reach, and keeps those that reach new code.
 //
-// Run by `Scripts/fuzz`, which builds the modules with coverage; SwiftPM knows nothing of this.
-// What broke a target once is kept, as small as it gets, in `regressions/TARGET`, in a file whose
-// name says what it was, and is replayed first. To look at one: `.build/fuzz/fuzz-TARGET FILE`.
+// `Scripts/fuzz` runs it and builds the modules with coverage; SwiftPM does not know this program.
+// Input that once broke a target is kept, minimised, in `regressions/TARGET`, in a file whose name
+// says what was wrong, and is replayed first. To run one file: `.build/fuzz/fuzz-TARGET FILE`.
 
-/// What can be fuzzed, by name.
+/// The targets, by name.
 private let targets: [String: @Sendable (Input) -> Void] = [
   "action": fuzzActions,
   "action-json": fuzzActionJSON,
@@ -44,7 +44,7 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   return 0
 }
 
-/// Stop here unless the property holds: libFuzzer keeps the bytes that broke it.
+/// Stops here unless the property holds; libFuzzer keeps the bytes that broke it.
 @inline(__always)
 func require(_ condition: Bool, _ property: @autoclosure () -> String) {
   if !condition { fatalError("Broken: \(property())") }

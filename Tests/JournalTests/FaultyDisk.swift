@@ -2,28 +2,27 @@ import CSQLite
 import Glibc
 import Values
 
-// A disk that can be made to fail, as SQLite sees it: a VFS around the system's own.
+// A disk that fails on request, as SQLite sees it: a VFS around the system's own.
 //
-// What SQLite writes goes to real files at once, as to a page cache. For every file (by its inode:
-// names change) the disk remembers what the sectors held that have been written since the last
-// synchronisation. When the machine "crashes", each of those sectors is kept, put back or torn, by a
-// coin; so is the size of the file, and whether files that were made or deleted since are there.
-// A synchronisation that fails leaves what it should have written to the page cache alone: it can be
-// read, a later synchronisation says nothing of it, and a crash takes it away. That is what Linux
-// does.
+// SQLite's writes reach real files at once, as they reach a page cache. For every file (by its
+// inode, because names change) the disk remembers the old content of each sector written since the
+// last sync. When the machine "crashes", each of those sectors is at random kept, restored or torn;
+// likewise the size of the file, and whether a file created or deleted since then exists. A failed
+// sync leaves its data in the page cache alone: it can be read, a later sync does not report it,
+// and a crash loses it. Linux does the same.
 
-/// What goes wrong.
+/// The faults.
 enum Misfortune: Equatable {
-  /// The process dies: nothing that was written is lost.
+  /// The process dies: nothing written is lost.
   case processCrash
-  /// The machine dies: what was not synchronised may be lost.
+  /// The machine dies: data that was not synced may be lost.
   case machineCrash
-  /// One call fails, and the next succeed.
+  /// One call fails, and the next ones succeed.
   case error
   case fullDisk
 }
 
-/// The codes that are made of two: Swift does not see them.
+/// SQLite's extended error codes, whose macros Swift does not import.
 private enum Code {
   static let write = SQLITE_IOERR | 3 << 8
   static let synchronize = SQLITE_IOERR | 4 << 8
@@ -35,31 +34,31 @@ private enum Code {
 final class FaultyDisk {
   static let sectorSize = 512
 
-  /// A file that has been written to.
+  /// A file that has been written.
   struct Inode {
-    /// What sectors held before they were written; shorter at the old end of the file.
+    /// The old content of sectors written since the last sync; shorter at the old end of the file.
     var dirty: [Int: [UInt8]] = [:]
-    /// The same, of sectors that could not be synchronised.
+    /// The old content of sectors whose sync failed.
     var lost: [Int: [UInt8]] = [:]
     var durableSize = 0
-    /// Whether its name may be lost.
+    /// Whether a crash may lose its name.
     var isNew = false
   }
 
   let name: String
-  /// Calls that could have gone wrong.
+  /// The number of calls so far that could have failed.
   private(set) var callCount = 0
-  /// The call that does.
+  /// The number of the call that fails.
   var unluckyCall: Int?
   var misfortune = Misfortune.machineCrash
   private(set) var hasCrashed = false
-  /// Whether the misfortune has come.
+  /// Whether the fault has happened.
   private(set) var hasStruck = false
 
   private var random: SplitMix64
   private var inodes: [UInt: Inode] = [:]
   private var paths: [UInt: String] = [:]
-  /// Files that were deleted, while that may be undone, with what they held.
+  /// Deleted files with their content, as long as a crash may bring them back.
   private var deleted: [(path: String, bytes: [UInt8])] = []
   private let vfs: UnsafeMutablePointer<sqlite3_vfs>
   private let methods: UnsafeMutablePointer<sqlite3_io_methods>
@@ -119,12 +118,12 @@ final class FaultyDisk {
 
   enum Verdict {
     case go
-    /// Go, and crash behind it.
+    /// Perform the call, then crash.
     case crashAfter
     case fail(Int32)
   }
 
-  /// What becomes of the next call.
+  /// The outcome of the next call.
   func verdict(error: Int32) -> Verdict {
     if hasCrashed { return .fail(SQLITE_IOERR) }
     callCount += 1
@@ -172,7 +171,7 @@ final class FaultyDisk {
     return SQLITE_OK
   }
 
-  /// Numbers of inodes are used anew.
+  /// The system reuses inode numbers, so the records of former files are dropped.
   private func forgetOthers() {
     for (number, path) in paths where inode(at: path) != number {
       inodes[number] = nil
@@ -191,7 +190,7 @@ final class FaultyDisk {
     let path = name.map { String(cString: $0) } ?? ""
     var status = stat()
     if stat(path, &status) == 0 {
-      // What is brought back is what could be read.
+      // A crash brings back the content that could be read.
       deleted.append((path, Files.read(path)))
       inodes[UInt(status.st_ino)] = nil
       paths[UInt(status.st_ino)] = nil
@@ -203,7 +202,7 @@ final class FaultyDisk {
 
   // MARK: Sectors
 
-  /// Remember what a file holds before it is written or cut.
+  /// Records the content of a file before it is written or truncated.
   func note(_ file: FaultyFile, _ range: Range<Int>) {
     guard var inode = inodes[file.inode] else { return }
     inodes[file.inode] = nil
@@ -226,13 +225,13 @@ final class FaultyDisk {
     inodes[file.inode]?.dirty = [:]
     inodes[file.inode]?.durableSize = file.size
     if inodes[file.inode]?.isNew == true {
-      // SQLite synchronises the directory, too, when it has made a file.
+      // SQLite also syncs the directory when it has created a file.
       inodes[file.inode]?.isNew = false
       deleted = []
     }
   }
 
-  /// What should have been synchronised is clean to the kernel, and is not on the disk.
+  /// Data whose sync failed is clean to the kernel, and not on the disk.
   func failedToSynchronize(_ file: FaultyFile) {
     guard let dirty = inodes[file.inode]?.dirty else { return }
     inodes[file.inode]?.lost.merge(dirty) { old, _ in old }
@@ -278,7 +277,7 @@ final class FaultyDisk {
       case _ where inode.lost[sector] != nil: break
       case 0, 1: continue
       case 2:
-        // Torn: the beginning is new, the rest old.
+        // Torn: the beginning is new, the rest is old.
         let middle = Int(random.next() % UInt64(end - start))
         kept.replaceSubrange(..<middle, with: bytes[start..<(start + middle)])
       default: break
@@ -300,7 +299,7 @@ final class FaultyDisk {
 
 /// A file on a faulty disk.
 final class FaultyFile {
-  /// What SQLite has of it.
+  /// The part of a file that SQLite allocates.
   struct Memory {
     var methods: UnsafePointer<sqlite3_io_methods>?
     var file: UnsafeMutableRawPointer?

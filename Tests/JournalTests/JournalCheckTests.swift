@@ -6,11 +6,11 @@ import Testing
 import Values
 import Wire
 
-/// Damaged files: found, named, and no reason to crash.
+/// Damage to a file is found and named, and is no reason to crash.
 @Suite struct JournalCheckTests {
   let directory = TemporaryDirectory()
 
-  /// A journal with two runs, a snapshot of three parts, and rows before and behind it.
+  /// A journal with two runs, a snapshot of three parts, and rows before and after it.
   private func write() throws -> (story: Story, snapshot: JournalSnapshot) {
     var story = Story()
     let file = try directory.begun()
@@ -40,7 +40,7 @@ import Wire
     #expect(report.findings == [])
     #expect(report.soundRevision == story.revision)
     #expect(report.rowCount == 40)
-    // Also while a daemon has it, and by the directory's name.
+    // Also while a daemon holds it, and by the directory's name.
     let file = try directory.open()
     try file.probe()
     #expect(check(directory.path) == report)
@@ -54,7 +54,7 @@ import Wire
     #expect(check().soundRevision == 0)
   }
 
-  @Test func `A damaged row is named by its revision, and the way back too`() throws {
+  @Test func `A damaged row is named by its revision, with the way to recover`() throws {
     let (story, _) = try write()
     let row = story.rows[27].row
     damage("UPDATE log SET name = 'sat' WHERE sequence = \(row.sequence)")
@@ -84,7 +84,7 @@ import Wire
     #expect(report.soundRevision == story.rows[29].row.revision)
   }
 
-  @Test func `Rows that the snapshot replaces are checked, and no hindrance`() throws {
+  @Test func `Damage to rows before the snapshot is reported, and limits no recovery`() throws {
     let (story, _) = try write()
     let row = story.rows[3].row
     damage("UPDATE log SET time = 1 WHERE sequence = \(row.sequence)")
@@ -118,7 +118,7 @@ import Wire
     }
   }
 
-  @Test func `A damaged page is found once by each that reads it, in a line`() throws {
+  @Test func `A damaged page is reported once by each check that reads it, in one line`() throws {
     _ = try write()
     var bytes = Files.read(directory.journal)
     for offset in 4096 * 4..<4096 * 4 + 100 { bytes[offset] = 0xff }
@@ -136,8 +136,8 @@ import Wire
     #expect(report.findings.map(\.revision) == [1, 2])
   }
 
-  @Test func `Seals that fit do not make contradictions true`() throws {
-    // Made by a program that errs, not by a disk.
+  @Test func `Contradictions are found though their seals are valid`() throws {
+    // Such rows come from a faulty program, not from a disk.
     let file = try directory.begun()
     var batch = JournalBatch(number: 1, revision: 3)
     func row(_ sequence: UInt64, _ revision: UInt64, base: UInt64) -> JournalRow {
@@ -162,7 +162,7 @@ import Wire
     #expect(check().soundRevision == 0)
   }
 
-  @Test func `Whoever knows the types looks further, if all else is sound`() throws {
+  @Test func `A caller that knows the types checks further, if everything else is sound`() throws {
     let (story, snapshot) = try write()
     var seen = 0
     let report = JournalReader.fsck(directory.journal) { reader, report throws(JournalError) in
@@ -183,7 +183,7 @@ import Wire
 
   // MARK: Bits and lengths
 
-  /// All that a journal says, or why it cannot be read.
+  /// Everything that a journal contains, or the error of reading it.
   private func everything(_ reader: JournalReader) -> Result<String, JournalError> {
     do throws(JournalError) {
       let contents = try reader.contents()
@@ -195,7 +195,7 @@ import Wire
     }
   }
 
-  @Test func `A flipped bit is found, or changes nothing`() throws {
+  @Test func `A flipped bit is found, or has no effect`() throws {
     _ = try write()
     let whole = Files.read(directory.journal)
     let truth = try everything(JournalReader(reading: directory.journal)).get()
@@ -203,7 +203,7 @@ import Wire
     var (found, harmless) = (0, 0)
     for _ in 0..<150 {
       var bytes = whole
-      // Half of them in the first page, and in what is used of the others.
+      // Mostly a byte that is not zero, and therefore in use.
       var offset = Int(random.next() % UInt64(bytes.count))
       while bytes[offset] == 0, random.next() % 8 != 0 {
         offset = Int(random.next() % UInt64(bytes.count))
@@ -215,7 +215,7 @@ import Wire
       let read = Result { () throws(JournalError) in
         try everything(JournalReader(reading: directory.journal)).get()
       }
-      // And the daemon's way, which may write.
+      // The same by opening it as a daemon does, which may write.
       let opened = Result { () throws(JournalError) in
         let file = try directory.open(create: false)
         defer { file.close() }
@@ -240,7 +240,7 @@ import Wire
     #expect(found > 40 && harmless > 0, "\(found) \(harmless)")
   }
 
-  @Test func `A file that is cut short is found`() throws {
+  @Test func `A truncated file is found`() throws {
     _ = try write()
     let whole = Files.read(directory.journal)
     let truth = try everything(JournalReader(reading: directory.journal)).get()
@@ -250,7 +250,7 @@ import Wire
       let opened = Result { () throws(JournalError) in
         try everything(directory.open(create: false)).get()
       }
-      // What is missing may be an index that nothing needed.
+      // The missing part may be an index that no read needed.
       if case .success(let all) = opened { #expect(all == truth, "\(size) bytes") }
     }
   }

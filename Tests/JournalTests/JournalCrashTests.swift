@@ -6,14 +6,14 @@ import Testing
 import Values
 import Wire
 
-/// What a crash leaves, at every call that writes: whatever had been kept is there, in order, once.
+/// After a crash at any call that writes, everything promised as kept is there, in order and once.
 @Suite struct JournalCrashTests {
-  /// `JOURNAL_SEEDS=1000` looks further than a run of all tests has time for.
+  /// `JOURNAL_SEEDS=1000` tries more seeds than a normal test run has time for.
   static let seeds: ClosedRange<UInt64> =
     1...(getenv("JOURNAL_SEEDS").flatMap { UInt64(String(cString: $0)) } ?? 1)
 
   @Test(arguments: seeds)
-  func `A crash of the machine loses nothing that was kept`(seed: UInt64) throws {
+  func `A crash of the machine loses nothing that was durable`(seed: UInt64) throws {
     let count = try crashes(.sync, .machineCrash, seed)
     #expect(count > 250, "\(count)")
   }
@@ -25,13 +25,13 @@ import Wire
   }
 
   @Test(arguments: seeds)
-  func `A crash of the machine leaves an asynchronous journal whole, though older`(
+  func `A crash of the machine leaves an asynchronous journal sound, though older`(
     seed: UInt64
   ) throws {
     #expect(try crashes(.async, .machineCrash, seed) > 150)
   }
 
-  /// Crash at every call. Returns how many there are.
+  /// Crashes at every call in turn. Returns the number of calls.
   private func crashes(
     _ mode: JournalFile.Mode, _ misfortune: Misfortune, _ seed: UInt64
   ) throws -> Int {
@@ -50,7 +50,7 @@ import Wire
   }
 
   @Test(arguments: seeds, [Misfortune.error, .fullDisk])
-  func `After an error the journal is opened anew, and what is kept then survives a crash`(
+  func `After an error the journal is reopened, and what is kept then survives a crash`(
     seed: UInt64, misfortune: Misfortune
   ) throws {
     var call = 0
@@ -69,21 +69,21 @@ import Wire
   }
 }
 
-/// A journal's life on a disk that may fail, and what must be left of it.
+/// The life of a journal on a faulty disk, and what must survive of it.
 private struct Play {
   let disk: FaultyDisk
   let mode: JournalFile.Mode
   let directory = TemporaryDirectory(inMemory: true)
   private var file: JournalFile?
   private var story: Story
-  /// Why it ended before its time.
+  /// The error that ended it early.
   private(set) var error: JournalError?
 
-  /// What may be found: the story after each thing that was to be kept; and the first of these that
-  /// is promised.
+  /// The states that may be found, one after each write, and the index of the first that is
+  /// promised.
   private var candidates: [Story]
   private var promised = 0
-  /// The snapshot that is promised, and one that may be there.
+  /// The snapshot that is promised, and one that may be found instead.
   private var snapshot: JournalSnapshot?
   private var attempt: JournalSnapshot?
   private var id: JournalSnapshotID?
@@ -112,7 +112,7 @@ private struct Play {
         }
       }
     }
-    // As a process that dies: nothing is put in order.
+    // A process that dies cleans nothing up.
     if disk.hasCrashed { file = nil }
   }
 
@@ -150,7 +150,7 @@ private struct Play {
   private mutating func open() throws(JournalError) {
     file = nil
     let opened = try directory.open(mode, vfs: disk.name)
-    // Often, so that checkpoints are met.
+    // A small number, so that checkpoints are part of the script.
     opened.checkpointFrames = 16
     opened.spareFreePages = 2
     file = opened
@@ -177,7 +177,7 @@ private struct Play {
     try attempt { [batch] file throws(JournalError) in try file.append([batch]) }
   }
 
-  /// Do something that takes the journal to where the story is.
+  /// Performs a write that brings the journal to the state of the story.
   private mutating func attempt(
     _ body: (JournalFile) throws(JournalError) -> Void
   ) throws(JournalError) {
@@ -214,8 +214,8 @@ private struct Play {
 
   // MARK: Errors
 
-  /// What the owner of a journal does after an error: it opens the file anew, and a snapshot of all
-  /// takes the place of what was lost.
+  /// Repairs the journal as its owner does after an error: it reopens the file, and a snapshot of
+  /// the whole state replaces what was lost.
   private mutating func heal(_ step: Step) throws(JournalError) {
     guard let file else { return try take(step) }
     id = nil
@@ -234,7 +234,7 @@ private struct Play {
 
   // MARK: Afterwards
 
-  /// Check what is left with the system's own files.
+  /// Checks the surviving files with the system's own VFS.
   mutating func verify(_ comment: String, losesMuch: Bool) throws {
     file = nil
     let report = JournalReader.fsck(directory.path)
@@ -258,7 +258,7 @@ private struct Play {
     try goOn(file, from: found, comment)
   }
 
-  /// The moment of the story at which the journal stands.
+  /// The state of the story that the journal holds.
   private func match(
     _ file: JournalFile, losesMuch: Bool = false
   ) throws(JournalError) -> Story? {
@@ -279,7 +279,7 @@ private struct Play {
     }
   }
 
-  /// Rows that the snapshot replaces may be missing: they were cut, or lost before it healed that.
+  /// Rows before the snapshot may be missing: cut, or lost before the snapshot repaired that.
   private func isSubsequence(_ rows: [UInt64], of all: [UInt64]) -> Bool {
     var rest = all[...]
     for row in rows {
@@ -289,7 +289,7 @@ private struct Play {
     return true
   }
 
-  /// The journal is not only readable.
+  /// Checks that the journal is writable too.
   private func goOn(_ file: JournalFile, from story: Story, _ comment: String) throws {
     var story = story
     while try file.cut(limit: 100) {}

@@ -2,7 +2,7 @@ import Journal
 import Testing
 
 @Suite struct JournalErrorTests {
-  @Test func `An error reads as its text`() {
+  @Test func `The description of an error is its text`() {
     #expect("\(JournalError(.full, "the disk is full"))" == "the disk is full")
   }
 }

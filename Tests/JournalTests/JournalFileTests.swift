@@ -10,7 +10,7 @@ import Wire
 @Suite struct JournalFileTests {
   let directory = TemporaryDirectory()
 
-  @Test func `A new journal knows nothing`() throws {
+  @Test func `A new journal is empty`() throws {
     let file = try directory.open()
     #expect(try file.identity() == nil)
     #expect(try file.rows().isEmpty)
@@ -27,7 +27,7 @@ import Wire
     #expect(contents.runs.isEmpty && contents.snapshot == nil && contents.sessionCount == 0)
   }
 
-  @Test func `Files are for their owner alone`() throws {
+  @Test func `Files are readable by their owner alone`() throws {
     let file = try JournalFile(
       directory: directory.path + "/state", mode: .sync, create: true)
     try file.create(epoch: 1, seed: HashSeed(2))
@@ -41,7 +41,7 @@ import Wire
     }
   }
 
-  @Test func `Rows come back as they were given, also after a restart`() throws {
+  @Test func `Rows are read back unchanged, also after a restart`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(1)])
@@ -56,13 +56,13 @@ import Wire
     #expect(
       try again.contents().head
         == .init(run: 1, revision: story.revision, sequence: story.sequence, base: story.base))
-    // And it goes on.
+    // Appending continues.
     try again.append([story.batch(10)])
     #expect(try again.rows() == story.rows)
     #expect(try again.sessions(window: 100_000, mark: .durable) == story.keptSessions)
   }
 
-  @Test func `A clock that jumps is no matter`() throws {
+  @Test func `Rows keep their order when the clock jumps`() throws {
     var story = Story()
     let file = try directory.begun()
     let times: [Int64] = [1_700_000_000_000_000_000, 0, -1, .max, .min, 5]
@@ -78,7 +78,7 @@ import Wire
     #expect(try again.rows().count == times.count + 1)
   }
 
-  @Test func `A turn's last revision is the head, though its last row's is lower`() throws {
+  @Test func `The head is the turn's last revision, though the last row's is lower`() throws {
     var story = Story()
     let file = try directory.begun()
     var batch = story.batch(4)
@@ -88,7 +88,7 @@ import Wire
     #expect(try file.contents().head.base == story.base)
   }
 
-  @Test func `Many batches are one transaction`() throws {
+  @Test func `Many batches are written in one transaction`() throws {
     var story = Story()
     let file = try directory.begun()
     let batches = (0..<40).map { _ in story.batch(5) }
@@ -99,7 +99,7 @@ import Wire
     #expect(try file.rows() == story.rows)
   }
 
-  /// How many commits the write-ahead log holds of what a body writes: each has one frame that says
+  /// The number of commits that `body` adds to the write-ahead log: each ends in a frame that has
   /// the size of the file.
   private func commitCount(_ file: JournalFile, _ body: () throws -> Void) throws -> Int {
     func count() -> Int {
@@ -113,7 +113,7 @@ import Wire
     return count() - before
   }
 
-  @Test func `Nothing of a batch is kept when a row of it cannot be`() throws {
+  @Test func `A batch is refused whole when one of its rows is`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(5)])
@@ -132,7 +132,7 @@ import Wire
     #expect(try file.rows() == rows)
   }
 
-  @Test func `Rows must follow each other`() throws {
+  @Test func `Rows must be consecutive`() throws {
     var story = Story()
     let file = try directory.begun()
     let first = story.batch(5)
@@ -142,14 +142,14 @@ import Wire
     let gap = story.batch(9)
     #expect(
       error(.failed) { try file.append([gap]) }.contains("and the one before it is of revision"))
-    // Nothing was tried, so nothing needs to be reopened.
+    // Nothing was written, so the journal need not be reopened.
     try file.probe()
     #expect(try file.rows() == Array(story.rows[..<5]))
   }
 
   // MARK: Runs
 
-  @Test func `Runs are kept with their schemas and how they ended`() throws {
+  @Test func `Runs are kept with their schemas and their ends`() throws {
     let file = try directory.begun()
     try file.endRun(revision: 12)
     try file.begin(
@@ -171,7 +171,7 @@ import Wire
       }.contains("run 3 does not follow run 3"))
   }
 
-  @Test func `A thousand runs are remembered`() throws {
+  @Test func `A thousand runs are kept`() throws {
     let file = try directory.begun(.async)
     for run: UInt64 in 2...1005 {
       try file.begin(
@@ -185,7 +185,7 @@ import Wire
 
   // MARK: Sessions
 
-  @Test func `Forgotten sessions are not among the sessions`() throws {
+  @Test func `A forgotten session is not listed`() throws {
     var story = Story(seed: 4)
     let file = try directory.begun()
     try file.append([story.batch(60)])
@@ -196,12 +196,12 @@ import Wire
     #expect(
       try file.sessions(window: 1000, mark: .applied).map(\.number)
         == Array(2...UInt64(story.sessions.count)))
-    // What it did is still to be read.
+    // Its rows can still be read.
     #expect(try file.rows() == story.rows)
     #expect(try file.contents().sessionCount == UInt64(story.sessions.count))
   }
 
-  @Test func `At most a window of outcomes is given back`() throws {
+  @Test func `At most a window of outcomes is read back`() throws {
     var story = Story(seed: 4)
     let file = try directory.begun()
     try file.append([story.batch(400)])
@@ -228,7 +228,7 @@ import Wire
     #expect(try file.suspects().isEmpty)
   }
 
-  @Test func `A thousand suspects are remembered`() throws {
+  @Test func `A thousand suspects are kept`() throws {
     let file = try directory.begun(.async)
     for number: UInt64 in 1...1010 {
       _ = try file.noteKill(SessionAction(session: SessionToken(high: 1, low: 1), number: number))
@@ -289,7 +289,7 @@ import Wire
     }
     let file = try directory.begun(.async)
     file.checkpointFrames = 100
-    // A reader is in the way: it is not tried again before the log is as much longer.
+    // A reader blocks the checkpoint: the next attempt waits until the log has grown as much again.
     try file.append([batch()])
     var reader: OpaquePointer?
     #expect(sqlite3_open(directory.journal, &reader) == SQLITE_OK)
@@ -312,9 +312,9 @@ import Wire
     #expect(Files.size(directory.journal) > size)
     let log = Files.size(directory.journal + "-wal")
     for _ in 0..<10 { try file.append([batch()]) }
-    // It is used anew.
+    // The log is reused from its start.
     #expect(Files.size(directory.journal + "-wal") <= log)
-    // Without its owner's help it is copied later.
+    // When the owner runs no checkpoint, the log is still copied, later.
     for _ in 0..<300 { try file.append([batch()]) }
     #expect(Files.size(directory.journal + "-wal") < 5 * log)
     #expect(try file.rows().count == Int(count))

@@ -6,11 +6,11 @@ import Lockstep
 import Testing
 import Values
 
-/// What is refused, and in which words.
+/// The conditions under which a journal is refused, and the texts of the errors.
 @Suite struct JournalOpeningTests {
   let directory = TemporaryDirectory()
 
-  @Test func `A second owner of the directory is told who has it`() throws {
+  @Test func `A second owner of the directory learns which process has it`() throws {
     let file = try directory.begun()
     #expect(
       error(.locked) { _ = try directory.open() }
@@ -19,12 +19,12 @@ import Values
     withExtendedLifetime(file) {}
   }
 
-  @Test func `The lock goes with its owner`() throws {
+  @Test func `The lock is released with its owner`() throws {
     do { _ = try directory.begun() }
     _ = try directory.open()
   }
 
-  @Test func `A missing directory or journal is made only if wanted`() throws {
+  @Test func `A missing directory or journal is created only on request`() throws {
     let missing = directory.path + "/a"
     #expect(
       error(.unreachable) { _ = try JournalFile(directory: missing, mode: .sync, create: false) }
@@ -50,7 +50,7 @@ import Values
         == "\(name): not a directory. Name the directory that the journal is in.")
   }
 
-  @Test func `A directory that everybody may write to is refused`() {
+  @Test func `A directory that is writable for everybody is refused`() {
     chmod(directory.path, 0o777)
     #expect(
       error(.unreachable) { _ = try directory.open() }
@@ -104,7 +104,7 @@ import Values
     #expect(error(.unreachable) { _ = try directory.open() }.contains("not an ordinary file"))
   }
 
-  @Test func `Other databases and other files are not touched`() {
+  @Test func `Other databases and other files stay unchanged`() {
     let advice = "Move the file away, or name another directory."
     Files.write(
       Array("hello, this is some text and no database at all\n".utf8), to: directory.journal)
@@ -148,7 +148,7 @@ import Values
     #expect(error(.corrupt) { _ = try directory.open() }.contains("no such table: session"))
   }
 
-  @Test func `Remains of an unfinished beginning are in nobody's way`() throws {
+  @Test func `Files of an unfinished creation are removed`() throws {
     Files.write([1, 2, 3], to: directory.journal + ".new")
     Files.write([1, 2, 3], to: directory.journal + ".new-journal")
     let file = try directory.begun()
@@ -157,7 +157,7 @@ import Values
     try file.probe()
   }
 
-  @Test func `Commits are synchronised as the mode says`() throws {
+  @Test func `Commits are synced as the mode says`() throws {
     for (mode, level): (JournalFile.Mode, String) in [(.sync, "2"), (.async, "1")] {
       let directory = TemporaryDirectory()
       let file = try directory.begun(mode)
@@ -168,7 +168,7 @@ import Values
     }
   }
 
-  @Test func `Another writer is waited for, and then told of`() throws {
+  @Test func `Another writer is waited for, then reported`() throws {
     let file = try directory.begun()
     var handle: OpaquePointer?
     sqlite3_open(directory.journal, &handle)
@@ -182,7 +182,7 @@ import Values
     try file.probe()
   }
 
-  @Test func `A closed journal says so`() throws {
+  @Test func `A closed journal is reported as closed`() throws {
     let file = try directory.begun()
     file.close()
     file.close()

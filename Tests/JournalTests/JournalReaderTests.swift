@@ -8,7 +8,7 @@ import Values
 @Suite struct JournalReaderTests {
   let directory = TemporaryDirectory()
 
-  @Test func `A journal is read while it is written, and nothing is changed`() throws {
+  @Test func `A journal is read while it is written, and reading changes nothing`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(30)])
@@ -26,13 +26,13 @@ import Values
     #expect(counts == [count, count])
     #expect(try reader.rows() == story.rows)
     #expect(try reader.contents() == file.contents())
-    // The reader's end is not that of the log.
+    // Closing the reader does not end the log.
     reader.close()
     try file.append([story.batch(5)])
     #expect(try file.rows() == story.rows)
   }
 
-  @Test func `A copy is read, with its log or without`() throws {
+  @Test func `A copy can be read with or without its log`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(30)])
@@ -50,7 +50,7 @@ import Values
     #expect(Files.size(copy + "-wal") == -1 && Files.size(copy + "-shm") == -1)
   }
 
-  @Test func `What is no journal is refused`() throws {
+  @Test func `A file that is no journal is refused`() throws {
     let path = directory.path + "/x"
     #expect(
       error(.unreachable) { _ = try JournalReader(reading: path) }

@@ -10,7 +10,7 @@ import Wire
 @Suite struct JournalRecoveryTests {
   let directory = TemporaryDirectory()
 
-  /// A journal with a snapshot and rows behind it.
+  /// A journal with a snapshot and rows after it.
   private func write() throws -> (story: Story, snapshot: JournalSnapshot) {
     var story = Story()
     let file = try directory.begun()
@@ -27,12 +27,12 @@ import Wire
     return (story, snapshot)
   }
 
-  @Test func `A copy is the whole journal, also while it is being read and written`() throws {
+  @Test func `A copy is the whole journal, also while it is read and written`() throws {
     let (story, snapshot) = try write()
     let file = try directory.open(create: false)
     let reader = try JournalReader(reading: directory.journal)
     defer { reader.close() }
-    // What is in the write-ahead log alone belongs to it, and a reader keeps it there.
+    // Part of the journal is only in the write-ahead log, and the reader keeps it there.
     _ = try reader.rows()
     try file.begin(
       run: JournalRun(run: 3, base: story.revision), schema: [1], revision: story.revision,
@@ -44,7 +44,7 @@ import Wire
     var status = stat()
     #expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600)
     #expect(JournalReader.fsck(copy).findings == [])
-    // The journal goes on.
+    // The journal continues.
     try file.probe()
     let (rows, contents) = (try file.rows(), try file.contents())
     file.close()
@@ -66,7 +66,7 @@ import Wire
     try JournalFile.recover(directory: directory.path, to: revision)
   }
 
-  @Test func `What is behind the revision is gone, and kept in the old file`() throws {
+  @Test func `Rows after the revision are removed, and kept in the old file`() throws {
     let (story, snapshot) = try write()
     let before = Files.read(directory.journal)
     let target = story.rows[50].row.revision
@@ -88,13 +88,13 @@ import Wire
     #expect(contents.runs.map(\.ended) == [snapshot.revision, nil])
     #expect(try file.suspects().map(\.kills) == [1])
     #expect(try file.snapshotBytes().count == 303)
-    // It goes on, in a new run.
+    // The journal continues in a new run.
     try file.begin(
       run: JournalRun(run: 3, base: target), schema: [1], revision: target, time: Story.time(0))
     try file.probe()
   }
 
-  @Test func `To the head, nothing is lost`() throws {
+  @Test func `Recovery to the head loses nothing`() throws {
     let (story, _) = try write()
     let before = try JournalReader(reading: directory.path)
     let (contents, rows, sessions) = (
@@ -105,11 +105,11 @@ import Wire
     #expect(try after.contents() == contents)
     #expect(try after.rows() == rows)
     #expect(try after.sessions(window: 99, mark: .durable) == sessions)
-    // A second time makes a second backup.
+    // A second recovery makes a second backup.
     #expect(try recover(.max).backup.hasSuffix("-2"))
   }
 
-  @Test func `Before the snapshot there is nothing`() throws {
+  @Test func `No recovery reaches a revision before the snapshot`() throws {
     let (_, snapshot) = try write()
     let before = Files.read(directory.journal)
     let first = snapshot.revision
@@ -122,7 +122,7 @@ import Wire
     #expect(try recover(first).revision == first)
   }
 
-  @Test func `Damage behind the revision is left out, damage before it is in the way`() throws {
+  @Test func `Damage after the revision is removed, damage before it prevents recovery`() throws {
     let (story, _) = try write()
     let row = story.rows[60].row
     SQL.run(directory.journal, "UPDATE log SET patch = x'00' WHERE sequence = \(row.sequence)")
@@ -137,9 +137,7 @@ import Wire
   }
 
   @Test
-  func `Where fsck says that a revision is sound, recovery comes to it, whatever page is damaged`()
-    throws
-  {
+  func `Recovery reaches the revision that fsck calls sound, whatever page is damaged`() throws {
     var story = Story()
     let file = try directory.begun()
     for _ in 0..<40 { try file.append([story.batch(20)]) }
@@ -163,7 +161,7 @@ import Wire
     #expect(recoveries > 5)
   }
 
-  @Test func `What is sound is gone back to, whatever a damaged last row says of itself`() throws {
+  @Test func `A sound revision is reached whatever turn a damaged last row claims`() throws {
     let (story, _) = try write()
     SQL.run(
       directory.journal,
@@ -173,14 +171,14 @@ import Wire
     #expect(try recover(sound).revision == sound)
   }
 
-  @Test func `A revision that is not there yet is none to go back to`() throws {
+  @Test func `A revision after the head cannot be recovered`() throws {
     let (story, _) = try write()
     #expect(
       error(.failed) { _ = try recover(story.revision + 1) }
         .contains("ends with revision \(story.revision)"))
   }
 
-  @Test func `Damaged sessions, runs and suspects are left out`() throws {
+  @Test func `Damaged sessions, runs and suspects are removed`() throws {
     let (story, _) = try write()
     SQL.run(directory.journal, "UPDATE session SET uid = 7 WHERE number = 1")
     SQL.run(directory.journal, "UPDATE run SET base = 7 WHERE run = 1")
@@ -195,7 +193,7 @@ import Wire
     #expect(try file.rows().filter { $0.row.change != nil }.map(\.row.revision) == changes)
   }
 
-  @Test func `A damaged snapshot cannot be missed`() throws {
+  @Test func `A damaged snapshot prevents recovery`() throws {
     _ = try write()
     SQL.run(directory.journal, "UPDATE part SET bytes = x'00' WHERE number = 1")
     let before = Files.read(directory.journal)
@@ -205,7 +203,7 @@ import Wire
     #expect(error(.corrupt) { _ = try recover(.max) }.contains("the snapshot is missing"))
   }
 
-  @Test func `A journal without a snapshot goes back to its beginning`() throws {
+  @Test func `A journal without a snapshot recovers to its beginning`() throws {
     var story = Story()
     do {
       let file = try directory.begun()
@@ -215,7 +213,7 @@ import Wire
     #expect(try directory.open().rows().allSatisfy { $0.row.change == nil })
   }
 
-  @Test func `A running daemon's journal is left alone`() throws {
+  @Test func `The journal of a running daemon is refused`() throws {
     let file = try directory.begun()
     #expect(error(.locked) { _ = try recover(0) }.contains("has the journal"))
     withExtendedLifetime(file) {}

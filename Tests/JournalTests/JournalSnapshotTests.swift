@@ -10,14 +10,14 @@ import Wire
 @Suite struct JournalSnapshotTests {
   let directory = TemporaryDirectory()
 
-  @Test func `A snapshot comes back, and takes the place of the rows before it`() throws {
+  @Test func `A snapshot is read back, and replaces the rows before it`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(100)])
     let snapshot = story.snapshot(sessions: story.keptSessions)
     let id = try file.beginSnapshot(snapshot)
     try file.addPart(id, [1, 2, 3])
-    // Appending goes on meanwhile.
+    // Appending continues meanwhile.
     try file.append([story.batch(30)])
     try file.addPart(id, [4, 5])
     try file.append([story.batch(30)])
@@ -44,7 +44,7 @@ import Wire
     #expect(try again.contents().head.base == story.base)
   }
 
-  @Test func `All rows can be cut, and the journal goes on`() throws {
+  @Test func `All rows can be cut, and the journal continues`() throws {
     var story = Story()
     var file = try directory.begun()
     for _ in 0..<3 {
@@ -66,7 +66,7 @@ import Wire
     }
   }
 
-  @Test func `A snapshot that was not finished is as if it never was`() throws {
+  @Test func `An unfinished snapshot has no effect`() throws {
     var story = Story()
     do {
       let file = try directory.begun()
@@ -87,7 +87,7 @@ import Wire
       SQL.run(directory.journal, "SELECT count(*) FROM outcomes") == ["\(story.sessions.count)"])
   }
 
-  @Test func `Beginning anew gives up the snapshot before`() throws {
+  @Test func `A new snapshot abandons the unfinished one`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.append([story.batch(10)])
@@ -107,7 +107,7 @@ import Wire
     try file.append([story.batch(40)])
     let gone = try #require(story.sessions.first)
     let kept = story.rows
-    // Lost: in it a session was forgotten, and others came.
+    // Lost: in this batch one session was forgotten and others were added.
     _ = story.batch(60)
     story.sessions.removeFirst()
     let next = story.batch(4)
@@ -127,12 +127,12 @@ import Wire
     #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
   }
 
-  @Test func `A session that is forgotten while a snapshot is written stays so`() throws {
+  @Test func `A session forgotten while a snapshot is written stays forgotten`() throws {
     var story = Story(seed: 5)
     var file = try directory.begun()
     try file.append([story.batch(80)])
     #expect(story.sessions.count > 3)
-    // One before its turn in the snapshot has come, and one behind.
+    // Once before the first part of the snapshot is written, and once after it.
     for partFirst in [false, true] {
       let snapshot = story.snapshot(sessions: story.keptSessions)
       let id = try file.beginSnapshot(snapshot)
@@ -154,7 +154,7 @@ import Wire
       SQL.run(directory.journal, "SELECT count(*) FROM session") == ["\(story.sessions.count)"])
   }
 
-  @Test func `Many sessions go with a snapshot`() throws {
+  @Test func `A snapshot with many sessions is kept`() throws {
     var story = Story()
     story.sessions = (1...5000).map { number in
       JournalSession(
@@ -168,7 +168,7 @@ import Wire
     #expect(try file.sessions(window: 10, mark: .durable).count == 5000)
   }
 
-  @Test func `The file shrinks when most of it is free`() throws {
+  @Test func `The file shrinks when most of its pages are free`() throws {
     var story = Story()
     var file = try directory.begun(.async)
     for _ in 0..<40 {

@@ -6,22 +6,22 @@ import Testing
 import Values
 import Wire
 
-/// A write-ahead log that is damaged at its beginning, cut, emptied or missing: what was durable is
-/// there when the journal is opened again, or opening it says what to do. It never has less
+/// A write-ahead log that is damaged at its beginning, truncated, emptied or missing. Opening the
+/// journal restores everything that was durable, or fails and says what to do. It never loses rows
 /// silently.
 @Suite struct LostLogTests {
   let directory = TemporaryDirectory(inMemory: true)
 
   private var log: String { directory.journal + "-wal" }
 
-  /// What a directory holds while its daemon is killed.
+  /// The files of a directory at the moment its daemon is killed.
   private struct Remains {
     let files: [(name: String, bytes: [UInt8])]
     let story: Story
     var log: [UInt8] { files.first { $0.name == "journal.sqlite-wal" }?.bytes ?? [] }
   }
 
-  /// A journal that was killed behind so many commits since a checkpoint, each of which is durable.
+  /// A journal whose daemon was killed after `commits` durable commits since a checkpoint.
   private func killed(commits: Int, checkpointed: Bool = false) throws -> Remains {
     var story = Story(seed: 11)
     let directory = TemporaryDirectory(inMemory: true)
@@ -32,7 +32,7 @@ import Wire
       try file.checkpoint()
     }
     for _ in 0..<commits { try file.append([story.batch(3)]) }
-    // As they are on the disk, while the file is open.
+    // The files as they are on the disk while the journal is open.
     let names = ["journal.sqlite", "journal.sqlite-wal", "standing"]
     let files = names.map { ($0, Files.read(directory.path + "/" + $0)) }
     file.close()
@@ -56,7 +56,7 @@ import Wire
     case silentlyLess
   }
 
-  /// Open what is left, as a daemon does.
+  /// Opens the files as a daemon does.
   private func verdict(_ place: TemporaryDirectory, _ story: Story) -> Verdict {
     do {
       let file = try place.open()
@@ -97,21 +97,21 @@ import Wire
   ]
 
   @Test(arguments: damages, [false, true])
-  func `a log whose beginning is lost is brought back, or refused`(
+  func `a log that lost its beginning is repaired or refused`(
     damage: Damage, checkpointed: Bool
   ) throws {
     for commits in [1, 2, 3, 10, 60] {
       let remains = try killed(commits: commits, checkpointed: checkpointed)
       let place = restore(remains, log: damage.change(remains.log))
       #expect(verdict(place, remains.story) != .silentlyLess, "\(commits) commits")
-      // A refusal changes nothing: the next start says the same.
+      // A refusal changes nothing: the next start has the same result.
       let again = restore(remains, log: damage.change(remains.log))
       let first = verdict(again, remains.story)
       #expect(verdict(again, remains.story) == first, "\(commits) commits")
     }
   }
 
-  @Test func `frames without their head are all brought back`() throws {
+  @Test func `all frames of a log that lost its header are restored`() throws {
     let remains = try killed(commits: 40, checkpointed: true)
     for lost in [1, 16, 32] {
       let place = restore(
@@ -123,12 +123,12 @@ import Wire
       #expect(Files.read(place.journal + "-wal.damaged") == damaged)
       file.close()
       #expect(JournalReader.fsck(place.journal).findings == [])
-      // Once: the next start finds a log as it should be.
+      // The repair is done once: the next start finds a sound log.
       #expect(try place.open().repair == nil)
     }
   }
 
-  @Test func `a log that is cut anywhere is refused, or has all`() throws {
+  @Test func `a log truncated anywhere is whole or refused`() throws {
     let remains = try killed(commits: 12)
     let frame = 24 + 4096
     let cuts = stride(from: 32, through: remains.log.count, by: frame).flatMap { [$0, $0 + 100] }
@@ -145,17 +145,17 @@ import Wire
   }
 
   @Test func `without the mark the loss would be silent`() throws {
-    // What the other tests look for is there to be found.
+    // Proves that the other tests can fail.
     let remains = try killed(commits: 10)
     let place = restore(remains, log: nil, marked: false)
     #expect(verdict(place, remains.story) == .silentlyLess)
   }
 
-  @Test func `a journal as an older program leaves it is opened without a mark`() throws {
+  @Test func `a journal of an older program, which has no mark, is opened`() throws {
     let remains = try killed(commits: 10)
     let place = restore(remains, log: remains.log, marked: false)
     #expect(verdict(place, remains.story) == .whole)
-    // From here on it is missed.
+    // From here on a missing log is detected.
     for suffix in ["-wal", "-shm"] { unlink(place.journal + suffix) }
     let file = try place.open()
     var story = remains.story
@@ -167,7 +167,7 @@ import Wire
     withExtendedLifetime(file) {}
   }
 
-  @Test func `what is given up is not missed any more`() throws {
+  @Test func `what a recovery gave up is not reported again`() throws {
     let remains = try killed(commits: 10, checkpointed: true)
     let place = restore(remains, log: nil)
     let refusal = error(.corrupt) { _ = try place.open() }
@@ -182,12 +182,10 @@ import Wire
     _ = try place.open()
   }
 
-  @Test func `a journal without its log's beginning is begun anew only where nothing was durable`()
-    throws
-  {
+  @Test func `a journal whose log is lost keeps its epoch where nothing was durable`() throws {
     let file = try directory.open()
     try file.create(epoch: 7, seed: HashSeed(1))
-    // The epoch does not hang on the log.
+    // The epoch does not depend on the log.
     let bytes = Files.read(directory.journal)
     let place = TemporaryDirectory(inMemory: true)
     Files.write(bytes, to: place.journal)
@@ -195,7 +193,7 @@ import Wire
     withExtendedLifetime(file) {}
   }
 
-  @Test func `a log without its journal is not taken into another one`() throws {
+  @Test func `a log without its journal is not applied to a new journal`() throws {
     let remains = try killed(commits: 4)
     let place = restore(remains, log: remains.log)
     unlink(place.journal)
@@ -209,14 +207,14 @@ import Wire
   // MARK: While it is written
 
   @Test(arguments: [0, 100, 32 + 24 + 4096, 5000])
-  func `a log that is cut under its writer is missed by the next commit`(length: Int) throws {
+  func `a log truncated under its writer is detected by the next commit`(length: Int) throws {
     var story = Story()
     let file = try directory.begun()
     for _ in 0..<5 { try file.append([story.batch(3)]) }
     #expect(truncate(log, off_t(length)) == 0)
     let refusal = error(.failed) { try file.append([story.batch(1)]) }
     #expect(refusal.contains("another program has cut it or written over it"), "\(refusal)")
-    // All is in memory: a snapshot makes the journal whole again.
+    // The whole state is in memory: a snapshot makes the journal whole again.
     try file.reopen()
     try file.probe()
     try file.keep(story.snapshot(sessions: story.keptSessions))
@@ -227,7 +225,7 @@ import Wire
     #expect(try again.contents().head.sequence == story.sequence)
   }
 
-  @Test func `a log that is cut before a checkpoint does not reach the file`() throws {
+  @Test func `a log truncated before a checkpoint is not copied into the file`() throws {
     var story = Story()
     let file = try directory.begun()
     try file.keep(story.snapshot())
@@ -241,7 +239,7 @@ import Wire
     #expect(Files.read(directory.journal) == before)
   }
 
-  @Test func `zeros in the place of a frame are missed by the next commit`() throws {
+  @Test func `zeros in place of a frame are detected by the next commit`() throws {
     var story = Story()
     let file = try directory.begun()
     for _ in 0..<5 { try file.append([story.batch(3)]) }
@@ -253,16 +251,16 @@ import Wire
   // MARK: fsck
 
   @Test(arguments: damages)
-  func `fsck tells of every log that is refused`(damage: Damage) throws {
+  func `fsck reports every log that is refused`(damage: Damage) throws {
     let remains = try killed(commits: 8, checkpointed: true)
     let place = restore(remains, log: damage.change(remains.log))
     let report = JournalReader.fsck(place.path)
     #expect(!report.findings.isEmpty)
-    // Looking changes nothing.
+    // fsck changes nothing.
     #expect(Files.read(place.journal + "-wal") == damage.change(remains.log) ?? [])
   }
 
-  @Test func `fsck tells of a hole in the log`() throws {
+  @Test func `fsck reports a hole in the log`() throws {
     let remains = try killed(commits: 20)
     var bytes = remains.log
     bytes[32 + 4120 * 6 + 1000] ^= 1
@@ -272,14 +270,14 @@ import Wire
     #expect(verdict(place, remains.story) == .refused)
   }
 
-  @Test func `fsck of a copy elsewhere is not about what was durable here`() throws {
+  @Test func `fsck of a copy elsewhere ignores what was durable here`() throws {
     let remains = try killed(commits: 10, checkpointed: true)
     let place = restore(remains, log: nil)
     rename(place.journal, place.path + "/copy.sqlite")
     #expect(JournalReader.fsck(place.path + "/copy.sqlite").findings == [])
   }
 
-  @Test func `fsck beside a daemon that writes finds nothing`() throws {
+  @Test func `fsck of a journal that is being written has no findings`() throws {
     var story = Story()
     let file = try directory.begun()
     for round in 0..<30 {
@@ -290,11 +288,11 @@ import Wire
   }
 }
 
-/// A mark is what was noted last, or the one before, whatever interrupts it.
+/// A mark is the latest one noted or the one before it, whatever interrupts the write.
 @Suite struct MarkerFileTests {
   let directory = TemporaryDirectory(inMemory: true)
 
-  @Test func `a mark that is interrupted leaves the one before`() throws {
+  @Test func `an interrupted mark leaves the one before`() throws {
     let marker = try MarkerFile(directory: directory.path)
     #expect(marker.durable == nil)
     for sequence in 1...20 as ClosedRange<UInt64> {
@@ -302,7 +300,7 @@ import Wire
       marker.noteDurable(mark)
       #expect(marker.durable == mark)
       #expect(MarkerFile.durable(in: directory.path) == mark)
-      // Each word of the page may be an older one.
+      // Each word of the page may be older than the rest.
       let bytes = Files.read(directory.path + "/standing")
       for word in 8..<21 where sequence > 1 {
         var torn = bytes
@@ -317,7 +315,7 @@ import Wire
     #expect(marker.durable == nil && MarkerFile.durable(in: directory.path) == nil)
   }
 
-  @Test func `what the process was doing survives it`() throws {
+  @Test func `the action in flight is known after the process ends`() throws {
     let action = SessionAction(session: SessionToken(high: 1, low: 2), number: 5)
     do {
       let marker = try MarkerFile(directory: directory.path)

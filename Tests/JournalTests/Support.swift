@@ -7,11 +7,11 @@ import Testing
 import Values
 import Wire
 
-/// A directory that vanishes with the value.
+/// A directory that is removed when the value is freed.
 final class TemporaryDirectory {
   let path: String
 
-  /// In memory, if what is tested does not need a disk.
+  /// In memory, if the test does not need a disk.
   init(inMemory: Bool = false) {
     let parent = inMemory && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
     var name = Array("\(parent)/journal-test-XXXXXX".utf8CString)
@@ -92,9 +92,9 @@ enum Files {
   }
 }
 
-/// Statements for a file, as a person with `sqlite3` would run them.
+/// SQL statements on a file, as a person would run them with `sqlite3`.
 enum SQL {
-  /// The rows, columns parted by bars.
+  /// The rows, with columns separated by bars.
   @discardableResult
   static func run(_ path: String, _ sql: String) -> [String] {
     var (handle, statement): (OpaquePointer?, OpaquePointer?)
@@ -115,7 +115,7 @@ enum SQL {
   }
 }
 
-/// Makes batches: rows of every kind, one behind the other.
+/// Makes batches with rows of every kind, one after the other.
 struct Story {
   var sequence: UInt64 = 0
   var revision: UInt64 = 0
@@ -124,7 +124,7 @@ struct Story {
   var random = SplitMix64(1)
   var sessions: [JournalSession] = []
   var numbers: [SessionToken: UInt64] = [:]
-  /// What was said, in order.
+  /// All rows so far, in order.
   var rows: [JournalEntry] = []
 
   static func time(_ number: UInt64) -> Timestamp {
@@ -135,7 +135,7 @@ struct Story {
 
   init(seed: UInt64 = 1) { random = SplitMix64(seed) }
 
-  /// A batch of so many rows, some of them of sessions, old and new.
+  /// A batch of `count` rows, some of which belong to sessions, old and new.
   mutating func batch(_ count: Int, digest: Digest? = nil) -> JournalBatch {
     batchCount += 1
     var batch = JournalBatch(number: batchCount, revision: revision)
@@ -227,14 +227,14 @@ struct Story {
     }
   }
 
-  /// A snapshot of now.
+  /// A snapshot of the current state.
   func snapshot(sessions: [JournalSession] = []) -> JournalSnapshot {
     JournalSnapshot(
       revision: revision, base: base, sequence: sequence, time: Self.time(sequence),
       digest: Digest(revision &* 3), sessions: sessions, sessionCount: UInt64(numbers.count))
   }
 
-  /// The sessions, as a snapshot of now has them.
+  /// The sessions, as a snapshot of the current state has them.
   var keptSessions: [JournalSession] {
     var outcomes = KeptOutcomes(sessions, window: 100_000, mark: .durable)
     for entry in rows { outcomes.note(entry.row) }
@@ -251,7 +251,7 @@ extension JournalReader {
 }
 
 extension JournalFile {
-  /// Keep a snapshot of so many parts, and cut.
+  /// Keeps a snapshot of so many parts, and cuts the rows before it.
   func keep(
     _ snapshot: JournalSnapshot, parts: Int = 3, cutting: Bool = true
   ) throws(JournalError) {
@@ -262,7 +262,7 @@ extension JournalFile {
   }
 }
 
-/// The error that a body throws; a failed test if it throws none.
+/// The error that `body` throws; the test fails if it throws none.
 func error(
   _ kind: JournalError.Kind, sourceLocation: SourceLocation = #_sourceLocation,
   of body: () throws -> Void

@@ -3,8 +3,8 @@ import Documents
 import Lockstep
 import Values
 
-/// An action travels; whatever it is, a document takes it or is as before, and the patch of the
-/// change is the difference. Input: the document, and actions.
+/// An action survives a round trip. A document performs it or stays unchanged, and the patch of the
+/// change is the difference. Input: the document, then actions.
 func fuzzActions(_ given: Input) {
   var input = given
   guard let root = input.value() else { return }
@@ -16,7 +16,7 @@ func fuzzActions(_ given: Input) {
     }
     requireTravels(action)
     reduce(action, feature, &document)
-    // A document may grow as fast as actions come; the fuzzer has not that much time.
+    // A document may grow with every action; large ones would take too much of the fuzzer's time.
     if encoded({ document.encode(into: &$0) }).count > 1 << 18 { return }
   }
 }
@@ -53,7 +53,7 @@ private func reduce(
   }
 }
 
-/// How deep a document nests as its limit counts it: an array is two levels.
+/// The depth of a document as its limit counts it: an array is two levels.
 private func depth(_ value: Value) -> Int {
   switch value {
   case .object(let entries): 1 + (entries.values.map(depth).max() ?? 0)
@@ -62,7 +62,7 @@ private func depth(_ value: Value) -> Int {
   }
 }
 
-/// Require that an action that was read is read again when it is written.
+/// Requires that a decoded action survives a round trip.
 func requireTravels(_ action: DocumentAction) {
   let bytes = encoded { action.encode(into: &$0) }
   do {

@@ -4,8 +4,8 @@ import Documents
 import Values
 import Wire
 
-/// A client takes anything from its daemon. Input: steps. Each is a byte that says what happens,
-/// and for some steps a chunk.
+/// A client survives any bytes from its daemon. Input: steps. Each is a byte that selects the
+/// event, and for some events a chunk.
 func fuzzClientSession(_ given: Input) {
   var input = given
   var victim = Victim()
@@ -130,7 +130,7 @@ private struct Victim {
     }
   }
 
-  /// Require that what is sent is frames, whatever the client has been told.
+  /// Requires that the client sends whole frames, whatever it has received.
   private func requireFrames(_ bytes: [UInt8]) {
     var rest = bytes[...]
     while rest.count >= 4 {

@@ -1,7 +1,7 @@
 import Wire
 
-/// The same bytes give the same frames and the same error, however they arrive.
-/// Input: which limit, how to split, the stream.
+/// The same bytes give the same frames and the same error, however they are split. Input: the
+/// choice of limit, the split sizes, the stream.
 func fuzzFrames(_ given: Input) {
   var input = given
   let limits = [0, 1, 4, 16, 255, 4096, 16 << 20]
@@ -20,12 +20,12 @@ func fuzzFrames(_ given: Input) {
   require(random == expected, "frames that come in pieces")
 }
 
-/// What a stream is cut into.
+/// The frames that a stream is cut into.
 private struct Cut: Equatable {
   var items: [[UInt8]] = []
   var error: WireError?
 
-  /// By the decoder, which gets as many bytes at a time as `size` says.
+  /// Cut by the decoder, which gets `size` bytes at a time.
   init(_ stream: [UInt8], _ limit: Int, _ size: (Int) -> Int) {
     var decoder = FrameDecoder(limit: limit)
     var offset = 0

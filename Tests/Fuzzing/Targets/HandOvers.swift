@@ -5,9 +5,10 @@ import Lockstep
 import Values
 import Wire
 
-/// Whatever a former process hands over is refused, or a server goes on from it: with the state, the
-/// sessions and the connections that it names. What that server would hand over can be taken up.
-/// Input: a byte, which says what is put around the bytes: nothing, a seal, or a seal and the schema.
+/// Bytes from a former process are refused, or a server continues from them with the state, the
+/// sessions and the connections in them; and that server's own hand-over can be restored.
+/// Input: a byte that selects what surrounds the bytes (nothing, a seal, or a seal and the schema),
+/// then the bytes.
 func fuzzHandOver(_ given: Input) {
   var input = given
   let bytes: [UInt8] =
@@ -39,7 +40,7 @@ private func body(behindSchema rest: [UInt8]) -> [UInt8] {
   } + rest
 }
 
-/// The server of the next process, behind its first turn.
+/// The server of the next process, after its first turn.
 private func successor(of handed: HandOver<Document>) -> Server<DocumentFeature> {
   let now = Instant(nanoseconds: 1)
   var server = Server(restoring: handed.next, reducer: DocumentFeature(), at: now)

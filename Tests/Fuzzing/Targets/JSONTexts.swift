@@ -2,7 +2,7 @@ import CBOR
 import Documents
 import Values
 
-/// What is read from JSON is the same when it is written and read again, in every form.
+/// A value read from JSON survives a round trip, in every form of JSON.
 func fuzzJSON(_ input: Input) {
   for tagged in [false, true] {
     let value: Value

@@ -6,10 +6,10 @@ import Records
 import Values
 import Wire
 
-/// Whatever rows a journal has are refused, or make the state that their patches make; a server goes
-/// on from it, and what that server keeps makes it again.
-/// Input: five bytes for the snapshot's numbers; its state; rows, each a byte that says what it has,
-/// one each for the steps of its numbers, and a chunk: the patch.
+/// The rows of a journal are refused, or restore the state that their patches make; a server
+/// continues from it, and a replay of that server's own journal gives its state.
+/// Input: four bytes for the snapshot's numbers and one for its digest; its state; rows, each a
+/// byte that selects its parts, a byte for the step of each number, and a chunk: the patch.
 func fuzzJournal(_ given: Input) {
   var input = given
   let head = (0..<4).map { _ in number(input.byte()) }
@@ -62,17 +62,17 @@ func fuzzJournal(_ given: Input) {
   goOn(from: recovery)
 }
 
-/// The session whose actions are in the rows.
+/// The session that sent the actions in the rows.
 private let session = JournalSession(
   token: SessionToken(high: 1, low: 2), uid: 3, number: 4,
   outcomes: [Acknowledgement(first: 1, last: 2, revision: 0, mark: .durable, .reduced)])
 
-/// Small for most choices, and otherwise at the ends.
+/// Small for most choices, and near the limits of 64 bits for the others.
 private func number(_ choice: UInt8) -> UInt64 {
   choice < 0xf0 ? UInt64(choice) : UInt64.max >> (UInt64(choice & 15) / 4) &- UInt64(choice & 3)
 }
 
-/// Mostly 1.
+/// 1 for most choices.
 private func step(_ choice: UInt8) -> UInt64 {
   choice < 0xe0 ? 1 : number(choice) &- 0xe0
 }

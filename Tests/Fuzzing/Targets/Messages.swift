@@ -2,7 +2,7 @@ import CBOR
 import Values
 import Wire
 
-/// A message that is understood is well-formed, and is understood again when it is written anew.
+/// A message that decodes is well-formed, and survives a round trip.
 func fuzzClientMessage(_ input: Input) {
   guard let message = try? ClientMessage(input.rest) else { return }
   requireWellFormed(input.bytes)

@@ -2,15 +2,15 @@ import CBOR
 import Documents
 import Values
 
-/// Any bytes are a patch or an error, for values and documents alike, and a document can go back.
-/// Input: the value to be patched, or the number of one of ours, and patches of it.
+/// Any bytes are a patch or an error, for values and documents alike, and a document can roll back.
+/// Input: the value, or the number of one of ours, and patches of it.
 func fuzzPatch(_ given: Input) {
   var input = given
   guard var base = input.value() else { return }
   if case .integer(let number) = base { base = bases[abs(Int(number % Int64(bases.count)))] }
   var rounds = 0
   while !input.isEmpty, rounds < 8 {
-    // What follows the patch may be another one. Bytes that are no item are a patch as well.
+    // The rest may be another patch. Bytes that are not one item are tried as a patch too.
     let item = input.decode { decoder in [UInt8](try decoder.rawItem()) }
     guard let result = patched(base, by: item ?? input.bytes) else { return }
     base = result
@@ -48,7 +48,7 @@ private func patched(_ base: Value, by patch: [UInt8]) -> Value? {
   return result
 }
 
-/// Require that a value that was copied is what it was.
+/// Requires that applying a patch to a copy left the original unchanged.
 private func requireLeft(_ base: Value) { requireSound(base, "the value that was not patched") }
 
 private let bases: [Value] = {

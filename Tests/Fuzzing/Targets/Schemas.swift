@@ -3,7 +3,7 @@ import Documents
 import Lockstep
 import Values
 
-/// A schema that is understood reads as the same when it is written.
+/// A schema that decodes survives a round trip.
 func fuzzSchema(_ given: Input) {
   var input = given
   guard let schema = (input.decode { try Schema(from: &$0) }) else { return }
@@ -20,9 +20,10 @@ func fuzzSchema(_ given: Input) {
   }
 }
 
-/// A payload that JSON gives is an action; what a payload gives as JSON gives it again.
-/// Input: bit 0, whether a payload follows rather than JSON; bit 1, whether a schema comes before
-/// it, in place of the documents'.
+/// A payload made from JSON is a valid action; the JSON made from a payload gives that payload
+/// again.
+/// Input: in the first byte, bit 0 selects a payload rather than JSON, and bit 1 a schema before it
+/// in place of the documents' schema.
 func fuzzActionJSON(_ given: Input) {
   var input = given
   let flags = input.byte()
@@ -47,7 +48,8 @@ func fuzzActionJSON(_ given: Input) {
 
 private let documentSchema = DocumentFeature().schema
 
-/// Our own payload: it is CBOR, the schema reads it, and it is an action if the schema is ours.
+/// Requires of a payload we made that it is CBOR, that the schema reads it, and, if the schema is
+/// ours, that it is an action.
 private func requireReadable(_ payload: [UInt8], _ schema: Schema, _ isDocument: Bool) {
   require((try? CBORItem(payload, depth: ampleDepth)) != nil, "a payload is one item")
   guard isDocument else {

@@ -6,11 +6,11 @@ import Lockstep
 import Values
 import Wire
 
-/// A whole server between a good client and hostile ones: whatever those send, and however slowly
-/// anyone reads, the good client is served, and ends up with what the server has.
+/// A whole server between a good client and hostile ones. Whatever the hostile clients send, and
+/// however slowly any client reads, the good client is served and ends with the server's state.
 ///
-/// Input: steps. Each is a byte, whose low bits say what happens and whose high bits to whom, and
-/// for some steps a chunk.
+/// Input: steps. Each is a byte whose low bits select the event and whose high bits the client, and
+/// for some events a chunk.
 func fuzzServer(_ given: Input) {
   var input = given
   var world = World()
@@ -62,7 +62,7 @@ private func path(_ choice: UInt8) -> Path {
   return paths[Int(choice) % paths.count]
 }
 
-/// The document feature, but one that does not let a fuzzer spend its time on large documents.
+/// The document feature, without the large documents that would take the fuzzer's time.
 private struct SmallDocument: Reducer {
   let feature = DocumentFeature()
   func reduce(
@@ -85,7 +85,7 @@ private struct SmallDocument: Reducer {
 }
 
 private struct World {
-  /// Small, so that each is reached. One connection more than there are.
+  /// Small, so that each limit is reached.
   static let limits: Limits = {
     var limits = Limits()
     limits.frameBytes = 4096
@@ -110,28 +110,28 @@ private struct World {
     var id: ConnectionID
     var isOpen = true
     var isPaused = false
-    /// Frames that the peer has not read.
+    /// Frames that the peer has not read yet.
     var unsent: [[UInt8]] = []
     var isBlocked = false
-    /// Actions that its peer has sent.
+    /// The number of actions that the peer has sent.
     var actions: UInt64 = 0
   }
 
   var server: Server<SmallDocument>
   /// The good client is number 0.
   var peers: [UInt64: Connection] = [:]
-  /// Whether the peer's next frames cannot all be written.
+  /// Peers whose next frames cannot all be written.
   var blocking: [UInt64: Bool] = [:]
   /// Connections whose sockets have not taken everything, which the server is to hear.
   var newlyBlocked: [ConnectionID] = []
   var client: ClientSession
-  /// What the good client has sent and the server has not read.
+  /// Bytes that the good client has sent and the server has not read yet.
   var outgoing: [UInt8] = []
   var jobs: [SnapshotJobID] = []
   var now = Instant(nanoseconds: 1_000_000_000)
   var ticks = 0
   var nextID: UInt64 = 0
-  /// What the server logged last.
+  /// The server's latest log line.
   var line = LogLine(.info, "nothing")
 
   init() {
@@ -164,7 +164,8 @@ private struct World {
     tell(.received(peer.id, bytes))
   }
 
-  /// An action with the number that is next, unless it was refused before.
+  /// Sends an action with the client's next number, or a later one if the server did not take an
+  /// earlier action.
   mutating func act(_ payload: [UInt8], by who: UInt64) {
     peers[who]?.actions += 1
     let number = peers[who]?.actions ?? 1
@@ -195,7 +196,7 @@ private struct World {
   mutating func tick() {
     now = now + .seconds(1)
     ticks += 1
-    // The good client may be slow, but not as slow as the daemon does not like.
+    // The good client may be slow, but it reads before the daemon's stall deadline.
     if ticks % 30 == 0 { drain(0) }
     tell(.tick)
     turn()
@@ -221,7 +222,7 @@ private struct World {
     tell(.snapshotEncoded(id, frames))
   }
 
-  /// The good client asks for no more at once than it may.
+  /// The good client keeps within its limit of subscriptions.
   mutating func look(at path: Path) {
     guard client.mirrors.count < 6 else { return }
     good { _ = $0.subscribe(to: path, as: Value.self, into: &$1) }
@@ -262,9 +263,9 @@ private struct World {
     case .encodeSnapshot(let id): jobs.append(id)
     case .measureState: tell(.stateMeasured(StateMeasure(of: server.state)))
     case .measureMemory: tell(.memoryMeasured(nil))
-    // A document asks for no work.
+    // The document feature has no effects.
     case .effect, .wake, .unwatch: break
-    // It keeps nothing.
+    // There is no journal.
     case .keep, .keepSnapshot, .reopenJournal: break
     case .answer(let id, let query, _): tell(.answered(id, query: query, .null))
     case .log(let line):
@@ -319,7 +320,8 @@ private struct World {
     for mirror in client.mirrors {
       good { $0.requestDigest(of: mirror.number, into: &$1) }
     }
-    // The window admits few actions at a time, so there may be many turns; two quiet ones are rest.
+    // The window admits few actions at a time, so this may take many turns; it is done after two
+    // quiet ones.
     var quiet = 0
     for _ in 0..<80 where quiet < 2 {
       drain(0)
@@ -331,7 +333,7 @@ private struct World {
     require(client.unacknowledged == 0, "every good action is answered")
     for mirror in client.mirrors {
       guard mirror.position != nil else {
-        // Refused: a second one of a path, or one too many.
+        // Refused: a second subscription of one path, or one beyond the limit.
         require(mirror.path != .root, "the good client has its mirror of the whole")
         continue
       }

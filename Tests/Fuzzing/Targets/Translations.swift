@@ -3,10 +3,11 @@ import Documents
 import Schemas
 import Values
 
-/// Whatever is translated becomes one item or an error; a state of one build of a feature becomes
-/// a state of the other, and by names a document.
-/// Input: the build; the target, which is another build, names, or a schema that follows; a path; and
-/// what is translated, which is also read as the choices of who writes a state.
+/// A translation of any bytes is one item or an error. A state of one build of a feature becomes a
+/// state of another build, and by names a document.
+/// Input: the build; the target, which is another build, names, or a schema that follows; a path;
+/// and the bytes to translate, which are read a second time as the choices of the `Author` of a
+/// state.
 func fuzzTranslation(_ given: Input) {
   var input = given
   let source = builds[Int(input.byte()) % builds.count]
@@ -28,7 +29,7 @@ func fuzzTranslation(_ given: Input) {
   requireMeaning(of: author.encoder.bytes, by: translation, choice < builds.count ? choice : nil)
 }
 
-/// Require that any bytes, as a value and as a patch, become one item or are refused.
+/// Requires that any bytes, as a value and as a patch, become one item or are refused.
 private func requireItems(from bytes: [UInt8], by translation: Translation, at path: Path) {
   let place = translation.place(at: path)
   let whole = translated(bytes) { (decoder, encoder) throws(CBORError) in
@@ -48,8 +49,8 @@ private func requireItems(from bytes: [UInt8], by translation: Translation, at p
   }
 }
 
-/// Require that a state becomes a state of a build, or without one a document, and that a patch
-/// which replaces the state becomes one that replaces what that became.
+/// Requires that a state becomes a state of that build, or a document if `build` is nil, and that a
+/// patch that replaces the state becomes a patch that replaces the translated state.
 private func requireMeaning(of state: [UInt8], by translation: Translation, _ build: Int?) {
   let result: [UInt8]
   do throws(CBORError) {
@@ -99,8 +100,8 @@ private func translate(
 
 // MARK: Builds
 
-/// Builds of one feature, as they may meet: what one has, another numbers otherwise, lacks, knows a
-/// default or a fallback for, or has as an optional.
+/// Builds of one feature, as a client and a daemon may have them. They differ in numbers, in
+/// missing fields and cases, in defaults and fallbacks, and in which fields are optional.
 private let builds: [Schema] = {
   let todos = Schema.Kind.array(.type("Todo"))
   let byNumber = Schema.Kind.map(key: .integer, value: .type("Todo"))
@@ -148,7 +149,7 @@ private let builds: [Schema] = {
       .init(2, "children", .array(.type("Tree"))), .init(1, "label", .optional(.text)),
     ]),
   ])
-  // Knows no fallback, and has the state's parts in another order.
+  // Has no fallback, and the state's fields in another order.
   let third = schema([
     "State": .structure([
       .init(1, "filter", .type("Filter")), .init(2, "todos", todos), .init(3, "byNumber", byNumber),
@@ -175,7 +176,7 @@ private let builds: [Schema] = {
   return [first, second, third, list, Schema(state: .value, action: .value)]
 }()
 
-/// Writes a value of any kind, as the bytes of the input choose.
+/// Writes a value of any kind, chosen by the bytes of the input.
 private struct Author {
   let schema: Schema
   var choices: Input
@@ -235,7 +236,7 @@ private struct Author {
     }
   }
 
-  /// How many parts: few, and none deep inside.
+  /// The number of parts: few, and none at a great depth.
   private mutating func count() -> Int { depth > 12 ? 0 : Int(choices.byte() & 3) }
 
   private mutating func isAbsent() -> Bool { depth > 12 || choices.byte() & 1 == 0 }

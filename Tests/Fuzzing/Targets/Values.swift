@@ -1,8 +1,8 @@
 import CBOR
 import Values
 
-/// A value travels, its digest depends on nothing but the value and the seed, and equal objects
-/// have equal bytes whatever happened to them.
+/// A value survives a round trip, its digest depends only on the value and the seed, and equal
+/// objects have equal bytes whatever edits made them.
 func fuzzValue(_ given: Input) {
   var input = given
   guard let value = input.value() else { return }
@@ -22,7 +22,7 @@ func fuzzValue(_ given: Input) {
   requireCanonical(value)
 }
 
-/// Require of every object inside that it does not show how it was made.
+/// Requires that no object inside depends on the edits that made it.
 private func requireCanonical(_ value: Value) {
   switch value {
   case .object(let entries):
@@ -52,7 +52,7 @@ private func requireCanonical(_ value: Value) {
   }
 }
 
-/// The law of patches, for any two values. Input: both.
+/// The law of patches, for any two values. Input: the two values.
 func fuzzDifference(_ given: Input) {
   var input = given
   guard let old = input.value(), let new = input.value() else { return }
@@ -60,7 +60,7 @@ func fuzzDifference(_ given: Input) {
   requireLaw(from: new, to: old)
 }
 
-/// Require that the difference between two values makes one of the other, of values and parts.
+/// Requires that the difference between two values turns one into the other, also for their parts.
 func requireLaw(from old: Value, to new: Value) {
   guard let patch = difference(from: old, to: new) else {
     require(old.isSame(as: new), "no difference between the same values only")
@@ -118,7 +118,7 @@ func difference(from old: Value, to new: Value) -> [UInt8]? {
   return changed ? encoder.bytes : nil
 }
 
-/// Apply a whole patch. Returns why it cannot be.
+/// Applies a whole patch. Returns the error if it does not apply.
 func apply(_ patch: [UInt8], to value: inout some Synchronizable) -> CBORError? {
   do throws(CBORError) {
     try CBORDecoder.read(patch, depth: ampleDepth) { decoder throws(CBORError) in

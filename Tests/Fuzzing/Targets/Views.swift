@@ -2,9 +2,9 @@ import Access
 import CBOR
 import Values
 
-/// A filter lets through what the client may see, and of any patch that a value takes what is a
-/// patch of that. Input: patterns, each a byte that says whether it denies, and a path in which the
-/// text `*` is any key; another byte; the value; the patch.
+/// A filter passes only what the client may see, and of a patch only the part that applies to that.
+/// Input: patterns, each a byte that says whether it denies, and a path in which the text `*` is
+/// any key; another byte; the value; the patch.
 func fuzzView(_ given: Input) {
   var input = given
   var patterns: [Bool: [PathPattern]] = [:]
@@ -42,12 +42,12 @@ func fuzzView(_ given: Input) {
   require(mirror.isSame(as: expected), "the patch makes what may be seen: \(hex(filtered.bytes))")
 }
 
-/// What a filter shows of a value in value form.
+/// The visible part of an encoded value, or nil.
 private func seen(_ bytes: [UInt8], _ filter: ViewFilter) -> Value? {
   var encoder = CBOREncoder()
   let isSeen = bytes.withUnsafeBytes { filter.filter(value: $0, into: &encoder) }
   require(isSeen == !encoder.bytes.isEmpty, "what is hidden leaves nothing behind")
-  // Not with `?:`, where nil would be the value null.
+  // Not with `?:`, which would turn nil into the value null.
   guard isSeen else { return Optional.none }
   return decodedValue(encoder.bytes)
 }
