@@ -12,7 +12,7 @@ struct Panel: HandWritten, Equatable {
   }
 }
 
-/// A state of parts of every sort.
+/// A state with a part of every kind.
 struct BoardState: HandWritten {
   var count = 0
   var isLoading = false
@@ -54,7 +54,7 @@ enum BoardAction: Equatable {
   case refuse
 }
 
-/// What is done on a board; what else its actions begin is the test's business.
+/// Changes the board for each action; a test supplies the effects as `work`.
 struct Board: Reducer {
   var work: @Sendable (BoardAction, BoardState) -> Effect<BoardAction> = { _, _ in .none }
 
@@ -100,7 +100,7 @@ extension PanelAction {
 
 // MARK: Forms
 
-/// An action that travels as words.
+/// An action that is encoded as words.
 protocol WrittenAction: SynchronizableAction, SynchronizableScalar, CasePathable, Equatable {
   init?(words: ArraySlice<Substring>)
   var words: [String] { get }

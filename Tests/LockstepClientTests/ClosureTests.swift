@@ -7,16 +7,17 @@ import Testing
 import Values
 import Wire
 
-// A closure that ran under a lock of ours would end the process here: the locks are not recursive.
+// These tests would deadlock or trap if a closure ran under one of our locks, which are not
+// recursive.
 extension BoardMirror {
-  /// Use everything of the mirror that does not wait.
+  /// Uses every member of the mirror that does not wait.
   fileprivate func useEverything() {
     _ = (
       state.count, self.count, self.panel, stateObservers, changes, observe(\.count),
       pulses(\.alerts)
     )
     subscription.useEverything()
-    // Changes nothing after the first time, so that what this is called for comes to an end.
+    // Has no effect after the first time, so that the observers that call this function terminate.
     post(.load(true))
     bind(to: self) { _, _ in }
   }
@@ -41,14 +42,14 @@ extension Connection {
   }
 }
 
-/// Runs jobs where they are handed in: what resumes a task runs its code.
+/// Runs jobs where they are enqueued, so that resuming a task runs its code at once.
 private final class InPlace: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) {
     UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
   }
 }
 
-/// Does something as it goes.
+/// Calls a closure when it is freed.
 private final class Farewell: Sendable {
   private let body: @Sendable () -> Void
 
@@ -97,9 +98,7 @@ private final class Farewell: Sendable {
     let alerts = Recorder<String?>()
   }
 
-  @Test func `what a binding calls uses the mirror, also when the daemon is a new one`()
-    async throws
-  {
+  @Test func `the closures of a binding use the mirror, also with a new daemon`() async throws {
     try await withDaemon { socket, daemon in
       let mirror = try await BoardMirror.connect(.at(socket))
       let view = View()
@@ -132,9 +131,8 @@ private final class Farewell: Sendable {
     }
   }
 
-  /// The reader runs in the middle of what yields, resumes and finishes.
-  @Test func `readers of every sequence use the mirror where their elements are handed out`()
-    async throws
+  /// Each reader runs inside the call that yields to it, resumes it or finishes it.
+  @Test func `readers of every sequence use the mirror while an element is delivered`() async throws
   {
     try await withDaemon { socket, daemon in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -165,7 +163,7 @@ private final class Farewell: Sendable {
       try await mirror.send(.alert("a"))
       try await mirror.send(.alert("b"))
       await eventually { Set(heard.all).count == 8 }
-      // Reports end with the connection, the others go on.
+      // Reports end with the connection; the other sequences continue after a reconnection.
       await daemon.stop()
       await eventually { ended.all == ["reports"] }
       let second = try await HostedDaemon(socket)
@@ -177,7 +175,7 @@ private final class Farewell: Sendable {
     }
   }
 
-  @Test func `who waits uses the mirror where the answer is handed out`() async throws {
+  @Test func `a waiting task uses the mirror while its answer is delivered`() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
       let (subscription, connection) = (mirror.subscription, mirror.connection)
@@ -214,7 +212,7 @@ private final class Farewell: Sendable {
     }
   }
 
-  @Test func `what an observer holds uses the connection as it goes`() async throws {
+  @Test func `a value that an observer holds uses the connection while it is freed`() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
       let gone = Recorder<String>()

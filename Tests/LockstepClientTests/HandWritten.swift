@@ -2,7 +2,8 @@ import CBOR
 import Lockstep
 import Values
 
-/// A state whose conformance comes from a list of its fields, as `@ObservableState` would write it.
+/// A state whose conformance comes from a list of its fields, as `@ObservableState` would generate
+/// it.
 protocol HandWritten: ObservableState {
   init()
   static var parts: [any FieldCoding<Self>] { get }

@@ -7,7 +7,7 @@ import Values
 import Wire
 
 @Suite struct MirrorStoreTests {
-  @Test("RED-11 EFF-04: send returns when the mirror shows what the action did")
+  @Test("RED-11 EFF-04: when send returns, the mirror shows the change of the action")
   func readsItsOwnWrites() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -26,7 +26,7 @@ import Wire
     }
   }
 
-  @Test("RED-05 RDX-17 TCA-07: an observer of a property hears of no other")
+  @Test("RED-05 RDX-17 TCA-07: an observer of a property is not called for other properties")
   func observation() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -43,13 +43,13 @@ import Wire
     }
   }
 
-  @Test("RKT-16: observers are told in the isolation that connected")
+  @Test("RKT-16: observers run in the isolation that connected")
   @MainActor func isolation() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
       let counts = Recorder<Int>()
       record(counts) { [weak mirror] in
-        // Stops the test when it is elsewhere.
+        // Traps on another executor.
         MainActor.assumeIsolated { mirror?.count }
       }
       try await mirror.send(.increment)
@@ -62,13 +62,13 @@ import Wire
     }
   }
 
-  @Test("RKT-15 RKT-16 RED-05: a sequence of a property brings its values, and ends at the end")
+  @Test("RKT-15 RKT-16 RED-05: a sequence of a property ends with the connection")
   func observe() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
       var loads = mirror.observe(\.isLoading).makeAsyncIterator()
       var facts = mirror.observe(\.fact).makeAsyncIterator()
-      // The first state is one, too.
+      // The first element is the current value.
       #expect(await loads.next() == false)
       #expect(await facts.next() == .some(nil))
       try await mirror.send(.increment)
@@ -82,7 +82,7 @@ import Wire
     }
   }
 
-  @Test("2.2-Pulse: an equal value that is assigned again is told again, and nothing else is")
+  @Test("2.2-Pulse: each assignment is a pulse, also of an equal value, and nothing else is")
   func pulses() async throws {
     var state = BoardState()
     state.alerts.wrappedValue = "0"
@@ -101,7 +101,7 @@ import Wire
     }
   }
 
-  @Test("2.2-Pulse: a reconnection alone is no pulse, and what was assigned meanwhile is one")
+  @Test("2.2-Pulse: a reconnection alone is no pulse, and an assignment before it is one")
   func pulsesAfterReconnection() async throws {
     try await withDaemon { socket, daemon in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -125,7 +125,7 @@ import Wire
     }
   }
 
-  @Test("RDX-17: what is read after a notification is at least as new as what it was of")
+  @Test("RDX-17: a value read after a notification is at least as new as the notification")
   func newestIsRead() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -137,7 +137,7 @@ import Wire
     }
   }
 
-  @Test("2.1-StoreLifetime: a store is let go in the middle of changes")
+  @Test("2.1-StoreLifetime: a store is freed while changes arrive")
   func lettingGo() async throws {
     try await withDaemon { socket, _ in
       let writer = try await BoardMirror.connect(.at(socket))
@@ -160,7 +160,7 @@ import Wire
     }
   }
 
-  @Test("RKT-13: every revision shows in the changes, none left out")
+  @Test("RKT-13: the sequence of changes has every revision")
   func changes() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -176,7 +176,7 @@ import Wire
 
   // MARK: Scopes
 
-  @Test("TCA-12: a scoped store gets its part alone, and sends the part's actions")
+  @Test("TCA-12: a scoped store receives its part alone, and sends the part's actions")
   func scope() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -195,7 +195,7 @@ import Wire
     }
   }
 
-  @Test("TCA-12: optional parts and entries come and go")
+  @Test("TCA-12: optional parts and entries appear and disappear")
   func optionalParts() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -236,7 +236,7 @@ import Wire
     }
   }
 
-  @Test("TCA-12: a part keeps the connection when the whole is let go")
+  @Test("TCA-12: a part keeps the connection when the store of the whole is freed")
   func partAlone() async throws {
     try await withDaemon { socket, _ in
       var mirror: BoardMirror? = try await BoardMirror.connect(.at(socket))
@@ -254,7 +254,7 @@ import Wire
     let binds = Recorder<Int>()
   }
 
-  @Test("RKT-03 RKT-04 RKT-05 RKT-14: bind is called at once and at every reconnection")
+  @Test("RKT-03 RKT-04 RKT-05 RKT-14: bind runs at once and after every reconnection")
   func bind() async throws {
     try await withDaemon { socket, daemon in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -274,14 +274,14 @@ import Wire
       let second = try await HostedDaemon(socket, state: state)
       await eventually { view.binds.all == [0, 40] && view.counts.all.last == 40 }
       try await mirror.send(.increment)
-      // Once, for the former bindings have ended.
+      // Only once, because the former bindings have ended.
       await eventually { view.counts.all.last == 41 }
       #expect(view.counts.all.filter { $0 == 41 }.count == 1)
       await second.stop()
     }
   }
 
-  @Test("RKT-18: bindings end with their owner, and with the store")
+  @Test("RKT-18: bindings end with their owner and with the store")
   func disposal() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -331,7 +331,7 @@ import Wire
     var text = ""
   }
 
-  @Test("RKT-17: what a store shows is a snapshot that stays")
+  @Test("RKT-17: the state of a store is a snapshot that does not change")
   func snapshots() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await BoardMirror.connect(.at(socket))
@@ -342,7 +342,7 @@ import Wire
     }
   }
 
-  @Test("a store whose daemon is not there says so")
+  @Test("a store without a daemon reports the error")
   func absentDaemon() async throws {
     try await withDaemon { socket, _ in
       await #expect(throws: ClientError.self) {

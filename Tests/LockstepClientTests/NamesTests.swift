@@ -8,9 +8,9 @@ import Testing
 import Values
 import Wire
 
-/// A program imports every module of the client's product.
+/// This file imports every module of the client's product.
 @Suite struct NamesTests {
-  @Test func `the standard library's names mean what they mean`() {
+  @Test func `no type of ours shadows one of the standard library`() {
     #expect(Mirror(reflecting: (first: 1, second: 2)).children.count == 2)
     let strings: [String] = Array(Set(["a"])) + Dictionary(uniqueKeysWithValues: [("b", 1)]).keys
     #expect(strings == ["a", "b"])
@@ -19,7 +19,8 @@ import Wire
     #expect(range.contains(Slice(base: [0, 1], bounds: 1..<2).first ?? 2))
   }
 
-  /// The members of a mirror and of its connection, but for those that `MirrorStore` documents.
+  /// Has a field for each member of a mirror and of its connection, except the members that
+  /// `MirrorStore` documents.
   @Test func `a state's own fields win over the members of its mirror`() async throws {
     try await withDaemon(of: Robot(), state: RobotState()) { socket, _ in
       let mirror = try await MirrorStore<Robot>.connect(.init(socket: socket, label: "test"))
@@ -32,7 +33,7 @@ import Wire
       try await mirror.send(.move)
       await eventually { positions.all == [1, 2] }
       #expect(mirror.subscription.position?.revision == 1)
-      // A name of ours: the field is read by its path, observed or not.
+      // `subscription` is a documented member: a field of that name is read by its key path.
       let names = Recorder<String>()
       record(names) { [weak mirror] in mirror?[dynamicMember: \.subscription] }
       #expect(names.all == ["mine"] && mirror.state.subscription == "mine")

@@ -5,7 +5,7 @@ import LockstepStore
 import Testing
 import Values
 
-/// A feature that contains itself: a row that has rows.
+/// A feature that contains itself: a row with rows.
 private struct Tree: Reducer {
   struct State: HandWritten, Equatable {
     var name = ""
@@ -67,14 +67,14 @@ private struct Tree: Reducer {
 
   var lifecycle: Lifecycle<State, Action> { .onStart { .rename("\($0)") } }
 
-  /// One row in another, each with another below it.
+  /// Three levels of rows.
   static var grown: State {
     State(rows: [1: State(rows: [2: State()]), 3: State()])
   }
 }
 
 @Suite struct RecursionTests {
-  @Test("2.1.9: a store of a feature that contains itself tells every row of the start")
+  @Test("2.1.9: in a store of a recursive feature every row is told of the start")
   func store() {
     for reducer in [Reduce(Tree()), Reduce(Tree().logging { _, _ in })] {
       let store = LockstepStore.Store.unchecked(initialState: Tree.grown) { reducer }
@@ -86,7 +86,7 @@ private struct Tree: Reducer {
     }
   }
 
-  @Test("2.1.9: a daemon of a feature that contains itself starts, and mirrors follow every depth")
+  @Test("2.1.9: a daemon of a recursive feature starts, and mirrors follow every depth")
   func daemon() async throws {
     try await withDaemon(of: Tree(), state: Tree.grown) { socket, _ in
       let mirror = try await MirrorStore<Tree>.connect(.init(socket: socket, label: "test"))

@@ -41,9 +41,9 @@ private typealias BoardStore = Store<Board>
     #expect(store.log.newest?.name == "refuse" && store.log.all.count == 102)
   }
 
-  @Test("RDX-13 TCA-15: nobody outside can set the state of a store, of its parts, or of a mirror")
+  @Test("RDX-13 TCA-15: the state of a store, of its parts and of a mirror is read-only")
   func stateIsReadOnly() {
-    // A key path that is written here can set what code here could set.
+    // A key path is writable exactly where code in this file could set the property.
     let states: [AnyKeyPath] = [
       \BoardStore.state, \BoardStore.count, \ScopedStore<Panel, PanelAction>.state,
       \ScopedStore<Panel, PanelAction>.value, \BoardMirror.state, \BoardMirror.count,
@@ -56,7 +56,7 @@ private typealias BoardStore = Store<Board>
 
   private func isWritable(_ path: AnyKeyPath) -> Bool { "\(type(of: path))".contains("Writable") }
 
-  @Test("RDX-18: one store, made at the top, is what every view shows and sends to")
+  @Test("RDX-18: one store is shared by every view that shows it and sends to it")
   func sharedStore() {
     let store = makeStore(middleware: [Echo()])
     let (first, second) = (
@@ -68,12 +68,12 @@ private typealias BoardStore = Store<Board>
     first.send(.set(3))
     second.send(.set(4))
     #expect(one.all == [0, 3, 4] && other.all == [0, 3, 4] && store.panel.value == 4)
-    // Views have no state of their own: one that is made later shows the same.
+    // Views have no state of their own: a view made later shows the same state.
     #expect(store.scope(state: \.panel, action: \.panel).state == store.panel)
     #expect(store.log.all.map(\.name) == ["panel.set", "panel.set"])
   }
 
-  @Test("EFF-05: a view's store is made from a store, keeps it, and is observable")
+  @Test("EFF-05: a view's store is made from a store, retains it, and is observable")
   func storeOfView() {
     weak var store: BoardStore?
     var panel: ScopedStore<Panel, PanelAction>?
@@ -101,7 +101,7 @@ private typealias BoardStore = Store<Board>
           await onThread {
             for number in 0..<250 {
               store.send(.add(thread * 1000 + number))
-              // It reads its own write.
+              // The thread reads its own write.
               if store.state.log.contains(thread * 1000 + number) == false {
                 Issue.record("\(number) of \(thread) is not there")
               }
@@ -128,7 +128,7 @@ private typealias BoardStore = Store<Board>
     await task.finish()
   }
 
-  /// Any state fits.
+  /// A reducer of any state type.
   private struct Countdown: Reducer {
     func reduce(into state: inout Int, action: BoardAction) -> Effect<BoardAction> {
       guard case .add(let rest) = action, rest > 0 else { return .none }
@@ -137,7 +137,7 @@ private typealias BoardStore = Store<Board>
     }
   }
 
-  @Test("3.1: the action that a feature names for its start is the first")
+  @Test("3.1: the action that a feature returns for its start is the first")
   func start() async {
     let store = Store.unchecked(initialState: 5) { Starter() }
     #expect(store.state == 6 && store.log.all.map(\.name) == ["increment"])
@@ -156,7 +156,7 @@ private typealias BoardStore = Store<Board>
 
   // MARK: Observing
 
-  @Test("RED-05 RED-11 TCA-07 RDX-17: an observer of a property hears of no other")
+  @Test("RED-05 RED-11 TCA-07 RDX-17: an observer of a property is not called for other properties")
   func observation() {
     let store = makeStore()
     let (counts, loads) = (Recorder<Int>(), Recorder<Bool>())
@@ -191,7 +191,7 @@ private typealias BoardStore = Store<Board>
     #expect(reads.all == [0] && before.count == 0 && store.state.count == 1)
   }
 
-  @Test("RKT-13 3.3-A: every reduction that changed something shows, and no other")
+  @Test("RKT-13 3.3-A: every reduction that changes something is in the changes, and no other")
   func changes() async {
     let store = makeStore { action, _ in
       action == .load(true) ? .concatenate(.send(.increment), .send(.load(false))) : .none
@@ -204,7 +204,7 @@ private typealias BoardStore = Store<Board>
     }
   }
 
-  @Test("RKT-15 RKT-16: a sequence of a property begins with its value and leaves equal ones out")
+  @Test("RKT-15 RKT-16: a sequence of a property begins with its value and omits equal ones")
   func observe() async {
     let store = makeStore()
     var loads = store.observe(\.isLoading).makeAsyncIterator()
@@ -218,7 +218,7 @@ private typealias BoardStore = Store<Board>
     #expect(await loads.next() == false)
   }
 
-  @Test("2.2-Pulse: an equal value that is assigned again is told again, and nothing else is")
+  @Test("2.2-Pulse: each assignment is a pulse, also of an equal value, and nothing else is")
   func pulses() async {
     let store = makeStore()
     store.send(.alert("0"))
@@ -232,7 +232,7 @@ private typealias BoardStore = Store<Board>
 
   // MARK: Reentrancy
 
-  @Test("2.1-1 RKT-Reentrancy: what an observer sends is queued behind, and reported")
+  @Test("2.1-1 RKT-Reentrancy: an action sent by an observer is queued, and reported")
   func sendingFromObserver() async {
     let warnings = Recorder<String>()
     let store = makeStore(warnings.warnings) { action, _ in
@@ -258,14 +258,14 @@ private typealias BoardStore = Store<Board>
       ])
   }
 
-  @Test("2.5: what a reducer sends is queued behind and reported, and the next action works")
+  @Test("2.5: an action sent by a reducer is queued and reported, and the next action works")
   func sendingFromReducer() {
     let warnings = Recorder<String>()
     let box = Guarded<BoardStore?>(nil)
     let store = makeStore(warnings.warnings) { action, state in
       if action == .increment {
         box.value?.send(.add(1))
-        // The published state is that of before.
+        // The published state is the one before the reduction.
         #expect(box.value?.state.count == 0 && state.count == 1)
       }
       return .none
@@ -283,7 +283,7 @@ private typealias BoardStore = Store<Board>
     box.value = nil
   }
 
-  @Test("RDX-16: middleware is given the new state, and what it yields comes behind its cause")
+  @Test("RDX-16: middleware gets the new state, and the action it yields follows its cause")
   func middleware() async {
     let store = makeStore(middleware: [Echo()])
     let task = store.send(.increment)
@@ -304,7 +304,7 @@ private typealias BoardStore = Store<Board>
 
   // MARK: Effects
 
-  @Test("EFF-06: work that is too heavy for the store's thread is an effect's, which hands it back")
+  @Test("EFF-06: heavy work runs in an effect, off the store's thread, and its result comes back")
   @MainActor func workOffTheStoresThread() async {
     let places = Recorder<String>()
     let board = Board { action, _ in
@@ -322,7 +322,7 @@ private typealias BoardStore = Store<Board>
     #expect(store.fact == "done" && warnings.all == [])
   }
 
-  @Test("RED-15 EFF-01 EFF-08: observers know the state before its effect starts")
+  @Test("RED-15 EFF-01 EFF-08: observers see the state before its effect starts")
   func orderOfEffects() async {
     let order = Recorder<String>()
     let store = makeStore { action, _ in
@@ -342,7 +342,7 @@ private typealias BoardStore = Store<Board>
     #expect(store.fact == "a")
   }
 
-  @Test("2.1-10: finish waits for effects, and for those of the actions that they sent")
+  @Test("2.1-10: finish waits for effects, and for the effects of the actions that they sent")
   func finish() async {
     let gate = Gate()
     let store = makeStore { action, _ in
@@ -391,7 +391,7 @@ private typealias BoardStore = Store<Board>
     #expect(store.effects.isEmpty)
   }
 
-  @Test("2.1-10: cancelling who waits cancels the effects")
+  @Test("2.1-10: cancelling a waiting task cancels the effects")
   func cancelWaiter() async {
     let store = makeStore { _, _ in .run { _ in try await Task.sleep(for: .seconds(600)) } }
     let waiting = Task { await store.send(.increment).finish() }
@@ -416,7 +416,7 @@ private typealias BoardStore = Store<Board>
     #expect(DependencyValues.live.clock is LoopClock)
   }
 
-  @Test("2.1: a task that runs under a name is cancelled by it")
+  @Test("2.1: a named task is cancelled by its name")
   func taskCancellation() async {
     let store = makeStore { action, _ in
       switch action {
@@ -437,7 +437,7 @@ private typealias BoardStore = Store<Board>
     await task.finish()
   }
 
-  @Test("2.1: an effect cancels the effects of a name, and observers are told what follows at home")
+  @Test("2.1: an effect cancels effects by name, and observers run in the store's isolation")
   @MainActor func taskCancelsEffects() async {
     let board = Board { action, _ in
       switch action {
@@ -459,7 +459,7 @@ private typealias BoardStore = Store<Board>
     #expect(facts.all == [nil, "cancelled"] && store.effects.isEmpty && warnings.all == [])
   }
 
-  @Test("2.1-6: an effect that throws is reported with its place")
+  @Test("2.1-6: an error thrown by an effect is reported with its origin")
   func unhandledErrors() async {
     let warnings = Recorder<String>()
     let store = makeStore(warnings.warnings) { _, _ in
@@ -470,7 +470,7 @@ private typealias BoardStore = Store<Board>
     #expect(warnings.all[0].contains("no such host") && warnings.all[0].contains("increment"))
   }
 
-  @Test("2.1: the effects of a store that is no more end")
+  @Test("2.1: the effects of a store are cancelled when it is freed")
   func lifetime() async {
     let ended = Guarded(false)
     weak var gone: BoardStore?
@@ -488,7 +488,7 @@ private typealias BoardStore = Store<Board>
     await eventually { ended.value }
   }
 
-  @Test("RDX-15: reducers are told the real time")
+  @Test("RDX-15: reducers get the real time")
   func liveDate() throws {
     let store = makeStore()
     let before = Date().timeIntervalSince1970
@@ -506,7 +506,7 @@ private typealias BoardStore = Store<Board>
 
   // MARK: Scopes
 
-  @Test("TCA-12: a scoped store shows and sends its part, and hears of nothing else")
+  @Test("TCA-12: a scoped store shows and sends its part, and is not called for others")
   func scope() {
     let store = makeStore()
     let panel = store.scope(state: \.panel, action: \.panel)
@@ -521,7 +521,7 @@ private typealias BoardStore = Store<Board>
     #expect(store.log.all.map(\.name) == ["panel.set", "increment", "panel.note"])
   }
 
-  @Test("TCA-12: scoped entries come and go")
+  @Test("TCA-12: scoped entries appear and disappear")
   func scopeOfEntries() {
     let store = makeStore()
     let row = store.scope(state: \.rows, id: 7, action: \.row)
@@ -540,7 +540,7 @@ private typealias BoardStore = Store<Board>
   }
 }
 
-/// The queue of the main actor, which may be drained by any thread.
+/// The queue of the main actor, which any thread may drain.
 private enum MainQueue {
   private static let mark: DispatchSpecificKey<Bool> = {
     let mark = DispatchSpecificKey<Bool>()
@@ -551,7 +551,7 @@ private enum MainQueue {
   static var isCurrent: Bool { DispatchQueue.getSpecific(key: mark) == true }
 }
 
-/// Run something on a thread of its own.
+/// Runs `body` on a new thread.
 func onThread(_ body: @escaping @Sendable () -> Void) async {
   await withCheckedContinuation { continuation in
     Thread.detachNewThread {
@@ -561,7 +561,7 @@ func onThread(_ body: @escaping @Sendable () -> Void) async {
   }
 }
 
-/// A value behind a lock.
+/// A value protected by a mutex.
 final class Guarded<Value: Sendable>: Sendable {
   private let mutex: Mutex<Value>
 
@@ -573,7 +573,7 @@ final class Guarded<Value: Sendable>: Sendable {
   }
 }
 
-/// A door for tasks.
+/// Tasks wait at a gate until it opens.
 actor Gate {
   private var isOpen = false
   private var waiters: [CheckedContinuation<Void, Never>] = []

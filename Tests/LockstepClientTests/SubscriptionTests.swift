@@ -26,9 +26,7 @@ private typealias BoardSubscription = Subscription<BoardState>
     }
   }
 
-  @Test func `who has sent finds at least what was done in a sequence that began before`()
-    async throws
-  {
+  @Test func `after a send, a sequence begun before has at least its result`() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await connect(socket)
       let other = try await connect(socket)
@@ -45,8 +43,7 @@ private typealias BoardSubscription = Subscription<BoardState>
     }
   }
 
-  @Test func `mirrors of one connection share it, and it ends with the last of them`() async throws
-  {
+  @Test func `mirrors of one connection share it until the last of them is freed`() async throws {
     try await withDaemon { socket, _ in
       let witness = try await Connection.connect(.init(socket: socket, label: "witness"))
       func connections() async throws -> Int? {
@@ -62,7 +59,7 @@ private typealias BoardSubscription = Subscription<BoardState>
       try await whole?.reached(revision: 0)
       try await panel?.reached(revision: 0)
       whole = nil
-      // One of two mirrors of a path takes nothing from the other.
+      // Ending one of two mirrors of a path does not affect the other.
       try await second?.send(BoardAction.increment)
       #expect(second?.state?.count == 1 && panel?.state == Panel())
       #expect(try await connections() == 2)
@@ -71,7 +68,7 @@ private typealias BoardSubscription = Subscription<BoardState>
     }
   }
 
-  @Test func `a connection without a mirror sends, asks and is asked for its state`() async throws {
+  @Test func `a connection without a mirror sends, and reports its state`() async throws {
     try await withDaemon { socket, daemon in
       var connection: Connection? = try await .connect(.init(socket: socket, label: "test"))
       let states = try #require(connection?.states)
@@ -79,7 +76,7 @@ private typealias BoardSubscription = Subscription<BoardState>
       try await connection?.send(BoardAction.increment)
       #expect(try await connection?.send(BoardAction.increment).revision == 2)
       #expect(connection?.unacknowledged == 0 && connection?.rejectedPosts == 0)
-      // Nothing refers to it any more: it says goodbye.
+      // The last reference is gone: the connection says goodbye.
       connection = nil
       var seen: [ConnectionState] = []
       for await state in states { seen.append(state) }
@@ -92,7 +89,7 @@ private typealias BoardSubscription = Subscription<BoardState>
     }
   }
 
-  @Test func `a subscription on a closed connection says so`() async throws {
+  @Test func `a subscription on a closed connection fails`() async throws {
     try await withDaemon { socket, _ in
       let mirror = try await connect(socket)
       await mirror.connection.finish()

@@ -9,7 +9,7 @@ import Observation
 import Synchronization
 import Testing
 
-/// What happened, in order.
+/// Records events in order.
 final class Recorder<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
 
@@ -21,7 +21,7 @@ final class Recorder<Element: Sendable>: Sendable {
 }
 
 extension Recorder<String> {
-  /// Takes warnings.
+  /// A handler that records warnings.
   var warnings: StoreWarnings { StoreWarnings { self.append($0) } }
 }
 
@@ -38,7 +38,8 @@ func eventually(
   Issue.record("what was waited for did not happen", sourceLocation: sourceLocation)
 }
 
-/// Record every change of what `read` reads, until the object is gone: reads anew each time.
+/// Records the value of `read` now and after every change of the properties it reads, until it
+/// returns nil because the object is gone.
 func record<T: Sendable>(
   _ recorder: Recorder<T>, _ read: @escaping @Sendable () -> T?
 ) {
@@ -46,9 +47,9 @@ func record<T: Sendable>(
   if let value { recorder.append(value) }
 }
 
-/// A daemon on a loop of its own, in this process.
+/// A daemon in this process, on a loop of its own.
 ///
-/// Unchecked: the daemon is touched on its loop only.
+/// Unchecked: the daemon is touched only on its loop.
 final class HostedDaemon<R: Reducer>: @unchecked Sendable {
   let loop: Loop
   private var daemon: Daemon<R>?
@@ -73,7 +74,7 @@ final class HostedDaemon<R: Reducer>: @unchecked Sendable {
     }
   }
 
-  /// Stop, and return when the socket is free.
+  /// Stops the daemon, and returns when the socket is free.
   func stop() async {
     loop.execute { [self] in daemon?.stop(retryAfter: 1) }
     await withCheckedContinuation { continuation in
@@ -91,7 +92,7 @@ extension HostedDaemon<Board> {
   }
 }
 
-/// A daemon of a board for one test, and where it is.
+/// Runs a daemon of a board for one test, and passes its socket to `body`.
 @discardableResult
 func withDaemon<R>(
   _ board: Board = Board(), state: BoardState = BoardState(),
@@ -101,7 +102,7 @@ func withDaemon<R>(
   try await withDaemon(of: board, state: state, body)
 }
 
-/// A daemon for one test, and where it is.
+/// Runs a daemon for one test, and passes its socket to `body`.
 @discardableResult
 func withDaemon<Feature: Reducer, R>(
   of feature: Feature, state: Feature.State, isolation: isolated (any Actor)? = #isolation,

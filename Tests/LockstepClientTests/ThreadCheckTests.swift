@@ -16,7 +16,7 @@ import Testing
 
   private static let elsewhere = "outside of the store's isolation, MainActor."
 
-  @Test("EFF-07 EFF-13: a store warns when it is initialized, used or scoped elsewhere")
+  @Test("EFF-07 EFF-13: a store warns when it is initialized, used or scoped outside its isolation")
   func calls() async {
     let warnings = Recorder<String>()
     let store = Self.makeStore(warnings, isolation: MainActor.shared, caller: nil)
@@ -37,7 +37,7 @@ import Testing
       warnings.all[3].hasPrefix("Store.send was called \(Self.elsewhere) Action: panel.set."))
   }
 
-  @Test("EFF-06 EFF-07: a store that is used where it was made says nothing")
+  @Test("EFF-06 EFF-07: a store used in its isolation does not warn")
   @MainActor func rightPlace() async {
     let warnings = Recorder<String>()
     let store = Store(initialState: BoardState(), warnings: warnings.warnings) {
@@ -59,7 +59,7 @@ import Testing
     store.send(.increment, calledFrom: nil)
   }
 
-  @Test("EFF-07 EFF-13 EFF-10: an effect that sends and ends elsewhere is named with its origin")
+  @Test("EFF-07 EFF-13 EFF-10: a warning about an effect outside the isolation names its origin")
   func effects() async {
     let warnings = Recorder<String>()
     let store = Self.makeStore(
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("EFF-06 EFF-08: a store lives in the actor that made it, and its effects come there")
+  @Test("EFF-06 EFF-08: a store and its effects stay in the actor that made it")
   func actors() async {
     weak var gone: Owner?
     do {
@@ -112,7 +112,7 @@ import Testing
     await eventually { gone == nil }
   }
 
-  @Test("EFF-13: an unchecked store is used anywhere")
+  @Test("EFF-13: an unchecked store is used from any thread")
   func unchecked() async {
     let warnings = Recorder<String>()
     let store = Store.unchecked(initialState: BoardState(), warnings: warnings.warnings) {
@@ -123,7 +123,7 @@ import Testing
     #expect(store.state.count == 2 && warnings.all.isEmpty)
   }
 
-  @Test("EFF-07: with strict threads, use from elsewhere stops the program")
+  @Test("EFF-07: with strict threads, use outside the isolation traps")
   func strict() async {
     await #expect(processExitsWith: .failure) {
       let store = Store(

@@ -13,9 +13,9 @@ import Testing
 import Values
 import Wire
 
-// Two versions of a feature. The newer has a screen and a note that the older does not know.
+// Two versions of a feature. The newer one has a screen and a note that the older one lacks.
 
-/// An enumeration without values.
+/// An enumeration without associated values.
 private protocol NumberedCase: SynchronizableScalar, CaseIterable, Equatable {}
 
 extension NumberedCase {
@@ -96,9 +96,9 @@ private enum ClimateAction: WrittenAction {
 
 private enum PlantAction: WrittenAction {
   case climate(ClimateAction)
-  /// Show a screen, in a room too, and note that it was visited.
+  /// Shows a screen, in a room too, and records the visit.
   case show(Int)
-  /// Forget all rooms, and what was visited.
+  /// Removes all rooms and visits.
   case forget
   case note(String)
 
@@ -171,8 +171,8 @@ private struct NewPlant: Reducer {
     Connection.Options(socket: socket, label: "old")
   }
 
-  @Test func `a mirror of a part lives on when a case that it does not hold is not known here`()
-    async throws
+  @Test func `a mirror of a part stays live when the state elsewhere has an unknown case`()
+      async throws
   {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, daemon in
       let whole = try await OldMirror.connect(options(socket))
@@ -185,7 +185,7 @@ private struct NewPlant: Reducer {
         return
       }
       #expect(goodbye.code == .schema && goodbye.message.contains("state.screen.editor"))
-      // It shows what it could last read; the part follows, and its actions are done.
+      // It shows the last state it could read; the part stays live, and its actions succeed.
       #expect(whole.screen == .list && climate.subscription.status == .live)
       try await new.send(.climate(.fan(3)))
       await eventually { climate.fan == 3 }
@@ -194,7 +194,7 @@ private struct NewPlant: Reducer {
       try await whole.send(.climate(.fan(5)))
       await eventually { climate.fan == 5 }
 
-      // Another connection is another try.
+      // A new connection retries.
       try await new.send(.show(0))
       try await new.send(.forget)
       let state = new.state
@@ -210,8 +210,9 @@ private struct NewPlant: Reducer {
     }
   }
 
-  @Test func `who waits for a part that is not known here is told why, and the rest goes on`()
-    async throws
+  @Test
+  func `waiting for a part with an unknown case fails with the reason, other parts stay live`()
+      async throws
   {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
       let replica = try await Subscription<Climate>.connect(
@@ -237,7 +238,7 @@ private struct NewPlant: Reducer {
     return options
   }
 
-  @Test func `a client none of whose mirrors can be read ends, and says why`() async throws {
+  @Test func `a client that can read none of its mirrors closes, with the reason`() async throws {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
       let whole = try await OldMirror.connect(options(socket))
       let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
@@ -255,7 +256,7 @@ private struct NewPlant: Reducer {
 
 // MARK: Daemons
 
-/// Keeps what is logged.
+/// Records log lines.
 private struct KeepingHandler: LogHandler {
   let lines: Recorder<String>
   var metadata: Logger.Metadata = [:]
@@ -271,7 +272,7 @@ private struct KeepingHandler: LogHandler {
   }
 }
 
-/// Daemons of either version, one after the other, on one state directory.
+/// Daemons of both versions, one after the other, on one state directory.
 @Suite struct OldDaemonTests {
   private let folder: String
   private let lines = Recorder<String>()
@@ -281,8 +282,8 @@ private struct KeepingHandler: LogHandler {
     folder = try #require(mkdtemp(&template).map { String(cString: $0) })
   }
 
-  /// A daemon's life: it does some actions, and stops. Returns what it began and ended with, and the
-  /// revision of the end.
+  /// Runs a daemon that performs these actions and stops. Returns the states at its start and its
+  /// end, and the last revision.
   @discardableResult
   private func live<R: Reducer>(
     _ reducer: R, _ state: R.State, recoverTo: UInt64? = nil, in folder: String? = nil,
@@ -318,7 +319,7 @@ private struct KeepingHandler: LogHandler {
     return (began, ended, revision)
   }
 
-  /// A daemon that belongs to its loop.
+  /// Carries a daemon that is used only on its loop.
   private final class Unchecked<T>: @unchecked Sendable {
     let value: T
     init(_ value: T) { self.value = value }
@@ -330,7 +331,8 @@ private struct KeepingHandler: LogHandler {
     try FileManager.default.contentsOfDirectory(atPath: folder + "/state").sorted()
   }
 
-  @Test func `an older daemon starts where an unknown case has come and gone`() async throws {
+  @Test func `an older daemon starts when an unknown case is no longer in the state`() async throws
+  {
     defer { clean() }
     let new = try await live(
       NewPlant(), NewState(), [.climate(.fan(3)), .show(2), .show(1), .forget, .climate(.fan(4))])
@@ -339,12 +341,12 @@ private struct KeepingHandler: LogHandler {
     #expect(old.revision == new.revision + 1)
     let log = lines.all.joined(separator: "\n")
     #expect(log.contains("is gone by the end") && log.contains("state.screen.editor"))
-    // It goes on in its own terms.
+    // It continues with its own schema.
     let again = try await live(OldPlant(), OldState())
     #expect(again.began == old.ended && again.revision == old.revision)
   }
 
-  @Test func `also where the snapshot has it`() async throws {
+  @Test func `an older daemon starts when only the snapshot has the unknown case`() async throws {
     defer { clean() }
     var state = NewState()
     (state.screen, state.visited, state.rooms) = (.editor, [.editor, .list], [7: .editor])
@@ -353,8 +355,9 @@ private struct KeepingHandler: LogHandler {
     #expect(old.began == OldState())
   }
 
-  @Test func `one whose state has the case at the end says which, and what can be done`()
-    async throws
+  @Test
+  func `an older daemon refuses a state with an unknown case, and names the case and the remedies`()
+      async throws
   {
     defer { clean() }
     let new = try await live(
@@ -364,7 +367,7 @@ private struct KeepingHandler: LogHandler {
     let said = error?.description ?? ""
     #expect(said.contains("the case state.screen.editor") && said.contains("revision 4"), "\(said)")
     #expect(said.contains("--recover-to 2"), "\(said)")
-    // Nothing has been touched, and both remedies work.
+    // Nothing has changed on disk, and both remedies work.
     let back = try await live(NewPlant(), NewState())
     #expect(back.began == new.ended && back.revision == new.revision)
     let old = try await live(OldPlant(), OldState(), recoverTo: 2)
@@ -372,7 +375,9 @@ private struct KeepingHandler: LogHandler {
     #expect(try files().contains { $0.contains("before-recovery-to-2") })
   }
 
-  @Test func `one whose snapshot has it already names no revision to go back to`() async throws {
+  @Test func `no revision is offered for recovery when the snapshot already has the unknown case`()
+      async throws
+  {
     defer { clean() }
     var state = NewState()
     state.screen = .editor
@@ -383,7 +388,7 @@ private struct KeepingHandler: LogHandler {
     #expect(error?.description.contains("Start that version again") == true)
   }
 
-  @Test func `fields that it drops are named once, and kept in a copy`() async throws {
+  @Test func `dropped fields are logged once, and kept in a copy`() async throws {
     defer { clean() }
     let new = try await live(NewPlant(), NewState(), [.note("hello"), .climate(.fan(3))])
     let old = try await live(OldPlant(), OldState(), [.climate(.fan(4))])
@@ -396,7 +401,8 @@ private struct KeepingHandler: LogHandler {
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     #expect(mode == 0o600)
 
-    // The newer one, started on it, lacks the note; started on the copy, it has all.
+    // The newer version, started on this journal, lacks the note; started on the copy, it has
+    // everything.
     #expect(try await live(NewPlant(), NewState()).began.note == nil)
     let other = folder + "/other"
     try FileManager.default.createDirectory(
@@ -404,7 +410,7 @@ private struct KeepingHandler: LogHandler {
     try FileManager.default.copyItem(atPath: path, toPath: other + "/journal.sqlite")
     let restored = try await live(NewPlant(), NewState(), in: other)
     #expect(restored.began == new.ended && restored.revision == new.revision)
-    // A version that drops nothing keeps no copy.
+    // A version that drops nothing makes no copy.
     #expect(try files().filter { $0.contains("before-dropping-fields") } == copies)
   }
 }

@@ -6,7 +6,7 @@ import Values
 
 @Suite("The log of actions")
 struct ActionLogTests {
-  @Test("EFF-10, 3.1: a chain of three levels leads back to its beginning")
+  @Test("EFF-10, 3.1: a chain of three levels leads back to its first action")
   func chain() {
     var bench = Bench {
       switch $0 {
@@ -24,7 +24,7 @@ struct ActionLogTests {
     #expect(chain.allSatisfy { $0.cause.client?.connection == 9 })
   }
 
-  /// Every kind of thing that is not a function of state and action.
+  /// Uses every kind of input that is not state or action.
   struct Impure: Reducer {
     @Dependency(\.date) var date
     @Dependency(\.uuid) var uuid
@@ -38,7 +38,7 @@ struct ActionLogTests {
     }
   }
 
-  /// The state behind every revision.
+  /// The digest of the state after each revision.
   func digests(_ core: inout StoreCore<Impure>, _ step: (inout StoreCore<Impure>) -> Bool)
     -> [Digest]
   {
@@ -47,7 +47,7 @@ struct ActionLogTests {
     return digests
   }
 
-  @Test("RDX-08, 3.1: a log reduces again to the same state at every revision")
+  @Test("RDX-08, 3.1: replaying a log gives the same state at every revision")
   func reduceAgain() {
     var patch = CBOREncoder()
     var dependencies = DependencyValues()
@@ -91,7 +91,7 @@ struct ActionLogTests {
     #expect(core.log.since(0).map(\.name) == ["3", "4", "5"])
   }
 
-  @Test("EFF-10: an action that is too large for the log keeps its name there")
+  @Test("EFF-10: an action that is too large for the log keeps its name in it")
   func unlogged() {
     var core = StoreCore(Trace(), reducer: Script.script { _ in .none }, seed: .unseeded)
     var patch = CBOREncoder()

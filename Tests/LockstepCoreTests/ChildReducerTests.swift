@@ -16,7 +16,7 @@ struct ChildReducerTests {
     #expect(bench.core.state.rows[2]?.log == ["start"] && bench.core.state.rows[1]?.log == [])
   }
 
-  @Test("2.1.4: names are a row's own: cancelling in one leaves its siblings and its parent alone")
+  @Test("2.1.4: effect keys are local to a row: a cancel in one leaves siblings and parent alone")
   func localNames() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.start)
@@ -26,7 +26,7 @@ struct ChildReducerTests {
     #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
   }
 
-  @Test("2.1.4: a parent's cancel reaches the effects of that name in all its children, and deeper")
+  @Test("2.1.4: a parent's cancel reaches effects with that key in all its children, and deeper")
   func parentCancels() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.start)
@@ -37,7 +37,7 @@ struct ChildReducerTests {
     bench.send(.cancel)
     #expect(bench.running == [] && bench.cancelled == ["board", "row", "row", "detail"])
     #expect((1...5).allSatisfy { bench.core.isDone($0) })
-    // Nothing is remembered of them.
+    // The table is empty: a new effect of the row is the only one.
     bench.send(.row(1, .start))
     bench.send(.row(1, .stop))
     #expect(bench.running == [] && bench.cancelled.count == 5)
@@ -53,7 +53,7 @@ struct ChildReducerTests {
     #expect(bench.core.isDone(1) && !bench.core.isDone(2))
   }
 
-  @Test("2.1.9: a row that is removed for its own action starts nothing")
+  @Test("2.1.9: a row that is removed by its own action starts no effect")
   func removalByOwnAction() {
     let reducer = Reduce<Board.State, Board.Action> { state, action in
       if case .row(let id, .start) = action { state.rows[id] = nil }
@@ -64,7 +64,7 @@ struct ChildReducerTests {
     #expect(bench.started == [] && bench.core.effectCount == 0 && bench.core.isDone(1))
   }
 
-  @Test("2.1.4: removing a row cancels the effects of its own child, too")
+  @Test("2.1.4: removing a row cancels the effects of its own child too")
   func grandchildren() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     for id in [1, 2] {
@@ -90,7 +90,7 @@ struct ChildReducerTests {
     #expect(bench.core.runningEffects.map(\.sequence) == [5, 6])
   }
 
-  @Test("2.1.4: what a child runs under a name does not keep its parent from starting its own")
+  @Test("2.1.4: a child's effect does not keep its parent from starting one with the same key")
   func unlessRunningInChild() {
     let reducer = CombineReducers {
       Board()
@@ -104,7 +104,7 @@ struct ChildReducerTests {
     #expect(bench.running == ["row", "once"])
   }
 
-  @Test("2.1.4: a parent's cancel drops what waits for the end of an interval in a child")
+  @Test("2.1.4: a parent's cancel drops effects that wait for a throttle interval in a child")
   func throttledChild() {
     struct Slow: Reducer {
       func reduce(into state: inout Row.State, action: Row.Action) -> Effect<Row.Action> {
@@ -151,7 +151,7 @@ struct ChildReducerTests {
 
   // MARK: Scope
 
-  /// Two boards of one kind, and a parent of both that knows their word for work.
+  /// Two boards of the same type, and a parent of both that uses the same key for its own work.
   private struct Desk: Reducer {
     struct State: Described {
       var left = Board.State(rows: 1, 2)
@@ -183,7 +183,7 @@ struct ChildReducerTests {
     var body: some Reducer<State, Action> {
       Scope(state: \.left, action: \.left) { Board() }
       Scope(state: \.right, action: \.right) { Board() }
-      // Another feature on a part that has one already.
+      // A second feature on a part that already has one.
       Scope(state: \.right, action: \.mirrored) { Board() }
       Reduce<State, Action> { _, action in
         switch action {
@@ -195,7 +195,7 @@ struct ChildReducerTests {
     }
   }
 
-  @Test("2.1.4, TCA-12: two scopes of one feature have names of their own, and so have their rows")
+  @Test("2.1.4, TCA-12: two scopes of one feature have separate keys, and so have their rows")
   func scopesOfOneFeature() {
     func bench() -> Bench<Desk> {
       var bench = Bench(Desk.State(), Desk())
@@ -220,7 +220,7 @@ struct ChildReducerTests {
     #expect(left(after: .stopAll) == [])
   }
 
-  @Test("2.1.9: an action for a row that is not there warns, and reaches the parent only")
+  @Test("2.1.9: an action for an absent row warns, and reaches the parent only")
   func absentRow() {
     var bench = Bench(Board.State(rows: 1), Board())
     #expect(bench.send(.row(7, .start)) == [.unchanged])
@@ -230,7 +230,7 @@ struct ChildReducerTests {
     #expect(warnings[0].contains("row of 7"))
   }
 
-  @Test("2.1.9: what a row's effect sends after the removal of the row is ignored in silence")
+  @Test("2.1.9: an action from a removed row's effect is ignored silently")
   func lateAction() {
     var bench = Bench(Board.State(rows: 1), Board())
     bench.send(.row(1, .start))
@@ -238,7 +238,7 @@ struct ChildReducerTests {
     #expect(bench.send(.row(1, .ended), by: "row") == [] && bench.core.takeWarnings() == [])
   }
 
-  @Test("2.1.9: what a row's effect sends comes as the row's action")
+  @Test("2.1.9: an action from a row's effect arrives as the row's action")
   func childEffect() {
     var bench = Bench(Board.State(rows: 1), Board())
     bench.send(.row(1, .start))
@@ -248,7 +248,7 @@ struct ChildReducerTests {
 
   // MARK: Rejection
 
-  @Test("2.5: a rejection undoes what was changed, in a state with notes")
+  @Test("2.5: a rejection rolls back the changes, in a state with notes")
   func rejection() throws {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.row(1, .start))
@@ -258,7 +258,7 @@ struct ChildReducerTests {
     #expect(bench.core.state.rows == before && bench.core.revision == 1)
     #expect(bench.core.state.digest(seed: HashSeed(7)) == digest)
     #expect(bench.running == ["row"])
-    // The store goes on, and what was undone is in no patch.
+    // The store continues, and no patch contains the rolled-back changes.
     var mirror = Board.State()
     var patch = CBOREncoder()
     let old = bench.core.state
@@ -270,7 +270,7 @@ struct ChildReducerTests {
     #expect(mirror.rows == bench.core.state.rows)
   }
 
-  @Test("2.5: a rejection by a child rejects the action, and undoes the child")
+  @Test("2.5: a rejection by a child rejects the action, and rolls the child back")
   func childRejection() {
     var bench = Bench(Board.State(rows: 1), Board())
     #expect(
@@ -279,7 +279,7 @@ struct ChildReducerTests {
     #expect(bench.send(.row(1, .start)) == [.changed(1)])
   }
 
-  @Test("2.5: a rejection by an optional child undoes it")
+  @Test("2.5: a rejection by an optional child rolls it back")
   func optionalChildRejection() {
     let state = Sheet.State(row: Row.State(id: 1))
     var bench = Bench(state, Sheet())
@@ -289,7 +289,7 @@ struct ChildReducerTests {
 
   // MARK: ifLet
 
-  @Test("2.1.9: an optional child reduces before its parent, and ends when it is let go")
+  @Test("2.1.9: an optional child reduces before its parent, and its effects end with it")
   func optionalChild() {
     var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
     bench.send(.row(.start))
@@ -298,7 +298,7 @@ struct ChildReducerTests {
     #expect(bench.running == [] && bench.core.state.row == nil)
   }
 
-  @Test("2.1.9: a child that takes another's place does not inherit its effects")
+  @Test("2.1.9: a child that replaces another does not inherit its effects")
   func replacedChild() {
     var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
     bench.send(.row(.start))
@@ -308,7 +308,7 @@ struct ChildReducerTests {
     #expect(bench.running == [])
   }
 
-  @Test("2.1.9: an action for an optional child that is not there warns")
+  @Test("2.1.9: an action for an absent optional child warns")
   func absentChild() {
     var bench = Bench(Sheet.State(), Sheet())
     bench.send(.row(.start))
@@ -318,7 +318,7 @@ struct ChildReducerTests {
 
   // MARK: ifCaseLet
 
-  @Test("2.1.9: the child of a case ends with the case")
+  @Test("2.1.9: the effects of the child of a case end with the case")
   func caseChild() {
     var bench = Bench(Screen.State.row(Row.State(id: 1)), Screen())
     bench.send(.row(.start))
@@ -335,7 +335,7 @@ struct ChildReducerTests {
 
   // MARK: onChange
 
-  @Test("2.1.11: onChange runs behind the reducer, and only when the value differs")
+  @Test("2.1.11: onChange runs after the reducer, and only when the value differs")
   func onChange() {
     var bench = Bench(Sheet.State(), Sheet())
     bench.send(.rename("a"))
@@ -343,7 +343,7 @@ struct ChildReducerTests {
     bench.send(.rename("a"))
     bench.send(.dismiss)
     #expect(bench.core.state.log == [" -> a"] && bench.running == ["rename"])
-    // Composed and decomposed differ for every mirror, though not for Swift.
+    // Composed and decomposed characters differ for every mirror, though Swift compares them equal.
     bench.send(.rename("\u{e9}"))
     bench.send(.rename("e\u{301}"))
     #expect(bench.core.state.log.count == 3)

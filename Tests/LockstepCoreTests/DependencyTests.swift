@@ -15,7 +15,7 @@ struct DependencyTests {
     static var liveValue: Int { 1 }
   }
 
-  @Test("RED-08, 3.3.F: a key gives its live value, its test value, or what was set")
+  @Test("RED-08, 3.3.F: a key has its live value, its test value, or the value that was set")
   func keys() {
     var values = DependencyValues()
     #expect(values[WordKey.self] == "live" && values[NumberKey.self] == 1)
@@ -25,7 +25,7 @@ struct DependencyTests {
     #expect(values[WordKey.self] == "own")
   }
 
-  @Test("RED-08: dependencies are changed for a while")
+  @Test("RED-08: dependencies are overridden for the duration of a call")
   func forAWhile() async {
     let date = DateGenerator.constant(Timestamp(nanoseconds: 3))
     withDependencies {
@@ -59,7 +59,7 @@ struct DependencyTests {
 
   // MARK: Origin
 
-  @Test("RED-08: a reduction knows who sent its action, and nothing else does")
+  @Test("RED-08: only a reduction knows the origin of its action")
   func origin() async {
     let store = TestStore(initialState: Trace()) {
       Script { state, action in
@@ -83,7 +83,7 @@ struct DependencyTests {
   // MARK: Timestamp
 
   @Test(
-    "3.1: a timestamp says its time as ISO 8601",
+    "3.1: a timestamp is described as ISO 8601",
     arguments: [
       (0, "1970-01-01T00:00:00.000Z"),
       (1_700_000_000_123_456_789, "2023-11-14T22:13:20.123Z"),
@@ -99,7 +99,7 @@ struct DependencyTests {
     #expect(Timestamp(nanoseconds: nanoseconds).description == text)
   }
 
-  @Test("3.1: time that cannot be said is as far as can be said")
+  @Test("3.1: a timestamp out of range is clamped")
   func timestampSums() {
     let zero = Timestamp(nanoseconds: 0)
     #expect((zero + .milliseconds(1500)).nanoseconds == 1_500_000_000)
@@ -108,20 +108,20 @@ struct DependencyTests {
     #expect((zero + .seconds(Int64.min)).nanoseconds == .min)
     #expect((Timestamp(nanoseconds: .max) + .nanoseconds(1)).nanoseconds == .max)
     #expect((Timestamp(nanoseconds: .min) + .nanoseconds(-1)).nanoseconds == .min)
-    // Whole seconds fit, and the fraction makes it too much.
+    // The whole seconds fit, and the fraction overflows.
     #expect((zero + .nanoseconds(Int64.max) + .milliseconds(1)).nanoseconds == .max)
     #expect((zero + (.seconds(9_223_372_036) + .milliseconds(999))).nanoseconds == .max)
   }
 
   // MARK: UniqueID
 
-  @Test("3.1: a UUID is the text of RFC 9562, both ways")
+  @Test("3.1: a UUID is written and read as the text of RFC 9562")
   func uniqueID() throws {
     let text = "f81d4fae-7dec-41d0-a765-00a0c91e6bf6"
     let id = try #require(UniqueID(text))
     #expect(id.description == text && UniqueID(text.uppercased()) == id)
     #expect(UniqueID(pathKey: id.pathKey) == id)
-    // Two paths to one key would be two chances to deny it.
+    // One path to each key: a second one could evade a denial.
     #expect(UniqueID(pathKey: .text(text.uppercased())) == nil)
     for wrong in [
       "", "f81d4fae7dec41d0a76500a0c91e6bf6", text + "0", "g81d4fae-7dec-41d0-a765-00a0c91e6bf6",
@@ -138,7 +138,7 @@ struct DependencyTests {
     }
   }
 
-  @Test("3.1: a UUID travels as its text")
+  @Test("3.1: a UUID is encoded as its text")
   func uniqueIDCoding() throws {
     let id = try #require(UniqueID("00000000-0000-0000-0000-00000000000a"))
     var encoder = CBOREncoder()
@@ -150,7 +150,7 @@ struct DependencyTests {
     #expect(decoded == id)
   }
 
-  @Test("EFF-03: the UUID of an effect follows from its store and its number")
+  @Test("EFF-03: the UUID of an effect is derived from its store and its number")
   func effectID() throws {
     var bench = Bench { .job($0.name) }
     bench.send("a")

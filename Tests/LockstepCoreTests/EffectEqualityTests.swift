@@ -6,7 +6,7 @@ import Values
 
 @Suite("Effects: equality")
 struct EffectEqualityTests {
-  /// The counter of the README of ReducerKit.
+  /// The counter from the README of ReducerKit.
   struct CounterReducer: Reducer {
     struct State: Described {
       var count = 0
@@ -71,7 +71,7 @@ struct EffectEqualityTests {
     #expect(effect != .none)
   }
 
-  @Test("RED-19, 3.3.H: effects are equal when they are made in the same way of equal parts")
+  @Test("RED-19, 3.3.H: effects are equal when the same operators made them of equal parts")
   func structure() {
     typealias E = Effect<Act>
     #expect(E.none == .none && E.send("a") == .send("a") && E.send("a") != .send("b"))
@@ -91,7 +91,7 @@ struct EffectEqualityTests {
     #expect(E.job("a").accepted != .job("a") && E.job("a").ownedByClient != .job("a"))
   }
 
-  @Test("2.1.7: merge and concatenate drop what is none, and take in their like")
+  @Test("2.1.7: merge and concatenate omit none, and flatten nested effects of their own kind")
   func fusing() {
     typealias E = Effect<Act>
     #expect(E.merge() == .none && E.merge(.none, .none) == .none)

@@ -7,7 +7,7 @@ import Values
 struct EffectTableTests {
   // MARK: Order
 
-  @Test("RDX-15, 2.1.1: actions that a reduction sends wait, and are taken in order")
+  @Test("RDX-15, 2.1.1: actions sent by a reduction are queued, and taken in order")
   func buffered() {
     var bench = Bench {
       switch $0 {
@@ -20,7 +20,7 @@ struct EffectTableTests {
     #expect(bench.log == ["start", "a", "b", "c", "d"])
   }
 
-  @Test("2.1: 100,000 actions that send the next overflow no stack")
+  @Test("2.1: 100,000 actions that each send the next overflow no stack")
   func manySends() {
     let reducer = Reduce<Trace, Act> { state, action in
       state.log = [action.name]
@@ -34,11 +34,11 @@ struct EffectTableTests {
     #expect(bench.core.isDone(1))
   }
 
-  @Test("RDX-20c: many actions that wait at once are taken in order")
+  @Test("RDX-20c: many queued actions are taken in order")
   func manyWaiting() {
     let reducer = Reduce<Trace, Act> { state, action in
       if action == "start" { return .merge((0..<20_000).map { .send(Act("\($0)")) }) }
-      // The state is the number of the latest, and of any that came out of turn.
+      // The state is the number of the latest action, and the number of any that came out of order.
       let previous = state.log.first.flatMap { Int($0) } ?? -1
       let isInOrder = Int(action.name) == previous + 1
       state.log = [action.name] + state.log.dropFirst() + (isInOrder ? [] : [action.name])
@@ -63,7 +63,7 @@ struct EffectTableTests {
     #expect(bench.started == [] && bench.core.isDone(1))
   }
 
-  @Test("EFF-08, EFF-10: what an effect sends is reduced, and names the action that began it")
+  @Test("EFF-08, EFF-10: an effect's action is reduced, and names the action that began the effect")
   func origin() throws {
     var bench = Bench { $0 == "connectWebSocket" ? .job("socket") : .none }
     bench.send("connectWebSocket")
@@ -84,7 +84,7 @@ struct EffectTableTests {
     #expect(bench.cancelled == [])
   }
 
-  @Test("EFF-12: an effect that does not complete stays, and goes on sending")
+  @Test("EFF-12: an effect that does not complete stays in the table and continues to send")
   func longLiving() {
     var bench = Bench { $0 == "connect" ? .job("socket") : .none }
     bench.send("connect")
@@ -93,7 +93,7 @@ struct EffectTableTests {
     #expect(bench.core.runningEffects.map(\.sent) == [1000])
   }
 
-  @Test("EFF-03: what runs is listed with its names, its action, its client and its number")
+  @Test("EFF-03: a running effect is listed with its keys, its action, its client and its number")
   func listing() throws {
     var bench = Bench { action in
       action == "start" ? .merge(.job("a").cancellable(id: "k"), .job("b").ownedByClient) : .none
@@ -109,7 +109,7 @@ struct EffectTableTests {
 
   // MARK: Cancelling
 
-  @Test("2.1.4: names are typed: \"1\", 1 and Int8(1) are three")
+  @Test("2.1.4: keys are typed: \"1\", 1 and Int8(1) are three")
   func typedNames() {
     var bench = Bench {
       switch $0 {
@@ -129,7 +129,7 @@ struct EffectTableTests {
     #expect(bench.running == ["int"] && bench.cancelled == ["text", "int8"])
   }
 
-  @Test("2.1.4: effects share a name, and one cancel stops them all")
+  @Test("2.1.4: effects share a key, and one cancel stops them all")
   func sharedName() {
     var bench = Bench {
       switch $0 {
@@ -146,7 +146,7 @@ struct EffectTableTests {
     #expect(bench.cancelled == ["a", "b"])
   }
 
-  @Test("2.1.4: cancelInFlight stops the older ones first")
+  @Test("2.1.4: cancelInFlight cancels the older effects first")
   func cancelInFlight() {
     var bench = Bench { .job($0.name).cancellable(id: 1, cancelInFlight: true) }
     bench.send("a")
@@ -157,7 +157,7 @@ struct EffectTableTests {
     #expect(bench.running == ["c"] && bench.cancelled == ["a"])
   }
 
-  @Test("2.1.4: unlessRunning starts nothing under a name that runs")
+  @Test("2.1.4: unlessRunning starts nothing while an effect with its key runs")
   func unlessRunning() {
     var bench = Bench { .job($0.name).unlessRunning(id: 1) }
     bench.send("a")
@@ -168,7 +168,7 @@ struct EffectTableTests {
     #expect(bench.started == ["a", "c"])
   }
 
-  @Test("2.1.4: an effect under two names is cancelled by either")
+  @Test("2.1.4: an effect with two keys is cancelled by either")
   func twoNames() {
     for name in ["inner", "outer"] {
       var bench = Bench { action in
@@ -189,7 +189,7 @@ struct EffectTableTests {
     #expect(bench.started == [] && bench.core.effectCount == 0 && bench.core.isDone(1))
   }
 
-  @Test("2.1.4: a part that cancels the name of the whole keeps the parts behind it from starting")
+  @Test("2.1.4: a part that cancels the key of the whole stops every part from starting")
   func cancelsItself() {
     var bench = Bench { _ in
       .merge(.job("a"), .cancel(id: 1), .job("b")).cancellable(id: 1)
@@ -202,7 +202,7 @@ struct EffectTableTests {
     #expect(bench.started == [] && bench.core.effectCount == 0 && bench.core.isDone(1))
   }
 
-  @Test("2.1: 10,000 effects under one name are cancelled at once, and leave no row")
+  @Test("2.1: 10,000 effects with one key are cancelled at once, and leave no row")
   func manyCancels() {
     var bench = Bench { action in
       action == "start"
@@ -230,7 +230,7 @@ struct EffectTableTests {
     #expect(counts == [1, 2, 1, 0] && bench.cancelled == ["a", "b", "c", "d"])
   }
 
-  @Test("2.1.10: a cancelled part of a sequence counts, though the next part starts")
+  @Test("2.1.10: cancelling a part of a sequence counts as one, though the next part starts")
   func cancelInSequence() {
     var bench = Bench { _ in .concatenate(.job("a"), .job("b")) }
     bench.send("start")
@@ -241,7 +241,7 @@ struct EffectTableTests {
 
   // MARK: Late sends
 
-  @Test("2.1.5: what a cancelled effect sends is ignored in silence")
+  @Test("2.1.5: an action sent by a cancelled effect is ignored silently")
   func sendAfterCancel() {
     var bench = Bench { action in
       action == "start" ? .job("a").cancellable(id: 1) : .cancel(id: 1)
@@ -252,7 +252,7 @@ struct EffectTableTests {
     #expect(bench.log == ["start", "cancel"] && bench.core.takeWarnings() == [])
   }
 
-  @Test("2.1.5, EFF-13: what a completed effect sends is ignored, with both actions' names")
+  @Test("2.1.5, EFF-13: a late action of a completed effect is ignored, and reported with its cause")
   func sendAfterCompletion() throws {
     var bench = Bench { $0 == "start" ? .job("load") : .none }
     bench.send("start")
@@ -264,7 +264,7 @@ struct EffectTableTests {
     #expect(bench.core.takeWarnings() == [])
   }
 
-  @Test("2.1.6: an error that nobody catches is reported with the place of its effect")
+  @Test("2.1.6: an uncaught error is reported with the source location of its effect")
   func unhandled() throws {
     var bench = Bench { $0 == "start" ? .job("load") : .none }
     bench.send("start")
@@ -277,7 +277,7 @@ struct EffectTableTests {
 
   // MARK: Putting together
 
-  @Test("2.1.7: merge runs its parts side by side, and is done when all are")
+  @Test("2.1.7: merge runs its parts concurrently, and is done when all are")
   func merge() {
     var bench = Bench {
       $0 == "start" ? .concatenate(.merge(.job("a"), .job("b")), .send("done")) : .none
@@ -290,7 +290,7 @@ struct EffectTableTests {
     #expect(bench.log == ["start", "done"] && bench.core.isDone(1))
   }
 
-  @Test("2.1.7: concatenate starts a part when the one before has ended")
+  @Test("2.1.7: concatenate starts a part when the one before it has ended")
   func concatenate() {
     var bench = Bench {
       $0 == "start"
@@ -320,7 +320,7 @@ struct EffectTableTests {
 
   // MARK: Owners and cascades
 
-  @Test("RKT-18: an effect that a client owns ends with it, and no other does")
+  @Test("RKT-18: the effects that a client owns end with it, and no others do")
   func owned() {
     var bench = Bench {
       .merge(.job("\($0) owned").ownedByClient, .job("\($0) free"))
@@ -331,7 +331,7 @@ struct EffectTableTests {
     #expect(bench.running == ["a free", "b owned", "b free"])
   }
 
-  @Test("2.1.10: an action is done when its effects are, and those of the actions they sent")
+  @Test("2.1.10: an action is done when its effects and their actions' effects are")
   func cascade() {
     var bench = Bench { action in
       switch action {
@@ -348,7 +348,7 @@ struct EffectTableTests {
     #expect(bench.core.isDone(1))
   }
 
-  @Test("2.1.10: cancelling an action cancels all that it led to, and nothing else")
+  @Test("2.1.10: cancelling an action cancels its whole cascade, and nothing else")
   func cancelCascade() {
     var bench = Bench { action in
       switch action {
@@ -366,7 +366,7 @@ struct EffectTableTests {
     #expect(bench.log == ["start", "other", "next"])
   }
 
-  @Test("2.1.10: an action that waits for its turn keeps its cascade open")
+  @Test("2.1.10: a queued action keeps its cascade open")
   func waitingIsOpen() {
     var core = StoreCore(
       Trace(), reducer: Script.script { $0 == "start" ? .send("next") : .none }, seed: .unseeded)
@@ -379,7 +379,7 @@ struct EffectTableTests {
 
   // MARK: Throttling
 
-  @Test("2.1.8: throttle starts the first at once, then the latest of each interval")
+  @Test("2.1.8: throttle starts the first effect at once, then the latest of each interval")
   func throttleLatest() {
     var bench = Bench {
       .job($0.name).throttle(id: 1, for: .seconds(1), latest: true)
@@ -395,7 +395,7 @@ struct EffectTableTests {
     #expect(bench.started.filter { $0 != "throttle" } == ["a", "c", "d"])
   }
 
-  @Test("2.1.8: throttle with latest: false starts the first of each interval")
+  @Test("2.1.8: throttle with latest: false starts the first effect of each interval")
   func throttleFirst() {
     var bench = Bench {
       .job($0.name).throttle(id: 1, for: .seconds(1), latest: false)
@@ -405,7 +405,7 @@ struct EffectTableTests {
     #expect(bench.running == ["a", "b"])
   }
 
-  @Test("2.1.8: cancelling the name stops what runs and forgets what waits")
+  @Test("2.1.8: a cancel by key stops running effects and drops waiting ones")
   func throttleCancelled() {
     var bench = Bench {
       $0 == "cancel"
@@ -420,7 +420,7 @@ struct EffectTableTests {
     #expect(bench.running == [] && bench.core.effectCount == 0)
   }
 
-  @Test("2.1.10: what waits for an interval belongs to its action, and the interval to none")
+  @Test("2.1.10: a throttled effect belongs to its action's cascade, its interval to none")
   func throttleCascade() {
     var bench = Bench {
       .job($0.name).throttle(id: 1, for: .seconds(1), latest: true)
@@ -438,7 +438,7 @@ struct EffectTableTests {
     #expect(bench.running == ["b"])
   }
 
-  @Test("RKT-18: what waits for an interval is forgotten with the client that owns it")
+  @Test("RKT-18: a throttled effect is dropped with the client that owns it")
   func throttleOwned() {
     var bench = Bench {
       .job($0.name).throttle(id: 1, for: .seconds(1), latest: true).ownedByClient
@@ -456,7 +456,7 @@ struct EffectTableTests {
 
   // MARK: Acknowledging
 
-  @Test("2.2: an action whose work goes on is acknowledged as accepted, also inside of others")
+  @Test("2.2: an action with an accepted effect is acknowledged as accepted, also if nested")
   func accepted() {
     var bench = Bench(
       Trace(),

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 import Values
 
-/// What effects do when they run.
+/// The behaviour of effects while they run.
 @Suite("Effects: running")
 struct EffectTests {
   func makeStore(
@@ -13,7 +13,7 @@ struct EffectTests {
     TestStore(initialState: Trace()) { Script.script(effects) }
   }
 
-  /// Receive actions, each of which is noted in the trace.
+  /// Receives actions, each of which is recorded in the trace.
   func receive(_ names: [String], _ store: TestStore<Script>) async {
     for name in names { await store.receive(Act(name)) { $0.log.append(name) } }
   }
@@ -36,7 +36,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("EFF-02: effects are put together by operators, and what is put together runs as one")
+  @Test("EFF-02: operators combine effects, and a combined effect runs as one")
   func composition() async {
     @Sendable func part(_ number: Int) -> Effect<Int> {
       .run(name: "\(number)") { [clock = DependencyValues.current.clock] send in
@@ -89,7 +89,7 @@ struct EffectTests {
     await receive(["fact about 2"], store)
   }
 
-  @Test("2.1.6: an error goes to catch, which sends")
+  @Test("2.1.6: catch gets the error, and can send")
   func catching() async {
     let store = makeStore {
       $0 == "start"
@@ -104,7 +104,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("2.1.6: a CancellationError is silent, and does not go to catch")
+  @Test("2.1.6: a CancellationError is ignored silently, and does not reach catch")
   func cancellationError() async {
     let store = makeStore {
       $0 == "start"
@@ -119,7 +119,7 @@ struct EffectTests {
     #expect(store.isQuiet)
   }
 
-  @Test("2.1.5: an effect that goes on after its cancellation sends nothing")
+  @Test("2.1.5: an effect that continues after its cancellation sends nothing")
   func sendAfterCancellation() async {
     let store = makeStore { action in
       let clock = DependencyValues.current.clock
@@ -135,7 +135,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("2.1.7: parts of a merge run at the same time, of a sequence one after the other")
+  @Test("2.1.7: parts of a merge run concurrently, parts of a sequence one after the other")
   func concurrency() async {
     let store = makeStore { action in
       let clock = DependencyValues.current.clock
@@ -166,7 +166,7 @@ struct EffectTests {
 
   // MARK: Time
 
-  @Test("2.1.8: debounce begins the work when nothing has been asked for a while, not before")
+  @Test("2.1.8: debounce starts the work after a quiet interval, not before")
   func debounce() async {
     let begun = Atomic(0)
     let store = makeStore { action in
@@ -208,7 +208,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("RED-08, 2.1: a timer sends each time an interval has passed, until cancelled")
+  @Test("RED-08, 2.1: a timer sends after each interval until it is cancelled")
   func timer() async {
     let store = makeStore {
       switch $0 {
@@ -229,7 +229,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("EFF-12, RDX-12: a stream's values are sent until it ends")
+  @Test("EFF-12, RDX-12: the values of a stream are sent until it ends")
   func stream() async {
     let (stream, continuation) = AsyncStream<Act>.makeStream()
     let store = makeStore { $0 == "connect" ? .stream(stream) : .none }
@@ -271,7 +271,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("2.1: withTaskCancellation cancels what runs under the name before it begins")
+  @Test("2.1: withTaskCancellation cancels the tasks with its name before it begins")
   func taskCancelInFlight() async {
     let store = makeStore { action in
       let clock = DependencyValues.current.clock
@@ -291,7 +291,7 @@ struct EffectTests {
     await store.finish()
   }
 
-  @Test("2.1: Task.cancel(id:) in an effect ends the effects of that name, and what is next begins")
+  @Test("2.1: Task.cancel(id:) in an effect ends effects with that key, and the next part begins")
   func taskCancelsEffects() async {
     let store = makeStore { action in
       switch action {
@@ -317,7 +317,7 @@ struct EffectTests {
     await store.skipInFlightEffects()
   }
 
-  @Test("2.1: outside of effects no feature is meant, and Task.cancel(id:) cancels nothing")
+  @Test("2.1: outside an effect, Task.cancel(id:) cancels nothing")
   func taskCancelOutside() async {
     let store = makeStore { $0 == "start" ? .never("a").cancellable(id: "work") : .none }
     await store.send("start") { $0.log = ["start"] }
@@ -326,7 +326,7 @@ struct EffectTests {
     await store.skipInFlightEffects()
   }
 
-  @Test("2.1: withTaskCancellation returns and throws what its operation does")
+  @Test("2.1: withTaskCancellation returns the result of its operation, or rethrows")
   func taskResult() async throws {
     #expect(try await withTaskCancellation(id: 1) { 7 } == 7)
     let store = makeStore { action in
@@ -346,7 +346,7 @@ struct EffectTests {
 
   // MARK: map
 
-  @Test("2.1: map changes what an effect sends, and keeps its names and its time")
+  @Test("2.1: map changes an effect's actions, and keeps its keys and its timing")
   func map() async {
     let store = makeStore { action in
       let clock = DependencyValues.current.clock
@@ -391,6 +391,6 @@ struct EffectTests {
 }
 
 extension TestStore {
-  /// Whether nothing runs.
+  /// Whether no effect runs.
   var isQuiet: Bool { runningEffects.isEmpty }
 }

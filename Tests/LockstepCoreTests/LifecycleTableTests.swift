@@ -4,7 +4,7 @@ import LockstepTesting
 import Testing
 import Values
 
-/// A feature that is told of its start, and of sessions.
+/// A feature with a hook for the start and for sessions.
 private struct Ear: Reducer {
   struct State: Described {
     var count = 0
@@ -22,7 +22,7 @@ private struct Ear: Reducer {
   }
 }
 
-/// A reactor whose events begin, and never come.
+/// A reactor whose events begin but never arrive.
 private struct Source: Reactor {
   struct State: Described {
     var count = 0
@@ -40,7 +40,7 @@ private struct Source: Reactor {
   func reduce(state: State, mutation: Int) -> State { State(count: mutation) }
 }
 
-/// What makes a reducer of another for the same state.
+/// Wraps a reducer of the same state.
 private struct Parent<Child: Reducer>: Reducer {
   let child: Child
 
@@ -111,7 +111,7 @@ private struct Home<Child: Reducer>: Reducer where Child.State: Described, Child
 
 private enum Place: CaseIterable { case scope, pullback, forEach, ifLet }
 
-/// A parent whose state is of one case, which is a child.
+/// A parent whose state has one case, which is the child.
 private struct CaseHome<Child: Reducer>: Reducer
 where Child.State: Described, Child.Action: Equatable {
   enum State: Described, CasePathable {
@@ -143,7 +143,7 @@ where Child.State: Described, Child.Action: Equatable {
   }
 }
 
-/// Every way to make a reducer of another, each alone: it tells the other of everything.
+/// Every way to wrap a reducer in another, each alone: the wrapper forwards every life-cycle event.
 @Suite struct LifecycleTableTests {
   private let ended = LifecycleEvent.session(.ended(session: 3, reason: .exited))
   private let started = LifecycleEvent.started(.first)
@@ -168,7 +168,7 @@ where Child.State: Described, Child.Action: Equatable {
     ]
   }
 
-  @Test func `a child of the same state is told of the start and of sessions`() {
+  @Test func `a wrapped child of the same state is told of the start and of sessions`() {
     for (name, reducer) in same(as: Ear()) {
       let lifecycle = reducer.composedLifecycle
       #expect(lifecycle.actions(for: started, in: .init()) == [.started], "\(name)")
@@ -193,12 +193,12 @@ where Child.State: Described, Child.Action: Equatable {
     let lifecycle = home.composedLifecycle
     #expect(lifecycle.actions(for: started, in: state) == [home.action(.started), .own])
     #expect(lifecycle.actions(for: ended, in: state) == [home.action(.session(3)), .own])
-    // The own part is what was written, and no more.
+    // The parent's own life cycle has only its own action.
     #expect(home.lifecycle.actions(for: started, in: state) == [.own])
   }
 
   @Test(arguments: Place.allCases)
-  private func `the events of a reactor of a part begin`(place: Place) async {
+  private func `the events of a child reactor begin`(place: Place) async {
     let store = TestStore(initialState: Home.State(Source.State())) {
       Home(place: place, child: Source().reducer)
     }
@@ -207,7 +207,8 @@ where Child.State: Described, Child.Action: Equatable {
     await store.skipInFlightEffects()
   }
 
-  @Test func `a child of a case is told, and the events of a reactor begin`() async {
+  @Test func `a child in a case is told, and the events of a child reactor in a case begin`() async
+  {
     let lifecycle = CaseHome(child: Ear()).composedLifecycle
     #expect(lifecycle.actions(for: started, in: .row(.init())) == [.row(.started)])
     #expect(lifecycle.actions(for: ended, in: .row(.init())) == [.row(.session(3))])

@@ -4,7 +4,7 @@ import LockstepTesting
 import Testing
 import Values
 
-/// A feature that notes what it is told.
+/// A feature that records its life-cycle events.
 private struct Told: Reducer {
   struct State: Described, Identifiable {
     var id = 0
@@ -28,8 +28,8 @@ private struct Told: Reducer {
   }
 }
 
-/// A feature that contains itself: a row that has rows, as in the fifth case study of The
-/// Composable Architecture.
+/// A feature that contains itself: a row with rows, as in the fifth case study of The Composable
+/// Architecture.
 private struct Node: Reducer {
   struct State: Described {
     var name = ""
@@ -85,7 +85,7 @@ struct LifecycleTests {
 
   // MARK: Features that contain themselves
 
-  @Test("2.1.9: a feature that contains itself reduces at every depth, and is asked without end")
+  @Test("2.1.9: a recursive feature reduces at every depth, and its life cycle is finite")
   func recursion() {
     for reducer in [Reduce(Node()), Reduce(Node().logging { _, _ in })] {
       #expect(!reducer.composedLifecycle.watchesSessions)
@@ -100,7 +100,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("2.1.9: a row that goes takes the effects of the rows in its rows with it")
+  @Test("2.1.9: removing a row cancels the effects of the rows inside it")
   func recursiveEffects() async {
     let row = Node.State(rows: [0: Node.State()])
     let store = TestStore(initialState: Node.State(rows: [0: row, 1: row])) { Node() }
@@ -112,7 +112,7 @@ struct LifecycleTests {
     await store.finish()
   }
 
-  @Test("3.1: a feature that contains itself is told at every depth, the deepest first")
+  @Test("3.1: a recursive feature is told at every depth, the deepest first")
   func recursiveNews() async {
     let row = Node.State(rows: [7: Node.State()])
     let state = Node.State(rows: [1: row])
@@ -135,7 +135,7 @@ struct LifecycleTests {
 
   // MARK: Combinators
 
-  /// A parent with a child in every place where one can be.
+  /// A parent with a child in every position where a child can be.
   private struct Parent: Reducer {
     struct State: Described {
       var first = Told.State()
@@ -192,7 +192,7 @@ struct LifecycleTests {
     var lifecycle: Lifecycle<State, Action> { .onStart { .started($0) } }
   }
 
-  @Test("3.1: the start is told to every child that is there, and to the feature behind them")
+  @Test("3.1: every present child is told of the start, and then the feature itself")
   func startOfChildren() async {
     var state = Parent.State()
     state.rows[4] = Told.State()
@@ -210,7 +210,7 @@ struct LifecycleTests {
   }
 
   @Test(
-    "3.1: what a builder makes of a condition or a loop tells what is in it", arguments: [0, 1])
+    "3.1: a condition or a loop in a builder forwards life-cycle events", arguments: [0, 1])
   func builders(count: Int) {
     func built(
       @ReducerBuilder<Told.State, Told.Action> _ content: () -> some Reducer<
@@ -229,7 +229,7 @@ struct LifecycleTests {
     #expect(built { for _ in 0..<count { Told() } } == expected)
   }
 
-  /// A reducer of a user's that runs another in `reduce`.
+  /// A user's reducer that calls another in `reduce`.
   private struct Twice<Base: Reducer>: Reducer {
     let base: Base
 
@@ -244,7 +244,7 @@ struct LifecycleTests {
     var lifecycle: Lifecycle<Base.State, Base.Action> { .of(base) }
   }
 
-  @Test("3.1: a reducer that runs another in `reduce` names it in its own life cycle")
+  @Test("3.1: a reducer that calls another in `reduce` forwards its life cycle explicitly")
   func forwarding() async {
     let store = TestStore(initialState: Told.State()) { Twice(base: Told()) }
     await store.tell(.first) { $0.log = ["first", "first"] }
@@ -253,7 +253,7 @@ struct LifecycleTests {
     #expect(Twice(base: Told()).composedLifecycle.watchesSessions)
   }
 
-  @Test func `sessions are watched for a feature that has onSession, and for no other`() {
+  @Test func `only a feature with onSession watches sessions`() {
     #expect(Told().composedLifecycle.watchesSessions && Told().lifecycle.watchesSessions)
     #expect(!Board().composedLifecycle.watchesSessions && !Node().composedLifecycle.watchesSessions)
     let silent = Lifecycle<Told.State, Told.Action>.onSession { _, _ in [] }
@@ -263,7 +263,7 @@ struct LifecycleTests {
 
   // MARK: Reactors
 
-  /// A reactor whose mutations come from elsewhere, too.
+  /// A reactor that also has mutations from events.
   private struct Gauge: Reactor {
     struct State: Described {
       var values: [Int] = []
@@ -289,7 +289,7 @@ struct LifecycleTests {
     }
   }
 
-  /// A feature with a reactor beside a reducer, and with one in each row.
+  /// A feature with a reactor beside a reducer, and with a reactor in each row.
   private struct House: Reducer {
     struct State: Described {
       var name = ""
@@ -323,7 +323,7 @@ struct LifecycleTests {
         case .rename(let name): state.name = name
         case .add(let id):
           state.rooms[id] = Gauge.State()
-          // A child that comes later begins by its parent's word.
+          // The events of a child added later begin when its parent sends `.begin`.
           return .send(.room(id, .begin))
         case .remove(let id): state.rooms[id] = nil
         case .gauge, .room: break
@@ -335,7 +335,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("RKT-19, 2.2: the events of a reactor inside of a reducer begin with the store")
+  @Test("RKT-19, 2.2: the events of a reactor inside a reducer begin with the store")
   func nestedEvents() async {
     let store = TestStore(initialState: House.State(rooms: [3: Gauge.State()])) { House() }
     await store.tell(.first)
@@ -350,7 +350,7 @@ struct LifecycleTests {
     await store.skipInFlightEffects()
   }
 
-  @Test("2.2: those of a child that comes later begin by its parent's word, and end with it")
+  @Test("2.2: the events of a child added later begin when its parent says so, and end with it")
   func laterEvents() async {
     let store = TestStore(initialState: House.State()) { House() }
     await store.send(.add(5)) { $0.rooms[5] = Gauge.State() }
@@ -361,7 +361,7 @@ struct LifecycleTests {
     await store.finish()
   }
 
-  @Test("RKT-06: the initial state of a reactor is asked for wherever the reactor is")
+  @Test("RKT-06: the initial state of a reactor is used wherever the reactor is nested")
   func nestedInitialState() {
     let defaults = House.State(name: "default")
     let expected = House.State(name: "default", gauge: Gauge.State(values: [20]))

@@ -7,7 +7,7 @@ import Values
 
 @Suite("Middleware")
 struct MiddlewareTests {
-  /// A middleware that is what the test says.
+  /// A middleware whose two stages are closures of the test.
   struct Stage: Middleware {
     typealias State = Trace
     typealias Action = Act
@@ -35,7 +35,7 @@ struct MiddlewareTests {
     Bench(Trace(), .script { _ in .none }, middleware: middleware)
   }
 
-  @Test("RDX-07, RDX-20a, 2.4: before the reducer, in the order of the list, actions are changed")
+  @Test("RDX-07, RDX-20a, 2.4: before the reducer, middleware changes actions in the list's order")
   func changes() {
     func adding(_ word: String) -> Stage {
       Stage(
@@ -51,7 +51,7 @@ struct MiddlewareTests {
     #expect(bench.core.log.newest?.action == "OK First Middleware Second Middleware")
   }
 
-  @Test("2.4, 3.2: a swallowed action is not reduced, and nobody behind sees it")
+  @Test("2.4, 3.2: a swallowed action reaches neither the reducer nor later middleware")
   func swallows() {
     let seen = Mutex<[String]>([])
     var bench = makeBench(
@@ -76,7 +76,7 @@ struct MiddlewareTests {
     #expect(bench.core.log.all.map(\.outcome) == [.swallowed, .changed(1)])
   }
 
-  @Test("2.4: added actions follow theirs, with the middleware for origin, through the whole chain")
+  @Test("2.4: an added action follows its cause through the chain, with the middleware as origin")
   func adds() throws {
     var bench = makeBench(
       Stage(
@@ -98,7 +98,7 @@ struct MiddlewareTests {
     #expect(record.cause.client?.connection == 4)
   }
 
-  @Test("2.1.10: an added action belongs to the cascade of the one behind which it was put")
+  @Test("2.1.10: an added action belongs to the cascade of the action it follows")
   func addedIsOfCascade() {
     let stage = Stage(
       name: "adder",
@@ -112,13 +112,13 @@ struct MiddlewareTests {
     var patch = CBOREncoder()
     _ = core.send("a", patch: &patch)
     _ = core.sendNext(patch: &patch)
-    // The work of the first still runs.
+    // The effect of the first action still runs.
     #expect(!core.isDone(1))
     for effect in core.runningEffects { core.finished(effect.id) }
     #expect(core.isDone(1))
   }
 
-  @Test("2.4: a middleware rejects")
+  @Test("2.4: a middleware can reject an action")
   func rejects() {
     var bench = makeBench(
       Stage(
@@ -131,7 +131,7 @@ struct MiddlewareTests {
     #expect(bench.send("a", from: .client(1)) == [.changed(1)])
   }
 
-  @Test("RDX-12, RDX-16, RDX-20a: behind the reducer, in order, with the new state")
+  @Test("RDX-12, RDX-16, RDX-20a: middleware runs after the reducer, in order, with the new state")
   func after() throws {
     let seen = Mutex<[String]>([])
     func stage(_ name: String) -> Stage {
@@ -153,7 +153,7 @@ struct MiddlewareTests {
     #expect(bench.core.log.newest?.cause.parent == 1)
   }
 
-  @Test("RDX-12, RDX-20c: a middleware does nothing unless it says so, and leaves no rows")
+  @Test("RDX-12, RDX-20c: a middleware does nothing by default, and leaves no rows")
   func defaults() {
     struct Silent: Middleware {
       typealias State = Trace
@@ -164,7 +164,7 @@ struct MiddlewareTests {
     #expect(bench.core.effectCount == 0 && Silent().name == "Silent")
   }
 
-  @Test("2.4: a rejected action is seen behind the reducer as such")
+  @Test("2.4: middleware after the reducer sees a rejection as such")
   func afterRejection() {
     let seen = Mutex<[Reduction]>([])
     let stage = Stage(
@@ -203,7 +203,7 @@ struct MiddlewareTests {
     #expect(seen.withLock { $0 } == [Timestamp(nanoseconds: 5), Timestamp(nanoseconds: 5)])
   }
 
-  @Test("2.2: a stub: a middleware keeps every action from the feature, and the log has them")
+  @Test("2.2: a stub middleware keeps every action from the feature, and the log has them")
   func stub() {
     var bench = makeBench(
       Stage(name: "stub", before: { (_, _) throws(Rejection) in .swallow }))

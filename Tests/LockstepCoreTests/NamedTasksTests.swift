@@ -2,12 +2,12 @@ import Lockstep
 import Synchronization
 import Testing
 
-@Suite("Effects: what they run under names of their own")
+@Suite("Effects: named tasks")
 struct NamedTasksTests {
   private let a = ScopedEffectKey(scope: [], key: EffectKey("a"))
   private let b = ScopedEffectKey(scope: [], key: EffectKey("b"))
 
-  /// Notes who was cancelled, in order.
+  /// Records the cancelled tasks, in order.
   private final class Record: Sendable {
     private let names = Mutex<[String]>([])
     func cancel(_ name: String) -> NamedTasks.Cancel { { self.names.withLock { $0.append(name) } } }
@@ -36,7 +36,7 @@ struct NamedTasksTests {
     #expect(cancelled(tasks.cancels) == (0..<20).map(String.init))
   }
 
-  @Test("handing out what cancels a task neither calls nor forgets it")
+  @Test("the cancel closure of a task works after the task's end, and is not called by being read")
   func handedOut() {
     var tasks = NamedTasks()
     let number = tasks.begin(a, cancel: record.cancel("x"))
@@ -47,7 +47,7 @@ struct NamedTasksTests {
     #expect(cancelled(cancels) == ["x"])
   }
 
-  @Test("a task that ended is forgotten, and only it")
+  @Test("only a task that ended is removed")
   func ended() {
     var tasks = NamedTasks()
     let first = tasks.begin(a, cancel: record.cancel("first"))
@@ -62,7 +62,7 @@ struct NamedTasksTests {
     #expect(tasks.begin(a, cancel: record.cancel("third")) > second)
   }
 
-  @Test("2.1.4: a name reaches the tasks inside of its feature, not those beside and around it")
+  @Test("2.1.4: a name reaches the tasks inside its feature, not those beside or around it")
   func scopes() {
     var tasks = NamedTasks()
     func name(_ scope: Int..., key: String = "a") -> ScopedEffectKey {

@@ -4,7 +4,7 @@ import LockstepTesting
 import Testing
 import Values
 
-/// A room with a title, and with who is in it.
+/// A room with a title and the presence of its members.
 private struct Room: Reducer {
   struct State: Described {
     var title = ""
@@ -36,7 +36,7 @@ private struct Room: Reducer {
 
   // MARK: - Entries
 
-  @Test func `an entry is its sender's, and nobody else can touch it`() async {
+  @Test func `only the sender of an entry can change it`() async {
     let store = store()
     await store.send(.enter("a"), from: .client(session: 1)) { $0[1] = "a" }
     await store.send(.enter("b"), from: .client(session: 2)) { $0[2] = "b" }
@@ -46,7 +46,9 @@ private struct Room: Reducer {
     #expect(!store.state.contains(1) && store.state.contains(2))
   }
 
-  @Test func `entering twice replaces, and a reconnected client has its entry still`() async {
+  @Test func `a second enter replaces the entry, and a reconnected client still has its entry`()
+      async
+  {
     let store = store()
     await store.send(.enter("a"), from: .client(session: 1)) { $0[1] = "a" }
     await store.send(.enter("b"), from: .client(session: 1)) { $0[1] = "b" }
@@ -55,7 +57,7 @@ private struct Room: Reducer {
     await store.send(.update("c"), from: Cause(.client(elsewhere)))
   }
 
-  @Test func `what is not there cannot be updated, and leaving it changes nothing`() async {
+  @Test func `an absent entry cannot be updated, and leaving it changes nothing`() async {
     let store = store()
     await store.send(.update("a"), from: .client(session: 1), rejected: .badPath)
     await store.send(.leave, from: .client(session: 1))
@@ -85,7 +87,7 @@ private struct Room: Reducer {
 
   // MARK: - Who may
 
-  @Test func `who is not a client cannot be present`() async {
+  @Test func `only a client can be present`() async {
     let store = store()
     await store.send(
       .enter("a"),
@@ -101,7 +103,7 @@ private struct Room: Reducer {
     await store.send(.leave, from: .client(session: 0), rejected: .refused)
   }
 
-  @Test func `outside of a store nobody is known`() {
+  @Test func `outside a store there is no sender`() {
     var state = Present<String>()
     #expect(
       throws: Rejection(
@@ -111,7 +113,7 @@ private struct Room: Reducer {
     }
   }
 
-  @Test func `a client cannot say that another is gone`() async {
+  @Test func `a client cannot end another client's session`() async {
     let store = store()
     await store.send(.enter("a"), from: .client(session: 1)) { $0[1] = "a" }
     let end = Presence<String>.Action.session(.ended(session: 1, reason: .exited))
@@ -120,7 +122,7 @@ private struct Room: Reducer {
     await store.send(end) { $0[1] = nil }
   }
 
-  @Test func `an entry can be completed, or refused, by who sends it`() async {
+  @Test func `an entry is completed or refused according to its sender`() async {
     let store = TestStore(initialState: Present()) {
       Presence<String> { (entry, client) throws(Rejection) in
         if entry.isEmpty { throw Rejection(.refused, "no name") }
@@ -136,7 +138,9 @@ private struct Room: Reducer {
   // MARK: - News
 
   @Test(arguments: [.exited, .graceOver, .goodbye] as [SessionEvent.EndReason])
-  func `an entry goes when its session does, and not before`(reason: SessionEvent.EndReason) async {
+  func `an entry is removed when its session ends, and not before`(
+    reason: SessionEvent.EndReason
+  ) async {
     let store = TestStore(initialState: Room.State()) { Room() }
     await store.send(.presence(.enter(1)), from: .client(session: 1)) { $0.present[1] = 1 }
     await store.send(.presence(.enter(2)), from: .client(session: 2)) { $0.present[2] = 2 }
@@ -149,7 +153,7 @@ private struct Room: Reducer {
     #expect(store.log.all.count == 3)
   }
 
-  @Test func `only news that changes something is an action`() {
+  @Test func `only a session event that changes something becomes an action`() {
     var state = Present<String>()
     state[1] = "a"
     let presence = Presence<String>()
@@ -166,7 +170,7 @@ private struct Room: Reducer {
 
   // MARK: - On the wire
 
-  @Test func `a change costs what it touches, and a mirror follows it`() throws {
+  @Test func `a patch has the size of the change, and a mirror follows it`() throws {
     var core = StoreCore(Present<Int>(), reducer: Presence(), seed: HashSeed(7))
     var mirror = try decode(Present<Int>.self, encode(core.state))
     var generator = SplitMix64(3)
@@ -195,7 +199,7 @@ private struct Room: Reducer {
     #expect(core.state.sessions.allSatisfy { !$0.value.isEmpty } && !core.state.isEmpty)
   }
 
-  @Test func `a part of it can be watched`() {
+  @Test func `one entry can be subscribed to`() {
     struct Visitor: PartVisitor {
       var found = "nothing"
       mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) {
@@ -220,7 +224,7 @@ private struct Room: Reducer {
     #expect(found(3, "y") == "absent" && found("x") == "none")
   }
 
-  @Test func `actions travel, a key may be left out`() throws {
+  @Test func `actions survive a round trip, and a key is optional`() throws {
     let actions: [Presence<Int>.Action] = [
       .enter(1), .enter(2, key: "k"), .update(3), .update(4, key: "k"), .leave, .leave(key: "k"),
       .session(.lost(session: 5)), .session(.ended(session: 6, reason: .goodbye)),
@@ -238,7 +242,7 @@ private struct Room: Reducer {
     #expect(actions.map(\.name).first == "enter" && actions.map(\.name).last == "session")
   }
 
-  @Test func `the schema names everything`() {
+  @Test func `the schema has the types of state and action`() {
     let schema = Presence<Int>.schema
     #expect(schema.state == .map(key: .integer, value: .map(key: .text, value: .integer)))
     #expect(schema.action == .type("Presence.Action"))

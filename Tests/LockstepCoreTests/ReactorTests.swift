@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import Values
 
-/// The car list of the seeds.
+/// The car list of the documents on ReactorKit.
 struct CarList: Reactor {
   struct State: Described {
     var loading = false
@@ -76,7 +76,7 @@ struct ReactorTests {
     TestStore(initialState: CarList().initialState) { CarList().reducer }
   }
 
-  @Test("RKT-06..RKT-13: a reload shows loading, then the cars, then that it has loaded")
+  @Test("RKT-06..RKT-13: a reload shows loading, then the cars, then the end of loading")
   func reload() async {
     let store = makeStore()
     await store.send(.action(.reloadCarList))
@@ -101,7 +101,7 @@ struct ReactorTests {
     #expect(bench.send(.mutation(.setLoading(false)), by: "reloadCarList") == [.changed(3)])
   }
 
-  @Test("RKT-20: every action passes the reactor, whether there is logic or not")
+  @Test("RKT-20: every action goes through mutate, with or without logic for it")
   func everyActionPasses() async {
     final class Asked: Sendable { let names = Mutex<[String]>([]) }
     /// Has logic for one action only.
@@ -148,7 +148,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("2.2: a stream that fails ends alone, and the reactor goes on")
+  @Test("2.2: a stream that fails ends alone, and the reactor continues")
   func failure() async {
     let store = makeStore()
     store.exhaustivity = .off
@@ -160,7 +160,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("2.2: transform(action:) swallows or multiplies, and a failing part does not stop the next")
+  @Test("2.2: transform(action:) drops or multiplies, and a failing part does not stop the next")
   func transformedActions() async {
     let store = makeStore()
     store.exhaustivity = .off
@@ -171,7 +171,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("2.2: transform(mutation:) drops")
+  @Test("2.2: transform(mutation:) drops mutations")
   func transformedMutations() async {
     let store = makeStore()
     await store.send(.action(.sort))
@@ -179,7 +179,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  /// Notes what is called, in order; shares a state of other features.
+  /// Records the calls in order.
   struct Ordered: Reactor {
     typealias State = Trace
     typealias Action = Act
@@ -220,7 +220,7 @@ struct ReactorTests {
     var events: Mutations<String>? { .just("shared") }
   }
 
-  @Test("2.2, RKT-08: action, transform, mutate, transform, reduce, transform; part after part")
+  @Test("2.2, RKT-08: the transforms, mutate and reduce run in order, one part after the other")
   func order() async {
     let reactor = Ordered()
     let store = TestStore(initialState: Trace()) { reactor.reducer }
@@ -235,7 +235,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("2.2: mutations from elsewhere come in for as long as the store lives")
+  @Test("2.2: mutations from events reach the store")
   func events() async throws {
     let reducer = Ordered().reducer
     let begin = try #require(
@@ -246,7 +246,7 @@ struct ReactorTests {
     await store.finish()
   }
 
-  @Test("RKT-07: mutations have no form on the wire, and no name in the log")
+  @Test("RKT-07: mutations have no encoding, and no name in the log")
   func hidden() throws {
     var encoder = CBOREncoder()
     Reduced.mutation(.requestCarList(["secret"])).encode(into: &encoder)

@@ -7,7 +7,7 @@ import Values
 
 @Suite("Reducers")
 struct ReducerTests {
-  /// Notes a word for every action.
+  /// Records a word for every action.
   struct Note: Reducer {
     let word: String
 
@@ -30,7 +30,7 @@ struct ReducerTests {
     #expect(bench.send("a") == [.changed(1)] && bench.core.state.log == ["a"])
   }
 
-  @Test("TCA-10, TCA-11: a function that changes the state")
+  @Test("TCA-10, TCA-11: a function that changes the state in place")
   func changingShape() {
     let reducer = Reduce<Trace, Act>(changing: { state, action in state.log.append(action.name) })
     var bench = Bench(Trace(), reducer)
@@ -58,7 +58,7 @@ struct ReducerTests {
     }
   }
 
-  @Test("TCA-12, 2.1: reducers run in the order of writing, on the same state; effects merge")
+  @Test("TCA-12, 2.1: reducers run in source order, on the same state, and their effects merge")
   func builder() {
     var bench = Bench(Trace(), Composed(isLoud: true, isLong: false))
     bench.send("go")
@@ -124,7 +124,7 @@ struct ReducerTests {
     #expect(bench.running == [])
   }
 
-  @Test("TCA-12: pullback is Scope in other words")
+  @Test("TCA-12: pullback is a Scope under another name")
   func pullback() {
     let reducer: Scope<App.State, App.Action, Row> = Row().pullback(state: \.row, action: \.row)
     var bench = Bench(App.State(), reducer)
@@ -144,7 +144,7 @@ struct ReducerTests {
     #expect(core.log.newest?.outcome == .unchanged)
   }
 
-  @Test("2.5: a rejected action changes nothing, begins nothing, and the store goes on")
+  @Test("2.5: a rejected action changes nothing, starts nothing, and the store continues")
   func rejection() {
     let reducer = Reduce<Trace, Act> { (state, action) throws(Rejection) in
       state.log.append(action.name)

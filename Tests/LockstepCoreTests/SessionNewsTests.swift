@@ -4,7 +4,7 @@ import LockstepTesting
 import Testing
 import Values
 
-/// A feature that notes what it is told of sessions.
+/// A feature that records its session events.
 private struct Listener: Reducer {
   struct State: Described, Identifiable {
     var id = 0
@@ -23,7 +23,7 @@ private struct Listener: Reducer {
   var lifecycle: Lifecycle<State, Action> { .onSession { event, _ in [.hear(event)] } }
 }
 
-/// A parent of listeners in every place where a child can be.
+/// A parent with a listener in every position where a child can be.
 private struct Parent: Reducer {
   struct State: Described {
     var first = Listener.State(id: 1)
@@ -78,7 +78,7 @@ private struct Parent: Reducer {
   var lifecycle: Lifecycle<State, Action> { .onSession { _, _ in [.own] } }
 }
 
-/// A state that is an enumeration, one case of which listens.
+/// A state that is an enumeration with one case that listens.
 private struct Panel: Reducer {
   enum State: Described, CasePathable {
     case list
@@ -111,7 +111,7 @@ private struct Panel: Reducer {
 @Suite struct SessionNewsTests {
   private let lost = SessionEvent.lost(session: 3)
 
-  @Test func `news goes to every child that is there, children first, then to the feature`() {
+  @Test func `a session event goes to every present child first, then to the feature`() {
     let heard = Listener.Action.hear(lost)
     var state = Parent.State()
     let lifecycle = Parent().composedLifecycle
@@ -126,7 +126,7 @@ private struct Panel: Reducer {
     #expect(Array(actions.dropFirst(4)) == always)
   }
 
-  @Test func `a test tells of sessions as a daemon does`() async {
+  @Test func `a test store delivers session events as a daemon does`() async {
     var state = Parent.State()
     state.rows[7] = Listener.State(id: 7)
     let store = TestStore(initialState: state) { Parent() }
@@ -138,14 +138,14 @@ private struct Panel: Reducer {
     }
   }
 
-  @Test func `a case that is there is told`() {
+  @Test func `a session event goes to the child of the current case`() {
     let lifecycle = Panel().composedLifecycle
     #expect(lifecycle.watchesSessions)
     #expect(lifecycle.actions(for: .session(lost), in: .list) == [])
     #expect(lifecycle.actions(for: .session(lost), in: .row(.init())) == [.row(.hear(lost))])
   }
 
-  @Test func `who does not watch is not told`() async {
+  @Test func `a feature that does not watch sessions gets no session events`() async {
     #expect(
       !Board().composedLifecycle.watchesSessions && !Sheet().composedLifecycle.watchesSessions)
     let store = TestStore(initialState: Trace()) { Script.script { _ in .none } }
@@ -153,8 +153,7 @@ private struct Panel: Reducer {
   }
 
   @Test(arguments: [false, true])
-  func `what a builder makes of a condition or a loop watches if what is in it does`(watches: Bool)
-  {
+  func `a condition or a loop in a builder watches sessions if its content does`(watches: Bool) {
     func built(
       @ReducerBuilder<Listener.State, Listener.Action> _ content: () -> some Reducer<
         Listener.State, Listener.Action
@@ -178,7 +177,7 @@ private struct Panel: Reducer {
       (.ended(session: 1, reason: .exited), [0x83, 0, 1, 0x66] + Array("exited".utf8)),
       (.lost(session: 24), [0x82, 1, 0x18, 24]), (.returned(session: 2), [0x82, 2, 2]),
     ] as [(SessionEvent, [UInt8])])
-  func `news travels as an enumeration`(news: SessionEvent, bytes: [UInt8]) throws {
+  func `a session event is encoded as an enumeration`(news: SessionEvent, bytes: [UInt8]) throws {
     var encoder = CBOREncoder()
     news.encode(into: &encoder)
     #expect(encoder.bytes == bytes)

@@ -19,7 +19,7 @@ private func decoded<T: Synchronizable>(
 }
 
 @Suite struct FoundationTypesTests {
-  @Test func `a date travels as microseconds, rounded to the nearest`() throws {
+  @Test func `a date is encoded in microseconds, rounded to the nearest`() throws {
     #expect(bytes(Date(timeIntervalSince1970: 0)) == [0x00])
     #expect(bytes(Date(timeIntervalSince1970: 0.000_023)) == [0x17])
     #expect(bytes(Date(timeIntervalSince1970: -0.000_001)) == [0x20])
@@ -29,7 +29,7 @@ private func decoded<T: Synchronizable>(
         == 1_700_000_000.123456)
   }
 
-  @Test func `a date that came travels as it came, near and far`() throws {
+  @Test func `a decoded date is encoded to the same bytes, near and far`() throws {
     var generator = SystemRandomNumberGenerator()
     let ranges: [ClosedRange<Double>] = [-10...10, -3e9...3e9, -1e11...1e11, -2e13...2e13]
     for range in ranges {
@@ -42,9 +42,7 @@ private func decoded<T: Synchronizable>(
     }
   }
 
-  @Test func `dates beyond all bounds travel as the furthest, and what is none as the first`()
-    throws
-  {
+  @Test func `dates out of range survive a round trip`() throws {
     for seconds in [Double.infinity, -.infinity, .nan, 1e300] {
       let date = Date(timeIntervalSinceReferenceDate: seconds)
       #expect(try bytes(decoded(Date.self, bytes(date))) == bytes(date))
@@ -54,7 +52,7 @@ private func decoded<T: Synchronizable>(
     #expect(near.isSame(as: Date(timeIntervalSince1970: 0)))
   }
 
-  @Test func `a UUID travels as its text in lower case`() throws {
+  @Test func `a UUID is encoded as its text in lower case`() throws {
     let id = try #require(UUID(uuidString: "0A000000-0000-4000-8000-00000000000B"))
     let text = "0a000000-0000-4000-8000-00000000000b"
     #expect(bytes(id) == bytes(text))
@@ -72,7 +70,7 @@ private func decoded<T: Synchronizable>(
     #expect(try decoded(SyncMap<UUID, Int>.self, bytes(map)) == map)
   }
 
-  @Test func `data travels as a byte string`() throws {
+  @Test func `data is encoded as a byte string`() throws {
     let data = Data([1, 2, 3])
     #expect(bytes(data) == [0x43, 1, 2, 3])
     #expect(try decoded(Data.self, bytes(data)) == data)

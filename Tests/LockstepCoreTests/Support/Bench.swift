@@ -2,12 +2,12 @@ import CBOR
 import Lockstep
 import Values
 
-/// Drives a store as a shell does, except that the test says what the effects do.
+/// Drives a store as a shell does, except that the test decides what the effects do.
 struct Bench<R: Reducer> {
   var core: StoreCore<R>
-  /// The names of the effects that were ordered to start, in order.
+  /// The names of the started effects, in order.
   private(set) var started: [String] = []
-  /// The names of the effects whose tasks were ordered to be cancelled, in order.
+  /// The names of the effects whose tasks were cancelled, in order.
   private(set) var cancelled: [String] = []
   private var ids: [String: EffectID] = [:]
   private var names: [EffectID: String] = [:]
@@ -21,7 +21,7 @@ struct Bench<R: Reducer> {
       dependencies: dependencies)
   }
 
-  /// Take an action, and all that follow from it at once. Returns what each came to.
+  /// Sends an action, and takes every action it causes at once. Returns their reductions.
   @discardableResult
   mutating func send(_ action: R.Action, from cause: Cause = .owner) -> [Reduction] {
     var patch = CBOREncoder()
@@ -29,7 +29,8 @@ struct Bench<R: Reducer> {
     return [first] + goOn()
   }
 
-  /// Take an action that the latest effect of a name sends. Empty when the effect has ended.
+  /// Sends an action from the latest effect with this name. Returns nothing if the effect has
+  /// ended.
   @discardableResult
   mutating func send(_ action: R.Action, by name: String) -> [Reduction] {
     var patch = CBOREncoder()
@@ -39,13 +40,13 @@ struct Bench<R: Reducer> {
     return [first] + goOn()
   }
 
-  /// End the latest effect of a name.
+  /// Ends the latest effect with this name.
   mutating func finish(_ name: String, unhandled error: String? = nil) {
     if let id = id(name) { core.finished(id, unhandled: error) }
     goOn()
   }
 
-  /// Change the store from outside.
+  /// Calls the store from outside.
   mutating func change(_ body: (inout StoreCore<R>) -> Void) {
     body(&core)
     goOn()
@@ -53,7 +54,7 @@ struct Bench<R: Reducer> {
 
   func id(_ name: String) -> EffectID? { ids[name] }
 
-  /// The names of the effects that run.
+  /// The names of the running effects.
   var running: [String] { core.runningEffects.map(\.name) }
 
   @discardableResult
@@ -78,7 +79,7 @@ struct Bench<R: Reducer> {
 }
 
 extension Bench<Script> {
-  /// A store whose actions begin what `effects` says.
+  /// A store whose actions start the effects that `effects` returns.
   init(_ effects: @escaping @Sendable (Act) -> Effect<Act>) {
     self.init(Trace(), .script(effects))
   }
@@ -87,7 +88,7 @@ extension Bench<Script> {
 }
 
 extension Cause {
-  /// An action of a client.
+  /// The cause of an action that a client sent.
   static func client(_ connection: UInt64) -> Cause {
     Cause(.client(ClientOrigin(connection: connection, pid: 1, uid: 1, gid: 1)))
   }

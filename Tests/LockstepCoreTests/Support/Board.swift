@@ -2,7 +2,7 @@ import CBOR
 import Lockstep
 import Values
 
-/// A child that may be there or not, or one of several; it has a child of its own.
+/// A child that may be absent, or one of several; it has a child of its own.
 struct Row: Reducer {
   struct State: Described, Identifiable {
     var id = 0
@@ -49,11 +49,11 @@ struct Row: Reducer {
   }
 }
 
-/// A parent with rows by number, a state that notes what is done to it; and with one that is open.
+/// A parent with numbered rows, and with a state that notes its changes.
 struct Board: Reducer {
   struct State: Journaled, Equatable {
     var rows = SyncMap<Int, Row.State>()
-    /// Does not travel.
+    /// Not encoded.
     var log: [String] = []
 
     init(rows: Int...) {
@@ -98,7 +98,7 @@ struct Board: Reducer {
     Reduce { (state: inout State, action: Action) throws(Rejection) in
       switch action {
       case .row(let id, let action):
-        // The child has reduced already.
+        // The child has already reduced.
         state.log.append("\(id) \(action.name) behind \(state.rows[id]?.log.last ?? "nothing")")
         if action == .ended { state.rows[id] = nil }
       case .remove(let id): state.rows[id] = nil
@@ -115,7 +115,7 @@ struct Board: Reducer {
   }
 }
 
-/// A parent of which one child may be open, and a part changes.
+/// A parent with one optional child and a property that it observes.
 struct Sheet: Reducer {
   struct State: Described {
     var row: Row.State?

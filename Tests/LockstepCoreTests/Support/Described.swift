@@ -2,7 +2,7 @@ import CBOR
 import Lockstep
 import Values
 
-/// A state or an action of these tests: it travels as its description, and only outwards.
+/// A state or an action of these tests: it is encoded as its description, and cannot be decoded.
 protocol Described: SynchronizableScalar, Equatable {}
 
 extension Described {
@@ -19,7 +19,7 @@ extension Described {
 protocol DescribedAction: Described, SynchronizableAction {}
 
 extension DescribedAction {
-  /// The case, and the case of the action that it carries.
+  /// The case, and the case of the action it carries.
   var name: String {
     guard let child = Mirror(reflecting: self).children.first, let label = child.label else {
       return String(describing: self)
@@ -48,7 +48,7 @@ struct Act: Described, SynchronizableAction, ExpressibleByStringLiteral, CustomS
 typealias Script = Reduce<Trace, Act>
 
 extension Reduce where State == Trace, Action == Act {
-  /// A reducer that notes every action, and begins what `effects` says.
+  /// A reducer that records every action, and starts the effects that `effects` returns.
   static func script(_ effects: @escaping @Sendable (Act) -> Effect<Act>) -> Script {
     Script { state, action in
       state.log.append(action.name)
@@ -63,6 +63,6 @@ extension Effect {
     .run(name: name) { _ in try await Task.sleep(for: .seconds(1_000_000)) }
   }
 
-  /// An effect of which only the name matters.
+  /// An effect whose name alone matters.
   static func job(_ name: String) -> Effect { .run(name: name) { _ in } }
 }
