@@ -5,7 +5,7 @@ import Testing
 import Values
 import Wire
 
-/// A client session, and what a daemon says to it.
+/// A client session with a scripted daemon.
 private struct ClientBench {
   typealias Session = ClientSession
   var session: Session
@@ -85,7 +85,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
 }
 
 @Suite struct ClientSessionTests {
-  @Test func `the window is respected`() {
+  @Test func `no more actions than the window are unacknowledged`() {
     var bench = ClientBench()
     _ = bench.connect(window: 2)
     #expect(numbers(bench.send(5)) == [1, 2])
@@ -98,8 +98,8 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(bench.session.unacknowledged == 2)
   }
 
-  /// Both trapped: found by Scripts/fuzz --target client.
-  @Test func `numbers of a daemon that makes no sense do no harm`() {
+  /// Scripts/fuzz --target client found both inputs, which trapped.
+  @Test func `absurd numbers from a daemon are harmless`() {
     var bench = ClientBench()
     _ = bench.connect(window: .max)
     #expect(numbers(bench.send(2)) == [1, 2])
@@ -109,13 +109,13 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(numbers(bench.send(1)) == [3])
   }
 
-  @Test func `actions wait for the connection`() {
+  @Test func `actions wait until the client is connected`() {
     var bench = ClientBench()
     #expect(said(bench.send(2)).isEmpty)
     #expect(numbers(bench.connect()) == [1, 2])
   }
 
-  @Test func `waits double, half of each is chance, and they are bounded`() {
+  @Test func `the backoff doubles up to a limit, and half of it is random`() {
     for seed in UInt64(0)..<50 {
       var bench = ClientBench(seed: seed)
       var whole = Duration.milliseconds(20)
@@ -127,14 +127,14 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     }
   }
 
-  @Test func `who got through waits shortly again`() {
+  @Test func `a successful connection resets the backoff`() {
     var bench = ClientBench()
     for _ in 0..<10 { _ = bench.disconnect() }
     _ = bench.connect()
     #expect(wait(bench.disconnect()).map { $0 <= .milliseconds(20) } == true)
   }
 
-  @Test func `a daemon that says when to come back is believed`() {
+  @Test func `the retry time in a goodbye replaces the backoff`() {
     var bench = ClientBench()
     _ = bench.connect()
     _ = bench.hear(.goodbye(Goodbye(.stopping, "", retryAfter: 700)))
@@ -146,7 +146,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     GoodbyeCode.done, .malformed, .frameTooLarge, .version, .outOfOrder, .unknownMessage,
     .replaced, .denied, .schema, .limit,
   ])
-  func `a goodbye that would come again ends the session`(code: GoodbyeCode) {
+  func `a goodbye that a reconnection would repeat ends the session`(code: GoodbyeCode) {
     var bench = ClientBench()
     _ = bench.connect()
     _ = bench.hear(.goodbye(Goodbye(code, "because")))
@@ -157,14 +157,15 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
   }
 
   @Test(arguments: [GoodbyeCode.stopping, .stalled])
-  func `a goodbye for now does not`(code: GoodbyeCode) {
+  func `a temporary goodbye does not end the session`(code: GoodbyeCode) {
     var bench = ClientBench()
     _ = bench.connect()
     _ = bench.hear(.goodbye(Goodbye(code, "because")))
     #expect(wait(bench.disconnect()) != nil)
   }
 
-  @Test func `what was sent in a lost session is unknown, what was not is sent in the next`() {
+  @Test func `actions sent in a lost session have unknown outcomes, the rest are sent in the next`()
+  {
     var bench = ClientBench()
     _ = bench.connect(window: 2)
     _ = bench.send(3)
@@ -174,12 +175,12 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(answers.count == 1)
     #expect(answers.first?.0 == ActionID(1)...ActionID(2))
     #expect(answers.first?.1 == .outcomeUnknown)
-    // The third action is the first of the new session.
+    // The third action is the first one of the new session.
     #expect(numbers(commands) == [1])
     #expect(bench.session.unacknowledged == 1)
   }
 
-  @Test func `a session that goes on is sent what is unacknowledged`() {
+  @Test func `a resumed session resends the unacknowledged actions`() {
     var bench = ClientBench()
     _ = bench.connect()
     _ = bench.send(3)
@@ -190,7 +191,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(answers(commands).first?.0 == ActionID(2)...ActionID(3))
   }
 
-  @Test func `who closes tells what was sent from what was not`() {
+  @Test func `closing distinguishes actions that were sent from actions that were not`() {
     var bench = ClientBench()
     _ = bench.connect(window: 1)
     _ = bench.send(2)
@@ -205,7 +206,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     }
   }
 
-  @Test func `a daemon that makes no sense is left, and not heard any more`() {
+  @Test func `a daemon that sends malformed frames is disconnected and ignored`() {
     var bench = ClientBench()
     _ = bench.connect()
     let commands = bench.run { session, now, commands in
@@ -216,7 +217,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(goodbye(bench.disconnect())?.code == .malformed)
   }
 
-  @Test func `a silent daemon is asked, then taken for dead`() {
+  @Test func `a silent daemon gets a ping, and is disconnected without an answer`() {
     var bench = ClientBench()
     _ = bench.connect()
     bench.now = bench.now + .seconds(11)
@@ -252,7 +253,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     return bench
   }
 
-  @Test func `a snapshot shows once it stands where it was announced`() {
+  @Test func `a snapshot becomes visible when the mirror has reached the announced revision`() {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 3), part([1], at: 1))
     #expect(bench.session.value(of: 1, as: Value.self) == nil)
@@ -264,7 +265,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(bench.session.mirror(1)?.isLive == true)
   }
 
-  @Test func `a patch that the mirror has is left out, and one that does not follow heals`() {
+  @Test func `a patch that is not newer is ignored, and a gap makes the mirror resubscribe`() {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 5), part([1], at: 5))
     _ = bench.hear(patch(3, .init(span: 2, patch: [9])))
@@ -277,7 +278,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
       said(commands) == [.unsubscribe(subscription: 1), .subscribe(subscription: 1, ["n"], nil)])
   }
 
-  @Test func `acknowledgements and bookmarks move a mirror on`() {
+  @Test func `acknowledgements and bookmarks advance a mirror's revision`() {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 5), part([1], at: 5))
     _ = bench.hear(.bookmark(revision: 8, durable: nil))
@@ -287,7 +288,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     #expect(bench.session.position(of: 1)?.revision == 10)
   }
 
-  @Test func `a digest that differs heals`() {
+  @Test func `a digest that differs makes the mirror resubscribe`() {
     var bench = subscribing()
     _ = bench.hear(subscribed(.snapshot, at: 5), part([1], at: 5))
     let right = Value.integer(1).digest(HashSeed(7))
@@ -295,7 +296,7 @@ private func goodbye(_ commands: [ClientSession.Command]) -> Goodbye? {
     let commands = bench.hear(.digest(subscription: 1, revision: 5, Digest(1)))
     #expect(said(commands).count == 2)
     #expect(bench.session.mirror(1)?.isLive == false)
-    // It shows what it had until the snapshot has come.
+    // It keeps its value until the snapshot has arrived.
     #expect(bench.session.value(of: 1, as: Value.self) == 1)
   }
 }

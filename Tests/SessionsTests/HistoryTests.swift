@@ -3,7 +3,7 @@ import DaemonCore
 import Testing
 import Values
 
-/// The patches that a server remembers, and what becomes of them in the next process.
+/// The patches that a server keeps, and their hand-over to the next process.
 struct HistoryTests {
   private struct Change: Equatable {
     var revision: UInt64
@@ -23,13 +23,13 @@ struct HistoryTests {
   }
 
   @Test(arguments: 1...20 as ClosedRange<UInt64>)
-  func `what is handed on is the same history, and goes on`(seed: UInt64) throws {
+  func `a history that is handed over is unchanged, and can be extended`(seed: UInt64) throws {
     var random = SplitMix64(seed)
     let limit = Int.random(in: 1_000...200_000, using: &random)
     var history = History(limit: limit, base: 10)
     var all: [Change] = []
     func add(to history: inout History) {
-      // Of some revisions there is nothing to keep, and sometimes of many.
+      // Some revisions have no patch, and sometimes there is a long gap.
       let most: UInt64 = Int.random(in: 0..<50, using: &random) == 0 ? 100 : 3
       let size = Int.random(in: 0..<20, using: &random) == 0 ? 20_000 : 100
       let revision = history.newest + UInt64.random(in: 1...most, using: &random)
@@ -52,7 +52,7 @@ struct HistoryTests {
     next.bound(to: limit)
     for _ in 0..<100 { add(to: &next) }
     #expect(next.byteCount <= limit)
-    // All that is newer than the base, and nothing else.
+    // Everything newer than the base, and nothing else.
     #expect(changes(next) == all.filter { $0.revision > next.base })
     for from in [next.base, next.base + 5, next.newest] where next.covers(from) {
       let missed = all.filter { $0.revision > from }
@@ -75,7 +75,7 @@ struct HistoryTests {
   ]
 
   @Test(arguments: odd)
-  func `what is no history is refused`(
+  func `a malformed history is refused`(
     name: String, chunks: [(first: UInt64, bytes: [UInt8], sizes: [UInt64])]
   ) {
     var encoder = CBOREncoder()

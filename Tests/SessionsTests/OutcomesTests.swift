@@ -3,9 +3,9 @@ import Wire
 
 @testable import DaemonCore
 
-/// What a session remembers of its actions, which is also what a resumption acknowledges.
+/// The outcomes that a session keeps, which a resumption acknowledges.
 @Suite struct OutcomesTests {
-  /// Actions whose sequence numbers have gaps, for others act in between.
+  /// Actions whose sequence numbers have gaps, because others act in between.
   private func outcomes(_ count: UInt64, rejecting every: UInt64 = .max) -> Outcomes {
     var outcomes = Outcomes(Limits())
     for number in 1...count {
@@ -17,7 +17,7 @@ import Wire
     return outcomes
   }
 
-  @Test func `ten thousand actions between those of others take no more than a few runs`() {
+  @Test func `ten thousand interleaved actions are kept in a few runs`() {
     let kept = outcomes(10_000).kept
     #expect(kept.count <= 20)
     #expect(kept.first?.first == 1)
@@ -25,7 +25,7 @@ import Wire
     for (run, next) in zip(kept, kept.dropFirst()) { #expect(run.last + 1 == next.first) }
   }
 
-  @Test func `the newest have their sequence numbers, and what is merged has none`() {
+  @Test func `the newest outcomes have their sequence numbers, and merged ones have none`() {
     let kept = outcomes(1000).kept
     for run in kept.suffix(16) {
       #expect(run.first == run.last)

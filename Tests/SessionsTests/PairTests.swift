@@ -6,7 +6,7 @@ import Testing
 import Values
 import Wire
 
-/// A server and a client with nothing between them.
+/// A server and a client, joined without a network.
 struct Pair {
   var bench: Bench
   var session = ClientSession(.init(label: "pair"), seed: 1)
@@ -19,7 +19,7 @@ struct Pair {
     update { $0.start(at: $1, into: &$2) }
   }
 
-  /// Let each hear what the other says until both are silent.
+  /// Exchanges bytes until both ends are silent.
   mutating func run() {
     while true {
       let bytes = toServer
@@ -53,7 +53,7 @@ struct Pair {
     }
   }
 
-  /// Cut the connection; the client comes back at once.
+  /// Closes the connection; the client reconnects at once.
   mutating func lose() {
     bench.handle(.closed(ConnectionID(connection)))
     toServer = []
@@ -74,7 +74,7 @@ struct Pair {
 }
 
 @Suite struct PairTests {
-  @Test func `a client sees the state and what it does to it`() {
+  @Test func `a client sees the state and the results of its actions`() {
     var pair = Pair(["n": 1])
     let root = pair.subscribe(to: .root)
     let member = pair.subscribe(to: ["n"])
@@ -90,7 +90,7 @@ struct Pair {
     #expect(pair.session.unacknowledged == 0)
   }
 
-  @Test func `an absent place is seen to come and go`() {
+  @Test func `a client sees a value appear at an absent path and disappear again`() {
     var pair = Pair()
     let number = pair.subscribe(to: ["a", "b"])
     pair.run()
@@ -104,13 +104,14 @@ struct Pair {
     #expect(pair.session.value(of: number, as: Value.self) == nil)
   }
 
-  @Test func `an interrupted client does everything once`() {
+  @Test func `an interrupted client performs every action once`() {
     var pair = Pair()
     let number = pair.subscribe(to: .root)
     pair.run()
     for round in 0..<5 {
       pair.send(.increment(["n"], by: 1))
-      // On odd rounds the action is lost on the way, on even ones its acknowledgement.
+      // The action is lost with the connection. On even rounds a copy of the pair shows that it
+      // would have been performed.
       if round.isMultiple(of: 2) {
         let server = pair.bench.server.revision
         var other = pair
@@ -124,11 +125,11 @@ struct Pair {
     #expect(pair.session.unacknowledged == 0)
   }
 
-  @Test func `a mirror that is wrong is found out and healed`() {
+  @Test func `a wrong mirror is detected by its digest and resubscribed`() {
     var pair = Pair()
     let number = pair.subscribe(to: .root)
     pair.run()
-    // The server believes that the client is at revision 0 and tells it nothing.
+    // This server is at revision 0 too, so it takes the mirror for current and sends nothing.
     let wrong = Pair(["n": 7])
     pair.bench.server = wrong.bench.server
     pair.lose()
@@ -141,9 +142,9 @@ struct Pair {
     #expect(isTold)
   }
 
-  @Test func `a report says how the daemon is`() {
+  @Test func `a report has the state of the daemon`() {
     var pair = Pair()
-    // What is asked before there is a connection is not asked at all.
+    // A query before the connection is not sent.
     pair.update { session, _, commands in session.query(5, "limits", into: &commands) }
     pair.run()
     pair.update { session, _, commands in session.query(6, "status", into: &commands) }

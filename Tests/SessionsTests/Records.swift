@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// A struct whose fields travel by number, as a list of them says.
+/// A struct whose fields are encoded by number, as a list declares them.
 protocol Record: Synchronizable {
   static var name: String { get }
   static var parts: [any RecordPart<Self>] { get }
@@ -157,7 +157,7 @@ extension Record {
 
 // MARK: A feature in two versions
 
-/// What is to be done, as it was built first.
+/// A todo list, in its first version.
 enum First {
   struct Todo: Record, Equatable {
     var title = ""
@@ -191,7 +191,7 @@ enum First {
       case .unknown: encoder.encode(2)
       }
     }
-    /// Stands for what a later version may have.
+    /// For the cases that a later version may add.
     case unknown
 
     init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
@@ -224,8 +224,8 @@ enum First {
   }
 }
 
-/// The same, as it was built later: numbered otherwise, with a field and cases added, `old` gone,
-/// and `note` no longer optional.
+/// The later version: other numbers, an added field and cases, no `old`, and a `note` that is no
+/// longer optional.
 enum Second {
   struct Todo: Record, Equatable {
     var priority = 3

@@ -4,14 +4,16 @@ import Schemas
 import Testing
 import Values
 
-/// An array of one item replaces a value, however its head is written.
+/// An array of one item replaces a value, whatever the width of its head.
 @Suite struct ReplacementHeadTests {
   private static let todo: [UInt8] = [0xa2, 1, 0x61, 0x78, 2, 0xf5]
 
   static let heads: [[UInt8]] = [[0x81], [0x98, 1], [0x99, 0, 1], [0x9a, 0, 0, 0, 1]]
 
   @Test(arguments: heads)
-  func `a struct and its translation take a replacement under any head`(head: [UInt8]) throws {
+  func `a struct and its translation accept a replacement with a head of any width`(
+    head: [UInt8]
+  ) throws {
     var todo = First.Todo()
     let patch = head + Self.todo
     try CBORDecoder.read(patch) { (decoder) throws(CBORError) in
@@ -36,7 +38,7 @@ import Values
   }
 
   @Test(arguments: heads)
-  func `a view and a scope look into a replacement under any head`(head: [UInt8]) throws {
+  func `a view and a scope filter a replacement with a head of any width`(head: [UInt8]) throws {
     let object: [UInt8] = [0xa2, 0x61, 0x73, 1, 0x61, 0x61, 2]
     let patch = head + object
     let view = View(granting: [PathPattern([])], denying: [PathPattern([.key("s")])])

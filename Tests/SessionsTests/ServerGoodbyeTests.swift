@@ -5,7 +5,7 @@ import Testing
 import Values
 import Wire
 
-/// A client that says goodbye gets all that is due before it is answered.
+/// A client that says goodbye gets everything that is due before the answer.
 @Suite struct ServerGoodbyeTests {
   private let farewell = ClientMessage.goodbye(.done, "bye")
   private let answer = ServerMessage.goodbye(Goodbye(.done, "goodbye"))
@@ -20,7 +20,7 @@ import Wire
     bench.say(1, put(1, .durable), farewell)
     let commands = bench.turn()
     #expect(bench.said(to: 1, commands).isEmpty)
-    // What comes behind a goodbye is ignored.
+    // Anything after a goodbye is ignored.
     bench.say(1, put(2), .ping(1))
     #expect(bench.said(to: 1, bench.turn()).isEmpty)
     bench.handle(.journal(.committed(through: 1)))
@@ -34,7 +34,7 @@ import Wire
     #expect(bench.server.state.root == ["n": 1])
   }
 
-  @Test func `a disk that fails does not hold up the goodbye`() {
+  @Test func `a failed disk does not delay the goodbye`() {
     var bench = Bench(durability: .sync)
     bench.join(1)
     bench.say(1, put(1, .durable), farewell)
@@ -49,7 +49,7 @@ import Wire
   }
 
   @Test(arguments: [true, false])
-  func `a snapshot and what waits for it come before the goodbye`(isLarge: Bool) {
+  func `a snapshot and the messages after it come before the goodbye`(isLarge: Bool) {
     var limits = Limits()
     limits.inlineSnapshotBytes = isLarge ? 0 : 1 << 20
     var bench = Bench.withClients(1, limits: limits)
@@ -89,7 +89,7 @@ import Wire
     #expect(said.dropLast().last == .pong(1, revision: 30))
   }
 
-  @Test func `a client that is gone before the answer is forgotten all the same`() {
+  @Test func `a client that disconnects before the answer leaves no session`() {
     var bench = Bench(durability: .sync)
     bench.join(1)
     bench.say(1, put(1, .durable), farewell)
@@ -98,7 +98,7 @@ import Wire
     #expect(bench.server.load.sessions == 0)
   }
 
-  @Test func `a client that does not read what is due is let go, and forgotten`() {
+  @Test func `a client that does not read what is due is evicted, and leaves no session`() {
     var bench = Bench.withSubscribers(1)
     bench.say(1, put(1))
     _ = bench.turn()
@@ -111,7 +111,7 @@ import Wire
     #expect(bench.server.load.sessions == 0 && bench.server.load.heldStates == 0)
   }
 
-  @Test func `a daemon that stops answers it at once`() {
+  @Test func `a stopping daemon answers a goodbye at once`() {
     var bench = Bench(durability: .sync)
     bench.join(1)
     bench.say(1, put(1, .durable), farewell)
@@ -121,7 +121,7 @@ import Wire
     #expect(bench.server.load.sessions == 0)
   }
 
-  @Test func `another connection may still take the session over`() {
+  @Test func `another connection may still resume the session`() {
     var bench = Bench(durability: .sync)
     bench.join(1)
     bench.say(1, put(1, .durable), farewell)

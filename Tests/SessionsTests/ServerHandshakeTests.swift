@@ -19,7 +19,7 @@ import Wire
     #expect(welcome.peer == Bench.peer)
   }
 
-  @Test func `who knows the schema is not sent it`() {
+  @Test func `a client that knows the schema gets none`() {
     var bench = Bench()
     bench.open(1)
     let fingerprint = DocumentFeature().schema.fingerprint
@@ -31,7 +31,7 @@ import Wire
     #expect(welcome.schema == nil)
   }
 
-  @Test func `versions are a range, and none in common is a goodbye`() {
+  @Test func `versions are negotiated as ranges, and no common version is a goodbye`() {
     var bench = Bench()
     bench.open(1)
     bench.say(1, .hello(.init(versions: 3...9, label: "")))
@@ -50,7 +50,7 @@ import Wire
     ([3, 0, 0, 0, 0x82, 0x18, 99], .unknownMessage),
     ([255, 255, 255, 127], .frameTooLarge),
   ])
-  func `what is no hello ends the connection`(bytes: [UInt8], code: GoodbyeCode) {
+  func `a first message that is no hello ends the connection`(bytes: [UInt8], code: GoodbyeCode) {
     var bench = Bench()
     bench.open(1)
     bench.handle(.received(ConnectionID(1), bytes))
@@ -64,19 +64,19 @@ import Wire
     (frame(.action(number: 0, .applied, payload: [0])), .outOfOrder),
     (frame(.action(number: 2, .applied, payload: [0])), .outOfOrder),
   ])
-  func `a message that may not come ends the connection`(bytes: [UInt8], code: GoodbyeCode) {
+  func `an invalid message ends the connection`(bytes: [UInt8], code: GoodbyeCode) {
     var bench = Bench.withClients(2)
     bench.handle(.received(ConnectionID(1), bytes))
     let commands = bench.turn()
     #expect(bench.goodbye(to: 1, commands)?.code == code)
     #expect(bench.frames(to: 2, commands).isEmpty)
-    // What comes behind it is not even looked at.
+    // Anything after it is ignored.
     bench.act(1, 1, .put("n", 1))
     #expect(bench.turn() == [])
     #expect(bench.server.revision == 0)
   }
 
-  @Test func `what came before nonsense is done and answered`() {
+  @Test func `messages before a malformed one are performed and answered`() {
     var bench = Bench.withSubscribers(1)
     bench.act(1, 1, .put("n", 1))
     bench.handle(.received(ConnectionID(1), [1, 0, 0, 0, 0xff]))
@@ -85,7 +85,7 @@ import Wire
     #expect(said.dropFirst().first == Acknowledgement.reduced(1, 1, at: 1))
   }
 
-  @Test func `bytes may come one by one`() {
+  @Test func `bytes may arrive one by one`() {
     var bench = Bench()
     bench.open(1)
     for byte in frame(ClientMessage.hello(.init(versions: 1...1, label: ""))) {
@@ -94,7 +94,7 @@ import Wire
     #expect(bench.said(to: 1, bench.turn()).count == 1)
   }
 
-  @Test func `no hello within the deadline is a goodbye that names the limit`() {
+  @Test func `no hello by the deadline is a goodbye with the limit`() {
     var bench = Bench()
     bench.open(1)
     bench.pass(.seconds(10))
@@ -109,7 +109,7 @@ import Wire
     #expect(goodbye?.retryAfter == 1000)
   }
 
-  @Test func `one connection too many is told when to come back`() {
+  @Test func `a connection above the limit gets a goodbye with a retry time`() {
     var limits = Limits()
     limits.connections = 1
     var bench = Bench.withClients(1, limits: limits)
@@ -119,7 +119,7 @@ import Wire
     #expect(goodbye?.retryAfter != nil)
   }
 
-  @Test func `a daemon that stops says goodbye to everyone, and to who comes`() {
+  @Test func `a stopping daemon says goodbye to every client, new ones too`() {
     var bench = Bench.withClients(2)
     bench.handle(.stop(retryAfter: 300))
     let commands = bench.turn()

@@ -5,14 +5,14 @@ import Testing
 import Values
 import Wire
 
-/// With more than a few scopes the server looks for those that a patch touches in a tree of paths.
+/// With more than a few scopes the server finds those that a patch touches in a tree of paths.
 @Suite struct ServerManyScopesTests {
   private static let paths: [Path] = [
     [], ["a"], ["a", "x"], ["a", "x", "deep"], ["a", "y"], ["b"], ["b", "x"], ["c"], ["c", 1],
     ["e\u{301}"], ["\u{e9}"],
   ]
 
-  /// One connection for each path; all have their snapshots.
+  /// One connection for each path; all of them have their snapshots.
   private static func bench() -> Bench {
     var bench = Bench(["a": ["x": ["deep": 1], "y": 2], "b": 3, "c": [0, 1]])
     for index in paths.indices { _ = bench.join(UInt64(index + 1)) }
@@ -23,7 +23,7 @@ import Wire
     return bench
   }
 
-  /// The paths whose subscribers get a patch when the first connection does this.
+  /// The paths whose subscribers get a patch when the first connection sends this action.
   private func told(_ action: DocumentAction, _ bench: inout Bench) -> [Path] {
     bench.act(1, bench.server.revision + 1, action)
     let commands = bench.turn()
@@ -36,7 +36,7 @@ import Wire
     }
   }
 
-  @Test func `a patch reaches the scopes above and below what it touches, and no others`() {
+  @Test func `a patch reaches the scopes above and below its paths, and no others`() {
     var bench = Self.bench()
     #expect(
       told(.set(["a", "x", "deep"], 5), &bench) == [[], ["a"], ["a", "x"], ["a", "x", "deep"]])
@@ -46,7 +46,7 @@ import Wire
     #expect(told(.set(["other"], 9), &bench) == [[]])
   }
 
-  @Test func `a replaced whole reaches the scopes in which something stood or stands`() {
+  @Test func `a replaced root reaches the scopes that have or had a value`() {
     var bench = Self.bench()
     #expect(
       told(.set([], ["b": 4]), &bench) == [
@@ -55,13 +55,13 @@ import Wire
     #expect(told(.set([], 4), &bench) == [[], ["b"]])
   }
 
-  @Test func `paths that are equal only as text are two scopes`() {
+  @Test func `paths equal as text but not as bytes are two scopes`() {
     var bench = Self.bench()
     #expect(told(.set(["e\u{301}"], 1), &bench) == [[], ["e\u{301}"]])
     #expect(told(.set(["\u{e9}"], 1), &bench) == [[], ["\u{e9}"]])
   }
 
-  @Test func `a scope that nobody sees any more is no longer looked for`() {
+  @Test func `a scope without subscribers gets no patches`() {
     var bench = Self.bench()
     bench.handle(.closed(ConnectionID(3)))
     bench.say(4, .unsubscribe(subscription: 1))

@@ -6,7 +6,7 @@ import Testing
 import Values
 import Wire
 
-/// A server that is told how much memory its process has left.
+/// A server that knows how much memory its process has left.
 @Suite struct ServerMemoryTests {
   private static let megabyte = 1 << 20
 
@@ -17,7 +17,7 @@ import Wire
     return bench
   }
 
-  /// Why each action is rejected; nil for one that is done.
+  /// The reason why each action is rejected; nil for an action that succeeds.
   private func answers(_ bench: inout Bench, _ first: UInt64, _ actions: DocumentAction...)
     -> [String?]
   {
@@ -37,33 +37,33 @@ import Wire
 
   private let text = Value.text(String(repeating: "x", count: 1000))
 
-  @Test func `with memory everything is done, and without a limit`() {
+  @Test func `with enough memory or without a limit every action is performed`() {
     var bench = bench(free: 100 << 20)
     #expect(answers(&bench, 1, .set(["k"], text), .set(["l"], 1)) == [nil, nil])
     bench.handle(.memoryMeasured(nil))
     #expect(answers(&bench, 3, .set(["m"], text)) == [nil])
   }
 
-  @Test func `without memory the state does not grow, and what it says names the limit`() {
+  @Test func `without memory the state does not grow, and the rejection names the limit`() {
     var bench = bench(free: 7 << 20)
     let refusal = answers(&bench, 1, .set(["k"], text)).first ?? nil
     #expect(
       refusal?.contains("bytes of memory left, of the 157286400 that the test allows") == true)
     #expect(refusal?.contains("removals are done") == true)
     #expect(bench.server.revision == 0)
-    // What is there may be replaced, removed and tested, and a little may be added.
+    // Existing values may be replaced, removed and tested, and a little may be added.
     #expect(
       answers(
         &bench, 2, .increment(["n"], by: 1), .set(["n"], 7), .remove(["big", "a"]),
         .test(["n"], 7), .set(["new"], 1),
         .transaction([.remove(["big", "b"]), .test(["n"], 7)])) == [nil, nil, nil, nil, nil, nil])
     #expect(answers(&bench, 8, .append(["n"], text)) != [nil])
-    // And all of it as soon as there is memory again.
+    // Additions succeed again as soon as there is memory.
     bench.measureMemory(free: 100 << 20, of: 150 << 20)
     #expect(answers(&bench, 9, .set(["k"], text)) == [nil])
   }
 
-  @Test func `small additions end when they have used up half of the reserve`() {
+  @Test func `small additions end when they have used half of the reserve`() {
     var bench = bench(free: 12 << 20)
     var number: UInt64 = 0
     var last: String?
@@ -73,14 +73,14 @@ import Wire
     }
     // They count for more than they take.
     #expect(number > 5000 && number < 100_000, "\(number)")
-    // Whatever else: what is there is replaced and removed.
+    // Existing values can still be replaced and removed.
     #expect(
       answers(&bench, number + 1, .set(["k1"], 2), .increment(["n"], by: 1), .remove(["k1"]))
         == [nil, nil, nil])
-    // The next measurement says what was really taken.
+    // The next measurement corrects the estimate.
     bench.measureMemory(free: 11 << 20, of: 150 << 20)
     #expect(answers(&bench, number + 4, .set(["l"], 1)) == [nil])
-    // But there is no growing on behind each.
+    // The state does not grow with every measurement.
     bench.measureMemory(free: 5 << 20, of: 150 << 20)
     #expect(answers(&bench, number + 5, .set(["m"], 1)) != [nil])
     #expect(answers(&bench, number + 6, .set(["l"], 2)) == [nil])
@@ -90,7 +90,7 @@ import Wire
     #expect(bench.server.load.connections == 1)
   }
 
-  @Test func `it is measured again when half of what there was may be gone, and every second`() {
+  @Test func `memory is measured again when half of it may be used, and at every tick`() {
     var bench = bench(free: 100 << 20)
     func measurements(_ commands: [Command]) -> Int { commands.count { $0 == .measureMemory } }
     func turn(_ bench: inout Bench) -> Int {
@@ -106,7 +106,7 @@ import Wire
       asked = turn(&bench)
     }
     #expect(number > 500 && number < 2000, "\(number)")
-    // Once, until the answer comes.
+    // Only once until the measurement arrives.
     for _ in 0..<100 {
       number += 1
       bench.act(1, number, .set([.text("k\(number)")], text))
@@ -119,7 +119,7 @@ import Wire
     #expect(measurements(commands) == 1)
   }
 
-  @Test func `scarce memory is measured once a second, and again when more is taken`() {
+  @Test func `scarce memory is not measured again at every turn`() {
     var bench = bench(free: 7 << 20)
     func measurements() -> Int {
       var commands: [Command] = []
@@ -133,18 +133,18 @@ import Wire
     }
   }
 
-  @Test func `bytes of many small values are not even decoded, and those of a text are`() {
+  @Test func `an array of many small values is not decoded, a long text is`() {
     var bench = bench(free: 60 << 20)
     let many = Value.array(TreeArray(repeatElement(.integer(1), count: 2 * Self.megabyte)))
     let refusal = answers(&bench, 1, .set(["many"], many)).first ?? nil
     #expect(refusal?.contains("would take about") == true, "\(refusal ?? "done")")
     let text = Value.text(String(repeating: "x", count: 2 * Self.megabyte))
     #expect(answers(&bench, 2, .set(["text"], text)) == [nil])
-    // Numbers follow each other, whatever was not decoded.
+    // Action numbers stay consecutive, whether or not an action was decoded.
     #expect(answers(&bench, 3, .set(["n"], 1)) == [nil])
   }
 
-  @Test func `bytes of many small containers count for what they take`() {
+  @Test func `many small containers are rejected for the memory they would take`() {
     var bench = bench(free: 140 << 20)
     let many = Value.array(TreeArray(repeatElement([], count: 1_400_000)))
     let refusal = answers(&bench, 1, .set(["many"], many)).first ?? nil
@@ -162,7 +162,7 @@ import Wire
       value.encode(into: &encoder)
       #expect(encoder.bytes.withUnsafeBytes { ItemCount.items(in: $0) } == count, "\(value)")
     }
-    // Any bytes have no more items than bytes.
+    // No bytes contain more items than bytes.
     var random = SplitMix64(5)
     for length in 0..<200 {
       let bytes = (0..<length).map { _ in UInt8(truncatingIfNeeded: random.next()) }
@@ -180,7 +180,7 @@ import Wire
       (.transaction([.remove(["a"]), .set(["b"], 1)]), .same),
       (.transaction([.transaction([.append(["a"], 1)]), .remove(["a"])]), .larger),
     ] as [(DocumentAction, ActionFootprint)])
-  func `an action says what it does to the size of the state`(
+  func `an action has its effect on the size of the state`(
     _ action: DocumentAction, _ footprint: ActionFootprint
   ) {
     #expect(action.footprint == footprint)

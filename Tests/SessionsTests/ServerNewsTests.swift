@@ -5,7 +5,7 @@ import Testing
 import Values
 import Wire
 
-/// Notes what clients do and what it is told of their sessions, in order.
+/// Records the actions of clients and the events of their sessions, in order.
 private struct Diary: Reducer {
   struct State: SynchronizableScalar, Equatable {
     var lines: [String] = []
@@ -47,7 +47,7 @@ private struct Diary: Reducer {
 }
 
 @Suite struct ServerNewsTests {
-  /// A server with a diary, and the connections whose processes it does not want watched any more.
+  /// A server with a diary, and the connections whose processes it has stopped watching.
   private struct Desk {
     var server: Server<Diary>
     var now = Instant(nanoseconds: 1_000_000_000)
@@ -79,7 +79,7 @@ private struct Diary: Reducer {
       } while isWoken
     }
 
-    /// Connect, and go on with the session that began on another connection, if one is named.
+    /// Connects, and resumes the session of connection `old` if there is one.
     mutating func join(_ id: UInt64, as old: UInt64? = nil) {
       handle(.opened(ConnectionID(id), Bench.peer, Bench.token(id)))
       say(id, .hello(.init(versions: 1...1, label: "", token: old.map(Bench.token))))
@@ -97,13 +97,13 @@ private struct Diary: Reducer {
     mutating func exit(_ id: UInt64) { handle(.exited(ConnectionID(id))) }
   }
 
-  @Test func `a session is lost, returns under its number, and its grace ends`() {
+  @Test func `a session is lost, resumed with its number, and ended after its grace`() {
     var desk = Desk()
     desk.join(1)
     desk.join(2)
     desk.write(2, number: 1)
     desk.close(1)
-    #expect(desk.lines == ["write 2"])  // The state stands still until the turn's end.
+    #expect(desk.lines == ["write 2"])  // The state does not change until the turn's end.
     desk.turn()
     #expect(desk.lines == ["write 2", "lost 1"])
     desk.join(3, as: 1)
@@ -124,7 +124,7 @@ private struct Diary: Reducer {
     #expect(desk.lines.last == "write 3")
   }
 
-  @Test func `a process that ends behind its connection ends its session at once`() {
+  @Test func `a process that ends after its connection ends its session at once`() {
     var desk = Desk()
     desk.join(1)
     desk.close(1)
@@ -138,7 +138,7 @@ private struct Diary: Reducer {
     #expect(desk.lines.count == 2 && desk.unwatched == [])
   }
 
-  @Test func `a process that ends before its connection does is there until then`() {
+  @Test func `a session lives until its connection ends, though its process has ended`() {
     var desk = Desk()
     desk.join(1)
     desk.exit(1)
@@ -150,7 +150,7 @@ private struct Diary: Reducer {
     #expect(desk.lines == ["write 1", "exited 1"])
   }
 
-  @Test func `a process may end before it has said hello`() {
+  @Test func `a process may end before it says hello`() {
     var desk = Desk()
     desk.handle(.opened(ConnectionID(1), Bench.peer, Bench.token(1)))
     desk.exit(1)
@@ -164,7 +164,7 @@ private struct Diary: Reducer {
     #expect(desk.lines.count == 1 && desk.unwatched == [2])
   }
 
-  @Test func `a session that ended with its process may return, and hears that first`() {
+  @Test func `a session that ended with its process may be resumed, and hears of the end first`() {
     var desk = Desk()
     desk.join(1)
     desk.exit(1)
@@ -179,13 +179,13 @@ private struct Diary: Reducer {
     #expect(desk.lines.last == "exited 1" && desk.lines.count == 4)
   }
 
-  @Test func `taking leave ends a session, being replaced does not`() {
+  @Test func `a goodbye ends a session, a replaced connection does not`() {
     var desk = Desk()
     desk.join(1)
     desk.join(2, as: 1)
     desk.turn()
     #expect(desk.lines == [] && desk.unwatched == [1])
-    desk.exit(1)  // On its way when it was not wanted any more.
+    desk.exit(1)  // In flight when it was unwatched.
     desk.say(2, .goodbye(.done, ""))
     desk.turn()
     desk.exit(2)
@@ -193,7 +193,7 @@ private struct Diary: Reducer {
     #expect(desk.lines == ["goodbye 1"] && desk.unwatched == [1, 2])
   }
 
-  @Test func `of too many lost sessions the oldest ends`() {
+  @Test func `above the limit of lost sessions the oldest ends`() {
     var limits = Limits()
     limits.detachedSessions = 1
     var desk = Desk(limits: limits)

@@ -6,13 +6,13 @@ import Testing
 import Values
 import Wire
 
-/// Requests: answered in order, by turns, and at the cost of the client that asks.
+/// Requests are answered in order and in turns, at the cost of the client that sends them.
 @Suite struct ServerRequestTests {
   private func bytes(_ messages: ClientMessage...) -> [UInt8] { messages.flatMap { frame($0) } }
 
   // MARK: Back-pressure
 
-  @Test func `whoever asks within the limits is answered, however much it asks`() {
+  @Test func `every request within the limits is answered, however many there are`() {
     var bench = Bench.withClients(1)
     let numbers = Array(1...9000) as [UInt64]
     var stream = numbers.flatMap {
@@ -45,7 +45,7 @@ import Wire
     #expect(bench.server.load.scopes == 9000)
   }
 
-  @Test func `bytes that come although nothing is read wait in their order`() {
+  @Test func `bytes that arrive while reading is paused wait in their order`() {
     var limits = Limits()
     limits.requestsPerTurn = 2
     var bench = Bench.withClients(1, limits: limits)
@@ -54,7 +54,7 @@ import Wire
     #expect(pongs == (1...9).map { .pong($0, revision: 0) })
   }
 
-  @Test func `requests that take much memory are not many that wait`() {
+  @Test func `fewer requests wait when each takes much memory`() {
     var bench = Bench.withClients(1)
     let arguments = Array(repeating: "", count: 16)
     var count: UInt64 = 0
@@ -73,7 +73,7 @@ import Wire
     #expect(said.contains { if case .subscribed = $0 { true } else { false } })
   }
 
-  @Test func `a query with more arguments than any report has is refused`() {
+  @Test func `a query with more arguments than the limit is refused`() {
     var bench = Bench.withClients(1)
     bench.say(1, .query(number: 1, "limits", arguments: Array(repeating: "", count: 17)))
     bench.say(1, .query(number: 2, "limits", arguments: Array(repeating: "", count: 16)))
@@ -84,7 +84,7 @@ import Wire
     #expect(reports.first.flatMap(ReportError.init)?.text.contains("and 16 arguments") == true)
   }
 
-  @Test func `an action that the log has not got is absent, and a second query is refused`() {
+  @Test func `an action missing in the log is absent, and a second pending query is refused`() {
     var bench = Bench.withClients(1)
     bench.say(1, .query(number: 1, "why", arguments: ["99"]))
     bench.say(1, .query(number: 2, "policy.reload"), .query(number: 2, "policy.reload"))
@@ -95,7 +95,7 @@ import Wire
     #expect(codes == [.absent, .refused])
   }
 
-  @Test func `a limit without an end is as large as limits can be`() {
+  @Test func `unlimited limits do not overflow`() {
     var limits = Limits()
     for (name, _) in limits.table { limits.set(name, to: .max) }
     var bench = Bench.withClients(1, limits: limits)
@@ -104,12 +104,12 @@ import Wire
     #expect(bench.said(to: 1, bench.turn()).count == 3)
   }
 
-  @Test func `what a turn does for requests is counted, and ends it`() {
+  @Test func `a turn ends when its work for requests reaches the limit`() {
     var bench = Bench.withClients(1)
     let text = Value.text(String(repeating: "x", count: 100_000))
     bench.act(1, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
     _ = bench.turn()
-    // Of a path where nothing is, and a position from before all that.
+    // The path is absent, and the position is before all these patches.
     let position = Position(epoch: 9, run: 1, revision: 0)
     for number in 1...100 as ClosedRange<UInt64> {
       bench.say(1, .subscribe(subscription: number, ["absent", .integer(Int64(number))], position))
@@ -119,11 +119,11 @@ import Wire
       answered.append((turn[1] ?? []).count { if case .subscribed = $0 { true } else { false } })
     }
     #expect(answered.reduce(0, +) == 100)
-    // Each looks at 300,000 bytes of patches.
+    // Each scans 300,000 bytes of patches.
     #expect(answered.max() ?? 0 <= 2, "\(answered)")
   }
 
-  @Test func `many connections do no more in a turn than one`() {
+  @Test func `many connections together get no more work in a turn than one`() {
     var bench = Bench.withClients(101)
     let text = Value.text(String(repeating: "x", count: 100_000))
     bench.act(101, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
@@ -143,7 +143,7 @@ import Wire
     #expect(answered.max() ?? 0 <= 2, "\(answered)")
   }
 
-  @Test func `an action behind requests that wait is done in its turn`() {
+  @Test func `an action behind waiting requests is performed in its order`() {
     var limits = Limits()
     limits.requestsPerTurn = 1
     var bench = Bench.withSubscribers(1, limits: limits)
@@ -158,7 +158,7 @@ import Wire
     #expect(said.suffix(2).contains(.pong(3, revision: 1)))
   }
 
-  @Test func `garbage behind requests that wait ends the connection behind their answers`() {
+  @Test func `garbage behind waiting requests ends the connection after their answers`() {
     var limits = Limits()
     limits.requestsPerTurn = 1
     var bench = Bench.withClients(1, limits: limits)
@@ -174,9 +174,9 @@ import Wire
 
   // MARK: Shares
 
-  /// In every turn of a flood, another client is answered, and no turn does more than its share.
+  /// In every turn of a flood another client is answered, and the turn's work is bounded.
   @Test(arguments: ["log", "limits", "clients", "status", "effects", "metrics", "why", "?"])
-  func `a flood of queries delays nobody by more than a turn's work`(name: String) {
+  func `a flood of queries delays other clients by at most one turn's work`(name: String) {
     var bench = Bench.withClients(3)
     for number in 1...300 as ClosedRange<UInt64> {
       bench.act(1, number, .put("n", .integer(Int64(number))))
@@ -207,14 +207,14 @@ import Wire
           reports[client].append(number)
         }
       }
-      // Neither of the two is far ahead of the other.
+      // Neither client gets far ahead of the other.
       #expect(abs(reports[0].count - reports[1].count) <= 1 + reports[0].count / 20)
       isWoken = commands.contains(.wake)
     }
     #expect(reports == [Array(1...100), Array(1...100)])
   }
 
-  @Test func `users share the work, however many connections one of them has`() {
+  @Test func `users share the work, however many connections each has`() {
     var bench = Bench()
     for number in 1...40 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
     bench.join(50, uid: 8)
@@ -238,7 +238,7 @@ import Wire
 
   // MARK: Pages
 
-  @Test func `one client hides nobody from the report of clients`() throws {
+  @Test func `a client with many long paths does not crowd others out of the report`() throws {
     var bench = Bench.withClients(60)
     let long = String(repeating: "x", count: 4000)
     for number in 1...900 as ClosedRange<UInt64> {
@@ -261,7 +261,7 @@ import Wire
     #expect(!scopes.isEmpty && scopes.count <= 32)
   }
 
-  /// The pages of a report, joined.
+  /// The pages of a report, concatenated.
   private func join(_ messages: [ServerMessage], _ query: UInt64) -> Value {
     var elements = TreeArray<Value>()
     var hasEnded = false
@@ -275,7 +275,7 @@ import Wire
     return .array(elements)
   }
 
-  @Test func `a page is no larger than it may be, and all pages are the report`() {
+  @Test func `a page is within its limit, and the pages together are the report`() {
     var limits = Limits()
     limits.reportPageBytes = 2000
     var bench = Bench.withClients(1, limits: limits, versions: 1...2)
@@ -296,7 +296,7 @@ import Wire
   }
 
   @Test(arguments: ["log", "log.follow"])
-  func `an argument that is no number is an error`(name: String) {
+  func `an argument that is not a number is an error`(name: String) {
     var bench = Bench.withClients(1)
     bench.say(1, .query(number: 1, name, arguments: ["-1"]))
     guard case .report(1, let report, _)? = bench.said(to: 1, bench.turn()).first,
@@ -311,7 +311,7 @@ import Wire
 
   // MARK: Digests
 
-  @Test func `a digest is always answered from version 2 on`() {
+  @Test func `a digest request is always answered from version 2 on`() {
     for version in 1...2 as ClosedRange<UInt64> {
       var bench = Bench()
       bench.open(1)
@@ -330,7 +330,7 @@ import Wire
     }
   }
 
-  @Test func `a client of version 1 gets a report in one`() {
+  @Test func `a client of version 1 gets a report as one page`() {
     var limits = Limits()
     limits.reportPageBytes = 500
     for (version, pages) in [(1, 1...1), (2, 5...100)] as [(UInt64, ClosedRange<Int>)] {
@@ -369,7 +369,7 @@ import Wire
     #expect(bench.said(to: 1, bench.turn()) == [Acknowledgement.reduced(2, 2, at: 2)])
   }
 
-  @Test func `an acknowledgement names its action's number in the log`() throws {
+  @Test func `an acknowledgement has its action's sequence number in the log`() throws {
     var bench = Bench()
     for number in 1...2 as ClosedRange<UInt64> {
       bench.open(number)
@@ -387,7 +387,7 @@ import Wire
       guard case .acknowledgement(let item) = message else { return [] }
       return [item.first, item.last, item.sequence]
     }
-    // Number 2 of the log is the other client's; what is no action never comes there.
+    // Number 2 of the log belongs to the other client; a malformed action is not logged.
     #expect(
       sequences == [[1, 1, 1], [2, 3, 3], [4, 4, 5], [5, 5, 6], [6, 6, nil], [7, 7, 7]])
     #expect(bench.said(to: 1, commands) == [Acknowledgement.reduced(1, 1, at: 2)])
@@ -401,7 +401,7 @@ import Wire
     #expect(records.first?.child("action") == "test")
   }
 
-  @Test func `numbers that are missing in the log lead to no other action`() {
+  @Test func `numbers missing in the log lead to no other action`() {
     var bench = Bench(durability: .sync)
     bench.join(1)
     bench.act(1, 1, .put("n", 1))

@@ -7,15 +7,15 @@ import Testing
 import Values
 import Wire
 
-/// Whatever clients send, what the daemon keeps and says of it has a limit.
+/// Whatever clients send, the texts that the daemon keeps and sends of it are bounded.
 @Suite struct ServerTextTests {
-  /// 123 nested arrays: with the levels of a report around them more than any reader takes.
+  /// 123 nested arrays: within a report they exceed the depth of any reader.
   private static let nested: [UInt8] =
     [0x84, 0x04, 0x01, 0x00, 0x83, 0x00, 0x81, 0x61, 0x7a] + [UInt8](repeating: 0x81, count: 123)
     + [0x00]
 
   @Test(arguments: ["log", "why", "log.follow"])
-  func `no report nests deeper than a reader goes`(name: String) throws {
+  func `no report nests deeper than a reader accepts`(name: String) throws {
     var bench = Bench.withClients(2)
     bench.say(2, .query(number: 1, "log.follow"))
     _ = bench.turn()
@@ -48,11 +48,11 @@ import Wire
     }
   }
 
-  @Test func `what rejections say is bounded, for each and for all of a session`() throws {
+  @Test func `the text of rejections is bounded, for each and for a whole session`() throws {
     var bench = Bench.withClients(1)
     let text = String(repeating: "é", count: 500_000)
     for number in 1...100 as ClosedRange<UInt64> {
-      // One path that is there to be quoted, one that is quoted because it is not.
+      // One path is quoted because it is present, the other because it is absent.
       bench.act(1, 2 * number - 1, .remove([.text(text)]))
       bench.act(1, 2 * number, .set(["n", .text(text)], 1))
       let commands = bench.turn()
@@ -60,7 +60,7 @@ import Wire
       for case .acknowledgement(let item) in bench.said(to: 1, commands) {
         guard case .rejected(let rejection) = item.outcome else { continue }
         #expect(rejection.message.utf8.count <= 1024)
-        // What has no container is no long path; any other is left out.
+        // The path without a container is short; any long path is omitted.
         #expect(rejection.path == nil || rejection.path == ["n"])
       }
     }
@@ -70,7 +70,7 @@ import Wire
     }
     #expect(texts.count == 200)
     #expect(texts.reduce(0) { $0 + $1.utf8.count } < 60_000)
-    // The newest say why, the oldest what the code means.
+    // The newest rejections have their message, the oldest the meaning of their code.
     #expect(texts.last?.contains("no container") == true)
     #expect(texts.first == "the path names nothing that the action could work on")
     bench.say(1, .query(number: 1, "log", arguments: ["2000"]))
@@ -78,8 +78,8 @@ import Wire
     #expect(bytes < 400_000)
   }
 
-  /// What the log keeps is what it tells.
-  @Test func `the store cuts what a feature says of a rejection`() throws {
+  /// The log keeps the same text that it reports.
+  @Test func `the store shortens the rejection of a feature`() throws {
     var core = StoreCore(
       Document([:]), reducer: DocumentFeature(), seed: HashSeed(7), textBytes: 300)
     var patch = CBOREncoder()
@@ -104,7 +104,7 @@ import Wire
     }
   }
 
-  @Test func `outcomes of a journal from before are shortened too`() throws {
+  @Test func `outcomes of an older journal are shortened too`() throws {
     let long = RejectionMessage(
       code: 3, message: String(repeating: "x", count: 1 << 20),
       path: [.text(String(repeating: "y", count: 1 << 20))])
@@ -143,7 +143,7 @@ import Wire
 
   // MARK: Memory
 
-  @Test func `an action whose values take too much memory is not even decoded`() {
+  @Test func `an action whose values take too much memory is not decoded`() {
     var limits = Limits()
     limits.actionMemoryBytes = 1 << 20
     var bench = Bench.withClients(1, limits: limits)
@@ -170,7 +170,8 @@ import Wire
     #expect(outcome(3, 0x07, count: 40_000) == .reduced)
     #expect(outcome(4, 0x07, count: 44_000) != .reduced)
     #expect(outcome(5, 0x07, count: 4) == .reduced)
-    // What is no CBOR behind the place where that was found out ends nothing: the frame is whole.
+    // Malformed CBOR after the point where decoding stopped is harmless, because the frame is
+    // whole.
     #expect(bench.server.state.root.child("z") == [7, 7, 7, 7])
   }
 }

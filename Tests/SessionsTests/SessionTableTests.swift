@@ -5,9 +5,9 @@ import Wire
 
 @testable import DaemonCore
 
-/// What the table of sessions alone holds, whatever happens to connections and processes.
+/// The invariants of the table of sessions, whatever happens to connections and processes.
 @Suite struct SessionTableTests {
-  /// A random life: clients come, come back, are lost, say goodbye; processes end; time passes.
+  /// A random life: clients connect, resume, are lost and say goodbye; processes end; time passes.
   private struct Life {
     var table: SessionTable
     var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
@@ -79,7 +79,7 @@ import Wire
     }
   }
 
-  @Test(arguments: 0..<50) func `its invariants hold`(seed: Int) {
+  @Test(arguments: 0..<50) func `the invariants of the session table hold`(seed: Int) {
     var life = Life(seed: seed)
     for _ in 0..<400 {
       life.step()

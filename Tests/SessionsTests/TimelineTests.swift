@@ -5,9 +5,9 @@ import Wire
 
 @testable import DaemonCore
 
-/// Which mirrors of former runs go on from what they have.
+/// The mirrors of former runs that can continue from their state.
 @Suite struct TimelineTests {
-  /// Run 1 was durable up to 100 when run 2 began, which was up to 250 when run 4 began; there was
+  /// Run 1 was durable up to 100 when run 2 began, and run 2 up to 250 when run 4 began; there was
   /// no run 3.
   private let timeline = Timeline(
     epoch: 7, run: 4,
@@ -21,7 +21,7 @@ import Wire
     (1, 100, true), (1, 101, false), (1, 250, false),
     (3, 1, false), (5, 1, false), (0, 0, false),
   ])
-  func `a position holds unless it is ahead of what a later run began with`(
+  func `a position holds unless a later run began before it`(
     run: UInt64, revision: UInt64, holds: Bool
   ) {
     #expect(timeline.holds(Position(epoch: 7, run: run, revision: revision)) == holds)
@@ -38,7 +38,7 @@ import Wire
 }
 
 @Suite struct ServerClockTests {
-  @Test func `it never goes back`() {
+  @Test func `the clock never goes back`() {
     var clock = ServerClock(at: Instant(nanoseconds: 1_000_000_000))
     clock.advance(to: Instant(nanoseconds: 3_000_000_000))
     clock.advance(to: Instant(nanoseconds: 2_000_000_000))
@@ -46,7 +46,7 @@ import Wire
     #expect(clock.uptimeMilliseconds == 2000)
   }
 
-  @Test func `the time of day goes on from when it was set, and may be set back`() {
+  @Test func `the time of day continues from its last setting, which may be earlier`() {
     var clock = ServerClock(at: Instant(nanoseconds: 100))
     #expect(clock.timeOfDay == Timestamp(nanoseconds: 100))
     clock.set(Timestamp(nanoseconds: 5000), at: Instant(nanoseconds: 200))
@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test(arguments: [0, 1, 3])
-  func `the newest are kept, and no more`(limit: Int) {
+  func `the newest closed connections are kept, up to the limit`(limit: Int) {
     var connections = ClosedConnections(limit: limit)
     for id: UInt64 in 1...10 { connections.append(closed(id)) }
     var page = PageWriter(Limits())

@@ -6,9 +6,9 @@ import Values
 import Wire
 
 /// `Protocols/vectors/sessions.json`: whole conversations. With `LOCKSTEP_WRITE_VECTORS` in the
-/// environment the file is written anew, by the real server and the real client.
+/// environment the real server and the real client write the file.
 @Suite struct TranscriptTests {
-  @Test func `server and client say what the transcripts say, byte for byte`() throws {
+  @Test func `server and client send what the transcripts say, byte for byte`() throws {
     let transcripts = try TranscriptScenario.all.map { scenario in
       TranscriptText.object(scenario, try scenario.steps())
     }
@@ -16,7 +16,7 @@ import Wire
   }
 
   @Test(arguments: TranscriptScenario.all.map(\.name))
-  func `a client that hears the daemon's bytes shows what the transcript says`(
+  func `a client that receives the daemon's bytes shows what the transcript says`(
     name: String
   ) throws {
     var player = TranscriptPlayer()
@@ -26,9 +26,7 @@ import Wire
     #expect(player.outbox.isEmpty, "\(name): the client says more than the transcript")
   }
 
-  @Test func `every message of the daemon is in a transcript, but those of schemas and bookmarks`()
-    throws
-  {
+  @Test func `a transcript has every message of the daemon except schemas and bookmarks`() throws {
     let said = try TranscriptScenario.all.flatMap { try $0.steps() }.compactMap { step -> UInt64? in
       guard case .daemon(let item, _) = step else { return nil }
       return TranscriptPair.type(of: item)?.rawValue
@@ -37,10 +35,10 @@ import Wire
   }
 }
 
-/// A client alone, which hears what a transcript says.
+/// A client without a server, which receives the daemon's side of a transcript.
 private struct TranscriptPlayer {
   private var session = TranscriptPair.client()
-  /// What the client has said and the transcript has not.
+  /// The client's messages that the transcript has not yet confirmed.
   private(set) var outbox: [[UInt8]] = []
   private let now = Instant(nanoseconds: 1_000_000_000)
 
@@ -66,7 +64,7 @@ private struct TranscriptPlayer {
     }
   }
 
-  /// Do what the client's user must have done for this message.
+  /// Calls what the client's user must have called for this message.
   private mutating func provoke(_ item: [UInt8]) {
     guard let message = clientMessages(TranscriptPair.framed(item)).first else { return }
     update { session, _, commands in

@@ -3,7 +3,7 @@ import Foundation
 import Values
 import Wire
 
-/// Transcripts as `Protocols/vectors/sessions.json` has them.
+/// The text of transcripts in `Protocols/vectors/sessions.json`.
 enum TranscriptText {
   // MARK: Writing
 
@@ -41,7 +41,7 @@ enum TranscriptText {
     }
   }
 
-  /// The name of a message's type, as wire.md has it.
+  /// The name of a message's type in wire.md.
   private static func type(of item: [UInt8]) -> String {
     TranscriptPair.type(of: item).map { "\($0)" } ?? "unknown"
   }

@@ -7,7 +7,7 @@ import Values
   static let first = Schema(state: First.State.self) { _ in .value }
   static let second = Schema(state: Second.State.self) { _ in .value }
 
-  /// What a random writer makes of a state.
+  /// Changes a state at random.
   static func write(_ state: inout First.State, _ random: inout SplitMix64) {
     func todo() -> First.Todo {
       First.Todo(title: "t\(random.next() % 5)", isDone: random.next().isMultiple(of: 2))
@@ -48,7 +48,7 @@ import Values
     }
   }
 
-  /// Apply a translated patch; false when no patch says it.
+  /// Applies a translated patch; false when no patch expresses it.
   static func apply<T: Synchronizable>(
     _ patch: [UInt8], by translation: Translation, at path: Path = .root, to value: inout T
   ) throws -> Bool {
@@ -72,7 +72,8 @@ import Values
 
   // MARK: The law
 
-  /// Follow a random writer by translated patches, and compare with translated values.
+  /// Follows random changes by translated patches, and compares with translated values. Returns how
+  /// many changes no patch could express.
   private func follow<T: Synchronizable>(
     _ type: T.Type, by translation: Translation, seed: UInt64
   ) throws -> Int {
@@ -100,13 +101,13 @@ import Values
   @Test(arguments: [1 as UInt64, 2, 3])
   func `a translated patch of a value is the patch of the translated value`(seed: UInt64) throws {
     let numbered = try Translation(from: Self.first, to: .schema(Self.second), root: .state)
-    // A note that goes becomes the later build's default, which no patch can name.
+    // A removed note becomes the later build's default, which no patch can express.
     #expect(try follow(Second.State.self, by: numbered, seed: seed) > 0)
     let named = try Translation(from: Self.first, to: .names, root: .state)
     #expect(try follow(Value.self, by: named, seed: seed) == 0)
   }
 
-  @Test func `what is cut or changed is refused and crashes nothing`() throws {
+  @Test func `truncated or changed bytes are refused or translated, and never crash`() throws {
     var random = SplitMix64(4)
     var state = First.State()
     for _ in 0..<60 { Self.write(&state, &random) }
@@ -136,7 +137,7 @@ import Values
 
   // MARK: Names
 
-  @Test func `a state is read by names`() throws {
+  @Test func `a state is translated to names`() throws {
     let state = First.State(
       todos: [.init(title: "milk", isDone: true)], filter: .named("x"), counts: ["a": 1],
       byNumber: [-7: .init(title: "t")], old: 2)
@@ -150,7 +151,7 @@ import Values
       ])
   }
 
-  @Test func `cases and absent values have the form of the JSON of actions`() throws {
+  @Test func `cases and absent values have the same form as in the JSON of actions`() throws {
     let schema = Schema(
       state: .array(.type("E")), action: .value,
       types: [
@@ -178,21 +179,23 @@ import Values
     #expect(mirror == ["plain"])
   }
 
-  @Test func `a document is its own form by names`() throws {
+  @Test func `a document by names is unchanged`() throws {
     let schema = Schema(state: .value, action: .value)
     #expect(try Translation(from: schema, to: .names, root: .state).isIdentity)
   }
 
   // MARK: Numbers
 
-  @Test func `the same numbers and names need no translation`() throws {
+  @Test func `equal numbers and names need no translation`() throws {
     let same = try Translation(from: Self.first, to: .schema(Self.first), root: .state)
     #expect(same.isIdentity && same.isLossless)
     let other = try Translation(from: Self.first, to: .schema(Self.second), root: .state)
     #expect(!other.isIdentity && !other.isLossless)
   }
 
-  @Test func `what the other build added has its default, what it dropped goes`() throws {
+  @Test func `a field that the other build added has its default, one that it dropped is removed`()
+      throws
+  {
     let state = First.State(
       todos: [.init(title: "milk", isDone: true)], note: "n", filter: .unknown, old: 9)
     let translation = try Translation(from: Self.first, to: .schema(Self.second), root: .state)
@@ -216,7 +219,7 @@ import Values
     #expect(error?.kind == .unknownCase(3))
   }
 
-  @Test func `the values of a case change places by their names`() throws {
+  @Test func `the values of a case are reordered by their names`() throws {
     func schema(_ fields: [Schema.Field]) -> Schema {
       Schema(state: .type("E"), action: .value, types: ["E": .enumeration([.init(1, "e", fields)])])
     }
@@ -231,7 +234,7 @@ import Values
         == [0x84, 1, 0xf7, 0xf5, 5])
   }
 
-  @Test func `a type that holds itself is translated to any depth`() throws {
+  @Test func `a recursive type is translated to any depth`() throws {
     func schema(_ number: Int) -> Schema {
       let node = Schema.Definition.structure([.init(number, "next", .optional(.type("N")))])
       return Schema(state: .type("N"), action: .value, types: ["N": node])
@@ -245,7 +248,7 @@ import Values
 
   // MARK: Paths
 
-  @Test func `paths lead to the same by names and by numbers`() throws {
+  @Test func `paths by names and by numbers lead to the same place`() throws {
     let named = try Translation(from: Self.first, to: .names, root: .state)
     #expect(named.sourcePath(for: ["counts", "a"]) == [.integer(4), "a"])
     #expect(
@@ -279,7 +282,7 @@ import Values
 
   // MARK: Mismatches
 
-  @Test func `a mismatch names every place with both types`() {
+  @Test func `a mismatch names every place, with both types`() {
     func schema(_ title: Schema.Kind, _ more: [Schema.Field] = []) -> Schema {
       Schema(
         state: .type("S"), action: .value,
@@ -310,7 +313,9 @@ import Values
       mismatch(ours, theirs, .action) == "action.title is text here and integer in the daemon")
   }
 
-  @Test func `a value may become optional, and an action may lack what the daemon added`() throws {
+  @Test func `a value may become optional, and an action may lack a value that the daemon added`()
+      throws
+  {
     func schema(_ fields: [Schema.Field]) -> Schema {
       Schema(state: .type("S"), action: .type("S"), types: ["S": .structure(fields)])
     }

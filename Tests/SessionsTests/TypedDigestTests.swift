@@ -5,8 +5,8 @@ import Schemas
 import Testing
 import Values
 
-/// Digests of a typed state, and its form by names, as `Protocols/vectors/digests-typed.json` has them. With
-/// `LOCKSTEP_WRITE_VECTORS` in the environment the file is written anew.
+/// Digests of a typed state, and its form by names, as in `Protocols/vectors/digests-typed.json`.
+/// With `LOCKSTEP_WRITE_VECTORS` in the environment these tests write the file.
 @Suite struct TypedDigestTests {
   private static let seed = HashSeed(0x0123_4567_89ab_cdef)
 
@@ -15,7 +15,7 @@ import Values
     try VectorText.compare(made, with: "digests-typed.json")
   }
 
-  @Test func `a value that was decoded has the digest of the one that was encoded`() throws {
+  @Test func `a decoded value has the digest of the encoded one`() throws {
     for state in Self.states {
       var state = state.value
       state.adopt(seed: Self.seed)

@@ -3,14 +3,14 @@ import Schemas
 import Testing
 import Values
 
-/// States without their types, beside the same with them.
+/// States without their types, compared with the same states with them.
 @Suite struct UntypedStateTests {
   private func untyped(_ state: some Synchronizable) throws -> UntypedState {
     try TranslationTests.value(encoded { state.encode(into: &$0) }, as: UntypedState.self)
   }
 
   @Test(arguments: [1 as UInt64, 2, 3])
-  func `patches make of a state without types what they make of the state`(seed: UInt64) throws {
+  func `a patch changes an untyped state as it changes the typed one`(seed: UInt64) throws {
     var random = SplitMix64(seed)
     var state = First.State()
     var follower = try untyped(state)
@@ -26,7 +26,7 @@ import Values
       }
       let bytes = encoded { follower.encode(into: &$0) }
       #expect(try TranslationTests.value(bytes, as: First.State.self).isSame(as: state))
-      // Also where a patch by itself could not be translated.
+      // Also where the patch alone could not be translated.
       let whole = try TranslationTests.translated(
         encoded { state.encode(into: &$0) }, by: translation)
       let ours = try TranslationTests.value(
@@ -35,7 +35,7 @@ import Values
     }
   }
 
-  @Test func `what is cut or changed crashes nothing`() throws {
+  @Test func `truncated patches are refused and changed ones never crash`() throws {
     var random = SplitMix64(4)
     var state = First.State()
     for _ in 0..<60 { TranslationTests.write(&state, &random) }
@@ -50,7 +50,7 @@ import Values
       var changed = patch
       changed[Int(random.next() % UInt64(changed.count))] = UInt8(random.next() & 0xff)
       guard let after = try? apply(changed, to: start) else { continue }
-      // What is left travels.
+      // The result survives a round trip.
       #expect(try untyped(after).isSame(as: after))
     }
   }
@@ -64,7 +64,7 @@ import Values
     return state
   }
 
-  @Test func `an edit of what is not of its kind is refused`() throws {
+  @Test func `an edit of the wrong kind is refused`() throws {
     let map = try TranslationTests.value([0xa1, 0x01, 0x02], as: UntypedState.self)
     let array = try TranslationTests.value([0x82, 0x01, 0x02], as: UntypedState.self)
     // An element of a map, a splice and an edit beyond the end, three parts, and no triple.

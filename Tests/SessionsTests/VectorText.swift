@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A file of `Protocols/vectors` that is made by our own code, and checked by an independent one.
+/// A file of `Protocols/vectors` that our own code writes and an independent implementation checks.
 enum VectorText {
   struct Missing: Error {}
 
@@ -9,7 +9,7 @@ enum VectorText {
     .deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Protocols/vectors")
 
-  /// Demand that a file has this text. `LOCKSTEP_WRITE_VECTORS` writes it instead.
+  /// Requires that a file has this text; with `LOCKSTEP_WRITE_VECTORS`, writes it instead.
   static func compare(
     _ text: String, with name: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -32,7 +32,7 @@ enum VectorText {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The bytes that hexadecimal digits say.
+  /// The bytes of a hex string.
   static func bytes(_ hex: String) throws -> [UInt8] {
     let digits = Array(hex.utf8)
     guard digits.count.isMultiple(of: 2) else { throw Missing() }

@@ -6,9 +6,9 @@ import Testing
 import Values
 import Wire
 
-/// What a client that may write a place, and not read it, learns of it: nothing.
+/// A client that may write a place, but not read it, learns nothing about its value.
 ///
-/// With outcomes that depend on the old value, 63 requests tell a number: a transaction with an
+/// If outcomes depended on the old value, 63 requests would reveal a number: a transaction with an
 /// increment that overflows is rejected for half of the numbers, and so on.
 @Suite struct BlindWriterTests {
   private static let policy = Policy([
@@ -25,7 +25,8 @@ import Wire
     ["public": [:], "secret": ["a": 1]], ["public": [:], "secret": ["a": ["b": "c"]]],
   ]
 
-  /// Every kind of action there, alone, and in transactions that show whether it was done.
+  /// Every kind of action on the hidden place, alone, and in transactions that would reveal whether
+  /// it succeeded.
   private static let probes: [DocumentAction] = {
     let place: Path = ["secret"]
     var probes: [DocumentAction] = []
@@ -57,7 +58,7 @@ import Wire
     return said
   }
 
-  @Test func `is the same whatever is there`() {
+  @Test func `the replies to a blind writer do not depend on the hidden value`() {
     let first = said(Self.secrets[0])
     #expect(first.count > Self.probes.count)
     for secret in Self.secrets.dropFirst() { #expect(said(secret) == first, "\(secret)") }

@@ -3,13 +3,13 @@ import CBOR
 import Testing
 import Values
 
-// What `Protocols/wire.md` says of values, patches and views, said a second time: over any CBOR
-// item, and straight from the patterns.
+// A second implementation of values, patches and views as `Protocols/wire.md` defines them: over
+// any CBOR item, and directly from the patterns.
 
 /// An error that the protocol names.
 struct BrokenPatch: Error {}
 
-/// The value that a patch makes of another; nil is absent. The pseudocode of wire.md, line by line.
+/// The result of a patch; nil is absent. This is the pseudocode of wire.md, line by line.
 func applied(_ patch: CBORItem, to value: CBORItem?) throws -> CBORItem? {
   switch patch {
   case .undefined: return nil
@@ -50,7 +50,7 @@ func applied(_ patch: CBORItem, to value: CBORItem?) throws -> CBORItem? {
   }
 }
 
-/// What a view of these patterns shows of a value that stands at `path`.
+/// The part of a value at `path` that a view with these patterns shows.
 func shown(
   _ value: CBORItem?, at path: Path, granting grants: [PathPattern], denying denials: [PathPattern]
 ) -> CBORItem? {
@@ -77,13 +77,13 @@ func shown(
 }
 
 extension PathPattern {
-  /// Whether the pattern is of places below a path, and not of the path itself.
+  /// Whether the pattern covers places below a path, and not the path itself.
   fileprivate func leads(below path: Path) -> Bool {
     steps.count > path.keys.count
       && PathPattern(Array(steps.prefix(path.keys.count))).covers(path)
   }
 
-  /// Whether the pattern covers all that another does below a path.
+  /// Whether the pattern covers everything that another covers below a path.
   fileprivate func covers(_ other: PathPattern, behind path: Path) -> Bool {
     let theirs = path.keys.map(Step.key) + other.steps.dropFirst(path.keys.count)
     return steps.count <= theirs.count && zip(steps, theirs).allSatisfy { $0 == .any || $0 == $1 }
@@ -127,7 +127,7 @@ extension CBORItem {
 }
 
 extension ViewFilter {
-  /// What the filter shows of a value; nil when it is absent.
+  /// The visible part of a value; nil when it is absent.
   func shown(_ value: CBORItem?) throws -> CBORItem? {
     var encoder = CBOREncoder()
     let bytes = value?.bytes ?? [0xf7]
@@ -136,7 +136,7 @@ extension ViewFilter {
     return isSeen ? try CBORItem(encoder.bytes) : nil
   }
 
-  /// What the filter makes of a patch; the bytes behind others that are there already.
+  /// The outcome and the filtered patch, appended to bytes that stay unchanged.
   func outcome(of patch: [UInt8]) -> (outcome: Outcome, patch: [UInt8]) {
     var encoder = CBOREncoder()
     encoder.bytes = [1, 2, 3]
@@ -147,7 +147,7 @@ extension ViewFilter {
   }
 }
 
-/// A pattern as a person writes it, for tests.
+/// A pattern written as a person writes it.
 func pattern(_ text: String) -> PathPattern {
   PathPattern(
     text.split(separator: "/").map { token in

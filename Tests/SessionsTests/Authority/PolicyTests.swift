@@ -18,7 +18,7 @@ import Values
       denyWrite: patterns(["log"])),
   ])
 
-  @Test func `a peer has what all rules about it grant, less what any denies`() {
+  @Test func `a peer has the grants of all rules that match it, less any denials`() {
     let stranger = policy.rights(uid: 5, gid: 5)
     #expect(stranger.mayConnect && !stranger.mayAdminister && !stranger.mayAct("set"))
     #expect(stranger.mayRead(["public", "news"]) && !stranger.mayRead(["users"]))
@@ -32,14 +32,14 @@ import Values
     #expect(!policy.rights(uid: 0, gid: 99).mayAdminister)
   }
 
-  @Test func `a rule is about members of its groups, primary or not`() {
+  @Test func `a rule matches the members of its groups, primary or supplementary`() {
     let member = policy.rights(uid: 1000, gid: 1000)
     #expect(policy.rights(uid: 7, gid: 27) == member)
     #expect(policy.rights(uid: 7, gid: 7, groups: [3, 27]) == member)
     #expect(policy.rights(uid: 27, gid: 7) != member)
   }
 
-  @Test func `peers who may do the same have equal rights`() {
+  @Test func `peers with equal permissions have equal rights`() {
     let padded = Policy([
       Rule(
         users: [1], mayConnect: true, read: patterns(["a", "a/b", "b"]), denyRead: patterns(["c"]),
@@ -53,7 +53,7 @@ import Values
     #expect(first == second && first.hashValue == second.hashValue)
   }
 
-  @Test func `the standard policy is for the daemon's user and root alone`() {
+  @Test func `the standard policy admits the daemon's user and root alone`() {
     let standard = Policy.standard(owner: 1000)
     for uid in [0, 1000] as [UInt64] {
       let rights = standard.rights(uid: uid, gid: 5)
@@ -65,7 +65,7 @@ import Values
     #expect(stranger.view.filter(at: .root) == nil && !stranger.mayAct("set"))
   }
 
-  @Test func `who may do everything is not looked at, however the policy says it`() {
+  @Test func `a peer with every permission is unrestricted, however the policy says it`() {
     let said = Rule(users: [1], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all])
     #expect(Policy([said]).rights(uid: 1, gid: 1).isUnrestricted)
     var less = said
@@ -73,7 +73,7 @@ import Values
     #expect(!Policy([less]).rights(uid: 1, gid: 1).isUnrestricted)
   }
 
-  @Test func `who may act may write what he may read, unless a rule says what`() {
+  @Test func `a peer that may act may write what it may read, unless a rule grants less`() {
     let user = policy.rights(uid: 1000, gid: 1000)
     #expect(user.mayWrite(["a"]) && user.mayWrite(["users", "bob", "name"]))
     #expect(!user.mayWrite(["secrets"]) && !user.mayWrite(["users", "bob"]) && !user.mayWrite([]))
@@ -91,22 +91,26 @@ import Values
     ("*", ["a", "a.b"], []), ("a", ["a", "a.b", "a.b.c"], ["b", "ab", "b.a"]),
     ("a.*", ["a.b", "a.b.c"], ["a", "ab", "a*"]), ("a.b", ["a.b", "a.b.c"], ["a", "a.c"]),
   ])
-  func `an action pattern`(_ text: String, _ matching: [String], _ others: [String]) throws {
+  func `an action pattern covers its names and no others`(
+    _ text: String, _ matching: [String], _ others: [String]
+  ) throws {
     let pattern = try #require(ActionPattern(text))
     #expect(pattern.description == text)
     #expect(matching.allSatisfy(pattern.covers) && !others.contains(where: pattern.covers))
   }
 
   @Test(arguments: ["", ".*", "a*", "*.a", "a.*.b", "**"])
-  func `not an action pattern`(_ text: String) { #expect(ActionPattern(text) == nil) }
+  func `an invalid action pattern is refused`(
+    _ text: String
+  ) { #expect(ActionPattern(text) == nil) }
 
-  @Test func `a pattern prints as it is written`() {
+  @Test func `a pattern is printed as it is written`() {
     #expect(PathPattern.whole.description == "/")
     #expect(pattern("a/*/3").description == "/a/*/3")
     #expect(PathPattern(["a*b", "*", "~/"]).description == "/a~2b/~2/~0~1")
   }
 
-  @Test func `stars beside keys multiply, and that is counted`() {
+  @Test func `patterns that combine stars and keys expand multiplicatively, up to a bound`() {
     #expect(PathPattern.expansion(of: [.whole], upTo: 100) == 2)
     #expect(PathPattern.expansion(of: patterns(["a/b", "a/c", "d"]), upTo: 100) == 7)
     let crossed = (0..<8).flatMap { place in
@@ -144,7 +148,8 @@ import Values
         == "you may not send remove")
   }
 
-  @Test func `what an action looks at must be readable, and what it changes writable`() throws {
+  @Test func `an action needs the right to read what it reads and to write what it writes`() throws
+  {
     let rule = Rule(
       read: [.whole], denyRead: patterns(["s", "u/*/p"]), act: [.all],
       write: patterns(["s", "u", "w"]))
@@ -168,7 +173,7 @@ import Values
     let denied = PathPattern(["list", "0"])
     let rule = Rule(read: [.whole], denyRead: [denied], act: [.all])
     let asArray = #"{"list": [1, 2]}"#
-    // Whoever may move elements could bring a denied one to a place that is not.
+    // A client that may move elements could move a denied one to a permitted index.
     for action in [
       .test(["list", "1"], 1), .test(["list", 1], 1), .copy(from: ["list", "-"], to: ["a"]),
       .remove(["list", "1"]), .insert(["list", "-"], 1), .append(["list"], 1),
@@ -182,7 +187,7 @@ import Values
     #expect(try refusal(.test(["list", 1], 1), free, on: asArray) == nil)
   }
 
-  @Test func `a path reaches as far as a subscription does`() throws {
+  @Test func `a path is cut where a subscription to it would be`() throws {
     let document = try state(#"{"a": {"b": [{"c": 1}]}, "d": 1}"#)
     #expect(document.reach(of: ["a", "b", 0, "c"]) == ["a", "b"])
     #expect(document.reach(of: ["a", "x", "y"]) == ["a", "x", "y"])
@@ -194,7 +199,7 @@ import Values
     #expect(typed.reach(of: [5, 7, 1]) == [5, 7, 1])
   }
 
-  @Test func `a rejection says no more than the client may see`() throws {
+  @Test func `a rejection reveals no more than the client may read`() throws {
     let rights = Policy([
       Rule(isForEveryone: true, read: [.whole], denyRead: patterns(["s", "list/*/x"]), act: [.all])
     ]).rights(uid: 1, gid: 1)
@@ -218,7 +223,7 @@ import Values
 
   // MARK: Explanations
 
-  @Test func `what a peer lacks is explained by the rule that takes it`() {
+  @Test func `a missing right is explained by the rule that takes it`() {
     let policy = Policy(
       [
         Rule(users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all]),
@@ -251,7 +256,7 @@ import Values
         == "there is no policy file (--policy)")
   }
 
-  @Test func `an action that names no paths needs its name alone`() {
+  @Test func `an action without paths needs only the right to its name`() {
     let rights = Policy([Rule(isForEveryone: true, act: [.name("go")])]).rights(uid: 1, gid: 1)
     #expect(rights.refusal(of: Named(name: "go"), in: 0) == nil)
     #expect(rights.refusal(of: Named(name: "stop"), in: 0)?.message == "you may not send stop")

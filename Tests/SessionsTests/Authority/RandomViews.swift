@@ -2,8 +2,8 @@ import Access
 import CBOR
 import Values
 
-// Random states, patches and views. Every text is a marker: keys say their level, so that they meet
-// patterns, and no two scalars that are texts are equal.
+// Random states, patches and views. Every text is a marker: keys contain their level, so that
+// patterns match them, and no two text scalars are equal.
 
 struct RandomViews {
   var random: SplitMix64
@@ -44,7 +44,7 @@ struct RandomViews {
     return .map(pairs)
   }
 
-  /// A value that was changed here and there.
+  /// A value with random changes.
   mutating func changed(_ value: CBORItem, level: Int = 0) -> CBORItem {
     if chance(level == 0 ? 4 : 12) { return self.value(level: level) }
     switch value {
@@ -74,7 +74,7 @@ struct RandomViews {
 
   // MARK: Patches
 
-  /// A patch from one value to another, in any of the forms that the protocol allows.
+  /// A patch from one value to another, in any form that the protocol allows.
   mutating func patch(from old: CBORItem?, to new: CBORItem?, isRoot: Bool = true) -> CBORItem {
     guard let new else { return .undefined }
     guard let old, !chance(15) else { return replacement(new) }
@@ -134,14 +134,14 @@ struct RandomViews {
     return (grants, denials.filter { !$0.steps.isEmpty })
   }
 
-  /// A path to where something may be.
+  /// A path at which there may be a value.
   mutating func path() -> Path {
     Path((0..<(chance(60) ? 0 : below(4))).map { .text(keyText($0, below(6))) })
   }
 }
 
 extension CBORItem {
-  /// What stands at a path through maps.
+  /// The value at a path through maps.
   func part(at path: Path) -> CBORItem? {
     var current = self
     for key in path.keys {

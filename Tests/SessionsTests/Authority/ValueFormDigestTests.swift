@@ -13,7 +13,7 @@ import Values
     }
   }
 
-  @Test func `the bytes of a value have its digest`() throws {
+  @Test func `the digest of a value's bytes is that of the value`() throws {
     var random = RandomViews(seed: 11)
     for round in 0..<500 {
       let seed = HashSeed(UInt64(round))
@@ -25,7 +25,7 @@ import Values
     }
   }
 
-  @Test func `with its schema, so have those of a typed state`() throws {
+  @Test func `the digest of a typed state's bytes is that of the state`() throws {
     var random = SplitMix64(12)
     var state = First.State()
     let (schema, seed) = (TranslationTests.first, HashSeed(0x5eed))
@@ -43,7 +43,7 @@ import Values
     }
   }
 
-  @Test func `longer heads than needed make no difference`() throws {
+  @Test func `heads longer than needed do not change the digest`() throws {
     let seed = HashSeed(7)
     for (long, short) in [
       ([0x18, 0x01], [0x01]), ([0x39, 0, 0x01], [0x21]), ([0x78, 1, 0x61], [0x61, 0x61]),
@@ -59,7 +59,7 @@ import Values
     arguments: [
       [], [0xc0, 0x01], [0x01, 0x01], [0x82, 0x01], [0xe0], [0xa1, 0xf5, 0x01], [0x9f, 0xff],
     ] as [[UInt8]])
-  func `what is no value has none`(_ bytes: [UInt8]) {
+  func `bytes that are no value have no digest`(_ bytes: [UInt8]) {
     #expect(throws: CBORError.self) { try digest(bytes, seed: HashSeed(1)) }
   }
 }

@@ -3,7 +3,7 @@ import CBOR
 import Testing
 import Values
 
-/// What a filter is for, with random states, patches and views.
+/// The law of filters, with random states, patches and views.
 @Suite struct ViewFilterLawTests {
   @Test func `a filter shows what the patterns permit, and nothing else`() throws {
     var random = RandomViews(seed: 1)
@@ -39,8 +39,8 @@ import Values
     }
   }
 
-  /// Check the law for one patch of the whole and one scope; and that no text that the client could
-  /// see neither before nor after is in what it gets.
+  /// Checks the law for one patch of the root and one scope. Also checks that the result contains
+  /// no text that the client could see neither before nor after.
   private func check(
     _ filter: ViewFilter, _ patch: CBORItem, _ before: CBORItem, _ after: CBORItem, at path: Path
   ) throws -> ViewFilter.Outcome {
@@ -66,7 +66,7 @@ import Values
     return outcome
   }
 
-  @Test func `a view of the whole changes no byte, and one of nothing lets none through`() {
+  @Test func `a view of everything changes no byte, and a view of nothing passes none`() {
     var random = RandomViews(seed: 3)
     for _ in 0..<200 {
       let before = random.value()
@@ -89,13 +89,13 @@ import Values
       let (grants, denials) = random.patterns()
       let (otherGrants, otherDenials) = random.patterns()
       let view = View(granting: grants, denying: denials)
-      // The same, with what changes nothing added: what is granted already, what is denied anyway.
+      // The same view with redundant patterns: places already granted, and places denied anyway.
       let padded = View(
         granting: grants.reversed()
           + grants.map { PathPattern($0.steps + [.key("more")]) } + denials,
         denying: denials + denials.map { PathPattern($0.steps + [.any]) })
       #expect(view == padded && view.hashValue == padded.hashValue, "\(grants) and \(denials)")
-      // Of others, only those are equal that show the same of every value.
+      // Of the other views, only those that show the same of every value are equal.
       let other = View(granting: otherGrants, denying: otherDenials)
       guard view == other else { continue }
       equal += 1
@@ -109,7 +109,7 @@ import Values
     #expect(equal > 50)
   }
 
-  @Test func `a path is permitted when all that could stand there is shown`() {
+  @Test func `a path is permitted when every value at it would be shown whole`() {
     var random = RandomViews(seed: 5)
     for _ in 0..<1500 {
       let (grants, denials) = random.patterns()
@@ -121,14 +121,14 @@ import Values
         denial.covers(path)
           || PathPattern(Array(denial.steps.prefix(path.keys.count))).covers(path)
       }
-      // A grant of every key below a place is no grant of the place.
+      // A grant of every key below a place does not grant the place.
       #expect(view.permits(path) == (isGranted && !isDenied), "\(grants), \(denials) at \(path)")
     }
   }
 
   // MARK: Bad bytes
 
-  @Test func `bytes that are no patch or value come to nothing`() throws {
+  @Test func `malformed patches and values give an item or nothing, and never crash`() throws {
     var random = RandomViews(seed: 6)
     for round in 0..<2000 {
       let before = random.value()
@@ -156,7 +156,7 @@ import Values
     }
   }
 
-  @Test func `nesting is bounded as everywhere`() throws {
+  @Test func `nesting is bounded`() throws {
     // {"a": {"a": {"a": …
     let deep: [UInt8] = Array(repeatElement([0xa1, 0x61, 0x61], count: 100_000).joined()) + [1]
     for filter in [
@@ -173,7 +173,7 @@ import Values
   }
 }
 
-/// The same law for a state with types: maps with integer keys, structs, optionals, cases.
+/// The same law for a typed state, with integer keys, structs, optionals and cases.
 @Suite struct TypedViewTests {
   private func follow(
     _ grants: [String], _ denials: [String], in schema: Schema?, seed: UInt64
@@ -216,12 +216,15 @@ import Values
     }
   }
 
-  @Test func `without a schema, what goes may have been hidden`() throws {
+  @Test
+  func `without a schema, a removal may need a resync because the value may have been hidden`()
+      throws
+  {
     let outcomes = try follow(["/"], ["5/*/1"], in: nil, seed: 1)
     #expect(outcomes[.resync, default: 0] > 0)
   }
 
-  @Test func `a case with fields is hidden where anything below it is denied`() throws {
+  @Test func `a case with values is hidden where anything below it is denied`() throws {
     let schema = TranslationTests.first
     let view = View(granting: [.whole], denying: patterns(["3/1"]))
     let filter = try #require(view.filter(at: .root, in: schema))

@@ -38,7 +38,7 @@ import Values
   ]
 
   @Test(arguments: values)
-  func `what is shown of a value`(
+  func `a filter shows the permitted part of a value`(
     _ value: String, _ grants: [String], _ denials: [String], _ expected: String?
   ) throws {
     if filter(grants, denials) == nil {
@@ -48,8 +48,8 @@ import Values
     }
   }
 
-  /// Patches in diagnostic notation, of a view of all but `s` and what `u` has under `p`, and of one
-  /// of `v` in the members of `g`.
+  /// Patches in diagnostic notation, of a view of everything except `s` and the `p` of the members
+  /// of `u`.
   static let patches: [(patch: CBORItem, ViewFilter.Outcome, CBORItem?)] = {
     func map(_ key: String, _ value: CBORItem) -> CBORItem { .map([.init(.text(key), value)]) }
     let one = CBORItem.unsigned(1)
@@ -61,10 +61,10 @@ import Values
       (map("u", map("x", map("p", one))), .untouched, nil),
       (map("u", map("x", map("n", one))), .patch, map("u", map("x", map("n", one)))),
       (map("u", map("x", map("n", .undefined))), .patch, map("u", map("x", map("n", .undefined)))),
-      // An entry comes: shown without what is denied.
+      // A new entry is shown without its denied part.
       (map("u", map("x", .array([map("p", one)]))), .patch, map("u", map("x", .array([.map([])])))),
       (map("u", map("x", one)), .patch, map("u", map("x", one))),
-      // It may have been an array, and hidden.
+      // The removed value may have been an array, and therefore hidden.
       (map("u", map("x", .undefined)), .resync, nil),
       (map("u", map("x", .array([.array([one])]))), .resync, nil),
       (map("u", map("x", .array([.array([]), .map([])]))), .untouched, nil),
@@ -82,13 +82,13 @@ import Values
   }()
 
   @Test(arguments: patches)
-  func `what is left of a patch`(
+  func `a filter passes the permitted part of a patch`(
     _ patch: CBORItem, _ outcome: ViewFilter.Outcome, _ expected: CBORItem?
   ) throws {
     let filter = try #require(self.filter(["/"], ["s", "u/*/p"]))
     let result = filter.outcome(of: patch.bytes)
     if case .array(let items) = patch, items.isEmpty {
-      // Not a patch, but nothing that the filter has to read either.
+      // Not a patch, but the filter need not detect that.
       #expect(result.patch.isEmpty)
       return
     }
@@ -96,7 +96,10 @@ import Values
     #expect(result.patch == expected?.bytes ?? [])
   }
 
-  @Test func `where only parts are granted, a map may come, and whatever else goes`() throws {
+  @Test
+  func `where only parts are granted, a map passes as a patch, and anything else needs a resync`()
+      throws
+  {
     let filter = try #require(self.filter(["g/*/v"]))
     let one = CBORItem.unsigned(1)
     func patch(_ value: CBORItem) -> [UInt8] {
@@ -112,7 +115,7 @@ import Values
     #expect(filter.outcome(of: removal.bytes).outcome == .resync)
   }
 
-  @Test func `a subscription is refused only where nothing can ever be seen`() {
+  @Test func `a subscription is refused only where nothing can ever be visible`() {
     #expect(filter(["/"], ["a"], at: ["a"]) == nil)
     #expect(filter(["/"], ["a"], at: ["a", "b"]) == nil)
     #expect(filter(["a/b"], at: ["c"]) == nil)
@@ -123,7 +126,7 @@ import Values
     #expect(filter(["/"])?.isEverything == true)
   }
 
-  @Test func `scopes are shared by all who see the same there`() {
+  @Test func `clients that see the same at a path share its scope`() {
     #expect(filter(["/"], ["s"], at: ["a"]) == filter(["a"], ["a/b/c", "t"], at: ["a", "x"]))
     #expect(filter(["/"], ["*/p"], at: ["a"]) == filter(["/"], ["b/p", "a/p"], at: ["b"]))
     #expect(filter(["/"], ["*/p"]) != filter(["/"], ["b/p", "a/p"]))
