@@ -95,7 +95,7 @@ struct CommandNamesTests {
   }
 
   @Test func `every command with choices has an example, and the parser accepts each example`()
-      throws
+    throws
   {
     for command in Self.commands {
       let discussion = command.configuration.discussion

@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test func `the end of the connecting process is reported while its child keeps the socket`()
-      throws
+    throws
   {
     // The child sends its pid. The parent ends when its standard input is closed.
     let program = """

@@ -172,7 +172,7 @@ private struct NewPlant: Reducer {
   }
 
   @Test func `a mirror of a part stays live when the state elsewhere has an unknown case`()
-      async throws
+    async throws
   {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, daemon in
       let whole = try await OldMirror.connect(options(socket))
@@ -212,7 +212,7 @@ private struct NewPlant: Reducer {
 
   @Test
   func `waiting for a part with an unknown case fails with the reason, other parts stay live`()
-      async throws
+    async throws
   {
     try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
       let replica = try await Subscription<Climate>.connect(
@@ -357,7 +357,7 @@ private struct KeepingHandler: LogHandler {
 
   @Test
   func `an older daemon refuses a state with an unknown case, and names the case and the remedies`()
-      async throws
+    async throws
   {
     defer { clean() }
     let new = try await live(
@@ -376,7 +376,7 @@ private struct KeepingHandler: LogHandler {
   }
 
   @Test func `no revision is offered for recovery when the snapshot already has the unknown case`()
-      async throws
+    async throws
   {
     defer { clean() }
     var state = NewState()

@@ -47,7 +47,7 @@ private struct Room: Reducer {
   }
 
   @Test func `a second enter replaces the entry, and a reconnected client still has its entry`()
-      async
+    async
   {
     let store = store()
     await store.send(.enter("a"), from: .client(session: 1)) { $0[1] = "a" }

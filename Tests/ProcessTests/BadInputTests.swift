@@ -10,16 +10,16 @@ import Testing
 import Values
 import Wire
 
-/// What bad input gets: a typed error with the offending value, for the one who sent it. A client
-/// that is connected the whole time notices nothing, and what was applied before stays.
+/// Bad input gets a typed error with the offending value. A client that is connected the whole time
+/// is not affected, and actions applied before stay applied.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct BadInputTests {
-  /// Bytes that end a connection, and how.
+  /// Bytes that end a connection, and the goodbye they get.
   struct Offence: Sendable, CustomTestStringConvertible {
     let name: String
     let bytes: [UInt8]
     let code: GoodbyeCode
-    /// What the goodbye's sentence says.
+    /// Part of the goodbye's message.
     let says: String
     var testDescription: String { name }
 
@@ -86,7 +86,7 @@ struct BadInputTests {
       frame([0x84, 4, 2, 0] + [UInt8](repeating: 0x81, count: 200) + [0]), .malformed, "128"),
   ]
 
-  /// A daemon with a client that must notice nothing.
+  /// A daemon with a client that must not be affected.
   private func withWitness(_ body: (Served) async throws -> Void) async throws {
     try await withDaemon { served in
       let witness = try await served.mirror()
@@ -102,7 +102,7 @@ struct BadInputTests {
   }
 
   @Test(arguments: atFirst)
-  func `what may not come first gets a goodbye that says why`(offence: Offence) async throws {
+  func `an invalid first message gets a goodbye with the reason`(offence: Offence) async throws {
     try await withWitness { served in
       let goodbye = try await blocking {
         let client = try served.raw()
@@ -115,14 +115,14 @@ struct BadInputTests {
   }
 
   @Test(arguments: later)
-  func `what may not come later gets a goodbye, and what came before stays`(
+  func `an invalid later message gets a goodbye, and earlier actions stay applied`(
     offence: Offence
   ) async throws {
     try await withWitness { served in
       let goodbye = try await blocking {
         let client = try served.raw()
         try client.greet()
-        // In one write, so that the daemon reads both at once.
+        // In one write, so that the daemon reads both together.
         try client.send(
           Self.message(
             .action(
@@ -142,7 +142,7 @@ struct BadInputTests {
     }
   }
 
-  @Test func `a path with too many keys is refused, and the connection goes on`() async throws {
+  @Test func `a path with too many keys is refused, and the connection stays open`() async throws {
     try await withWitness { served in
       try await blocking {
         let client = try served.raw()
@@ -213,7 +213,7 @@ struct BadInputTests {
     ),
   ]
 
-  @Test func `an action that cannot be done is rejected with its reason, and the next is done`()
+  @Test func `an invalid action is rejected with its reason, and the next one is performed`()
     async throws
   {
     try await withWitness { served in
@@ -239,7 +239,7 @@ struct BadInputTests {
     }
   }
 
-  @Test func `random bytes never hurt the daemon nor anybody else`() async throws {
+  @Test func `random bytes affect neither the daemon nor other clients`() async throws {
     try await withWitness { served in
       try await blocking {
         var random = SplitMix64(7)
@@ -249,9 +249,9 @@ struct BadInputTests {
           var bytes = (0..<Int.random(in: 1...200, using: &random)).map { _ in
             UInt8.random(in: 0...255, using: &random)
           }
-          // Most in frames: else nearly all would be over the limit.
+          // Most are framed: otherwise nearly all lengths would exceed the limit.
           if round % 4 > 0 { bytes = Self.frame(bytes) }
-          // A message with random bytes in it, too.
+          // Also a valid message with some random bytes.
           if round % 4 == 1 {
             bytes = Self.action
             for _ in 0..<3 {
@@ -259,7 +259,7 @@ struct BadInputTests {
               bytes[place] = UInt8.random(in: 0...255, using: &random)
             }
           }
-          // Those that are told goodbye may have closed already.
+          // The daemon may already have closed a connection after its goodbye.
           try? client.send(bytes)
           if round % 5 == 0 {
             client.shutdownSending()

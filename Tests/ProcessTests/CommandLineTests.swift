@@ -5,10 +5,10 @@ import LockstepClient
 import Testing
 import Values
 
-/// The command line as its users meet it: what it prints, and the status that it ends with.
+/// The command line as its users see it: its output and its exit status.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct CommandLineTests {
-  /// A command that has ended: its lines from both streams, and its status.
+  /// A finished command: its lines from both streams, and its status.
   private struct Done {
     let status: ChildProcess.Ending
     let lines: [String]
@@ -20,7 +20,7 @@ struct CommandLineTests {
     return Done(status: try await command.end(), lines: command.output)
   }
 
-  @Test func `what is set is got, changed and removed`() async throws {
+  @Test func `a value is set, read, changed and removed`() async throws {
     try await withDaemon { served in
       let socket = served.socket
       #expect(try await lockstep(socket, "set", "/a", #"{"n":1,"l":[1]}"#).status == .exit(0))
@@ -36,7 +36,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `each kind of failure has its status and names what was wrong`() async throws {
+  @Test func `each kind of failure has its status and names the fault`() async throws {
     try await withDaemon { served in
       let socket = served.socket
       let cases: [(arguments: [String], status: Int32, says: String)] = [
@@ -63,7 +63,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `what may have been done is not said to be undone`() async throws {
+  @Test func `a command that times out says that the outcome is unknown`() async throws {
     try await withDaemon { served in
       served.daemon.signal(SIGSTOP)
       let late = try await lockstep(served.socket, "set", "/a", "1", "--timeout", "0.2")
@@ -73,7 +73,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `bytes that are no text are refused, and nothing is stored`() async throws {
+  @Test func `bytes that are not UTF-8 are refused, and nothing is stored`() async throws {
     try await withDaemon { served in
       let program = (Binaries.folder ?? ".") + "/lockstep"
       for script in [
@@ -88,7 +88,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `a server of another protocol is called one`() async throws {
+  @Test func `a server with another protocol is reported as no Lockstep daemon`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let loop = try Loop.startThread(name: "web")
@@ -117,7 +117,7 @@ struct CommandLineTests {
       let watch = try ChildProcess(
         (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "watch", "/n"])
       defer { watch.signal(SIGKILL) }
-      // Nothing stands there yet: an empty line.
+      // An absent value is an empty line.
       try await watch.line("")
       for number in 1...20 {
         let set = try await lockstep(socket, "set", "/n", "\(number)")
@@ -131,7 +131,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `a JSON Patch is done whole or not at all`() async throws {
+  @Test func `a JSON Patch is applied whole or not at all`() async throws {
     try await withDaemon { served in
       let socket = served.socket
       let file = served.folder + "/patch.json"

@@ -8,7 +8,7 @@ import Wire
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct DaemonTests {
-  /// Start a daemon that must fail, and return what it said.
+  /// Starts a daemon that must fail, and returns its message.
   private func refusal(_ arguments: [String], code: Int32 = 1) async throws -> String {
     let daemon = try ChildProcess(Binaries.daemon, arguments)
     let ending = try await daemon.end()
@@ -48,7 +48,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `the socket of a killed daemon is taken over`() async throws {
+  @Test func `the socket of a killed daemon is replaced`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let first = try await startDaemon(socket)
@@ -60,7 +60,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `the socket of another program is left alone`() async throws {
+  @Test func `the socket of another program is kept`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let proxy = try ForwardingProxy(at: socket, to: folder + "/nowhere")
@@ -71,7 +71,9 @@ struct DaemonTests {
     }
   }
 
-  @Test func `a lock that is a link to another file is left alone`() async throws {
+  @Test func `a lock file that is a link stops the start, and the linked file is kept`()
+    async throws
+  {
     try await withFolder { folder in
       let (socket, other) = (folder + "/socket", folder + "/other")
       Files.write(Array("precious".utf8), to: other)
@@ -87,7 +89,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `what an option does not do is said`() async throws {
+  @Test func `an option without effect is logged`() async throws {
     try await withFolder { folder in
       let (file, other) = (folder + "/begin.json", folder + "/other.json")
       Files.write(Array(#"{"n":1}"#.utf8), to: file)
@@ -110,7 +112,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `a path that is too long is an error that says how long it may be`() async throws {
+  @Test func `a path that is too long is an error with the limit`() async throws {
     try await withFolder { folder in
       let path = folder + "/" + String(repeating: "s", count: 108 - folder.utf8.count - 1)
       #expect(path.utf8.count == 108)
@@ -124,7 +126,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `a file that is no socket is an error and stays`() async throws {
+  @Test func `a file that is no socket is an error, and is kept`() async throws {
     try await withFolder { folder in
       let path = folder + "/file"
       try "precious".write(toFile: path, atomically: false, encoding: .utf8)
@@ -134,7 +136,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `a directory that is missing is an error that says so`() async throws {
+  @Test func `a missing directory is an error that says so`() async throws {
     try await withFolder { folder in
       let said = try await refusal(["--socket", folder + "/missing/socket"])
       #expect(said.contains("No such file or directory"))
@@ -143,7 +145,7 @@ struct DaemonTests {
   }
 
   @Test(arguments: [("600", 0o600), ("0660", 0o660), ("777", 0o777), ("0", 0)])
-  func `the socket has the mode that was asked for`(mode: String, bits: Int) async throws {
+  func `the socket has the mode that the option says`(mode: String, bits: Int) async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket, ["--mode", mode])
@@ -154,7 +156,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `the socket is only its owner's unless said otherwise`() async throws {
+  @Test func `the socket is accessible only to its owner by default`() async throws {
     try await withDaemon { served in
       var status = stat()
       #expect(lstat(served.socket, &status) == 0)
@@ -166,7 +168,7 @@ struct DaemonTests {
     ["--mode", "9"], ["--mode", "1777"], ["--limit", "nonsense=1"], ["--limit", "window"],
     ["--limit", "window=-1"], ["--log-form", "xml"], ["--log-level", "loud"], ["--unknown"],
   ])
-  func `a wrong command line is an error of its own`(arguments: [String]) async throws {
+  func `a wrong command line has its own exit status`(arguments: [String]) async throws {
     let said = try await refusal(arguments, code: 2)
     #expect(said.contains(arguments.last ?? ""))
   }
@@ -196,7 +198,7 @@ struct DaemonTests {
     ("{\"a\": 1, \"a\": 2}", "\"a\""), ("[1, 2", "line 1, column 6"),
     ("{} {}", "line 1, column 4"), ("18446744073709551616e999", "line 1, column"),
   ])
-  func `a file that is no JSON is an error with its place`(
+  func `a malformed JSON file is an error with the position of the fault`(
     text: String, place: String
   ) async throws {
     try await withFolder { folder in
@@ -209,7 +211,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `a file that is missing or a directory is an error that names it`() async throws {
+  @Test func `a file that is missing or a directory is an error with its path`() async throws {
     try await withFolder { folder in
       for file in [folder + "/missing.json", folder] {
         let said = try await refusal(["--socket", folder + "/socket", "--load", file])
@@ -221,7 +223,7 @@ struct DaemonTests {
   // MARK: Stopping
 
   @Test(arguments: [SIGTERM, SIGINT])
-  func `a signal stops the daemon, which tells every client first`(signal: Int32) async throws {
+  func `a signal stops the daemon after a goodbye to every client`(signal: Int32) async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket)
@@ -229,7 +231,7 @@ struct DaemonTests {
       let goodbyes = try await blocking {
         let clients = try (0..<5).map { number in
           let client = try RawClient(path: socket)
-          // One has not even said hello.
+          // The first client has not even said hello.
           if number > 0 { try client.greet() }
           if number > 1 { try client.send(.subscribe(subscription: 1, .root, nil)) }
           if number > 2 { try client.act(1, .increment(["n"], by: 1)) }
@@ -297,7 +299,7 @@ struct DaemonTests {
   @Test(arguments: [
     SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT, SIGXFSZ, 34, 50, 64,
   ])
-  func `a signal that means nothing to a daemon does not end it`(signal: Int32) async throws {
+  func `an unexpected signal does not end the daemon`(signal: Int32) async throws {
     try await withDaemon { served in
       let client = try served.raw()
       try client.greet()
@@ -313,7 +315,7 @@ struct DaemonTests {
   }
 
   @Test(arguments: [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGPWR, SIGXCPU])
-  func `a signal that ends a daemon ends it with a goodbye`(signal: Int32) async throws {
+  func `a terminating signal ends the daemon with a goodbye`(signal: Int32) async throws {
     try await withFolder { folder in
       let daemon = try await startDaemon(folder + "/socket")
       let goodbye = try await blocking {
@@ -327,7 +329,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `what was sent before the daemon stops is acknowledged before its goodbye`()
+  @Test func `of the actions sent before a stop all or none are acknowledged before the goodbye`()
     async throws
   {
     try await withFolder { folder in
@@ -354,7 +356,8 @@ struct DaemonTests {
         }
         return (acknowledged, goodbye)
       }
-      // Both were there when it woke: all is done, or nothing.
+      // Both the actions and the signal are pending when it continues: it reads all the actions, or
+      // none.
       #expect(acknowledged == 100 || acknowledged == 0)
       #expect(goodbye?.code == .stopping)
       #expect(try await daemon.end() == .exit(0))
@@ -363,7 +366,7 @@ struct DaemonTests {
 
   // MARK: Logs
 
-  @Test func `each form of the log is what it says`() async throws {
+  @Test func `each log form is well-formed`() async throws {
     for form in ["text", "json", "journal"] {
       try await withFolder { folder in
         let socket = folder + "/socket"
@@ -400,13 +403,15 @@ struct DaemonTests {
     }
   }
 
-  /// What /proc says that a descriptor of a process is.
+  /// The target of a process's descriptor, according to /proc.
   private func descriptor(_ number: Int32, of pid: pid_t) -> String? {
     try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/fd/\(number)")
   }
 
   @Test(arguments: [[0], [1], [2], [0, 1, 2]])
-  func `standard descriptors that are closed are no other files`(closed: [Int32]) async throws {
+  func `standard descriptors that were closed are opened as the null device`(
+    closed: [Int32]
+  ) async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let closing = closed.map { "exec \($0)>&-" }.joined(separator: "; ")
@@ -421,7 +426,7 @@ struct DaemonTests {
     }
   }
 
-  @Test func `the level of the log is kept`() async throws {
+  @Test func `nothing below the log level is logged`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let daemon = try ChildProcess(

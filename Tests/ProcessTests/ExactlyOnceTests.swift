@@ -12,7 +12,7 @@ import Wire
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct ExactlyOnceTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func `a connection cut at random bytes does each action once, in order`(
+  func `over a connection cut at random bytes each action is performed once, in order`(
     seed: UInt64
   ) async throws {
     try await withDaemon { served in
@@ -26,7 +26,7 @@ struct ExactlyOnceTests {
       try await watcher.send(DocumentAction.set(["log"], []))
       var number: Int64 = 0
       while proxy.cuts < 40 {
-        // In small lots, so that cuts fall between actions as well as into them.
+        // In small batches, so that cuts fall between actions as well as into them.
         for _ in 0..<20 {
           number += 1
           mirror.post(DocumentAction.append(["log"], .integer(number)))
@@ -74,7 +74,7 @@ struct ExactlyOnceTests {
   }
 
   @Test(arguments: [1, 2] as [UInt64])
-  func `a client killed at random and started again with its session does each action once`(
+  func `a client that is killed and resumes its session performs each action once`(
     seed: UInt64
   ) async throws {
     try await withDaemon { served in
@@ -86,7 +86,7 @@ struct ExactlyOnceTests {
         let client = try ChildProcess(
           Binaries.client, [served.socket, "append", served.folder + "/token", "2000"])
         if kills < 25 {
-          // At random moments: while it starts, says hello, sends, waits or has just heard.
+          // At random moments: while it starts, says hello, sends, waits, or has just received.
           let pause = Int.random(in: 0..<30_000, using: &random)
           try await LoopClock().sleep(for: .microseconds(pause))
           kills += 1
@@ -97,7 +97,7 @@ struct ExactlyOnceTests {
         isDone = client.output.last == "done"
         for line in client.output where line.hasPrefix("acks ") {
           let numbers = line.split(separator: " ").dropFirst().compactMap { UInt64($0) }
-          // The last line may be cut short by the kill.
+          // The kill may truncate the last line.
           if numbers.count == 3 { acknowledged = max(acknowledged, numbers[1]) }
         }
         let mirror = try await served.mirror()
@@ -110,7 +110,10 @@ struct ExactlyOnceTests {
     }
   }
 
-  @Test func `what a killed client had acknowledged stays, and nobody else notices`() async throws {
+  @Test
+  func `the acknowledged actions of a killed client stay, and other clients are not affected`()
+    async throws
+  {
     try await withDaemon { served in
       let watcher = try await served.mirror()
       for round in 0..<5 {
@@ -132,7 +135,7 @@ struct ExactlyOnceTests {
     }
   }
 
-  @Test func `a session taken over by a second connection is told replaced`() async throws {
+  @Test func `a session resumed by a second connection ends the first as replaced`() async throws {
     try await withDaemon { served in
       try await blocking {
         let first = try served.raw()
@@ -144,7 +147,7 @@ struct ExactlyOnceTests {
         #expect(resumed.isResumed)
         #expect(resumed.lastAction == 1)
         #expect(try first.goodbye()?.code == .replaced)
-        // Sent again, it is acknowledged again and not done again.
+        // A repeated action is acknowledged again, and not performed again.
         try second.act(1, .increment(["n"], by: 1))
         try second.act(2, .increment(["n"], by: 1))
         #expect(try second.acknowledgements(through: 2).last?.revision == 2)
@@ -152,7 +155,8 @@ struct ExactlyOnceTests {
     }
   }
 
-  @Test func `a mirror whose session is taken over while it sends is closed, and stays so`()
+  @Test
+  func `a mirror whose session is taken over while it sends is closed, and does not reconnect`()
     async throws
   {
     try await withDaemon { served in
@@ -170,7 +174,7 @@ struct ExactlyOnceTests {
         try await mirror.send(DocumentAction.set(["a"], 1))
       }
       let watcher = try await served.mirror()
-      // The mirror did not come back: it would have thrown the thief out.
+      // The mirror did not reconnect, or it would have replaced the thief.
       #expect(try await watcher.connection.report("status")["connections"] == 3)
       thief.close()
     }

@@ -5,13 +5,13 @@ import LockstepClient
 import Testing
 import Values
 
-/// Swift Testing has a type of that name, too.
+/// Swift Testing has a type of that name too.
 private typealias ExitStatus = EventLoop.ExitStatus
 
-/// Each status of the table, provoked with the real programs, and the error that `--json` writes.
+/// Each status of the table, caused with the real programs, and the error that `--json` writes.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(4)))
 struct ExitStatusTests {
-  /// Run a line of a shell in which `lockstep` is the command line and `$socket` the daemon's.
+  /// Runs a shell line in which `lockstep` is the command line and `$socket` the daemon's socket.
   private func shell(_ line: String, _ socket: String) async throws -> CommandResult {
     let lockstep = (Binaries.folder ?? ".") + "/lockstep"
     let command = try ChildProcess(
@@ -20,7 +20,7 @@ struct ExitStatusTests {
     return CommandResult(status: try await command.end(), lines: command.output)
   }
 
-  /// Expect a status, and as the only line on standard error an object that names it.
+  /// Expects a status, and as the only line on standard error an object with its name.
   private func expect(
     _ status: ExitStatus, code: String? = nil, _ line: String, _ socket: String,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -44,7 +44,7 @@ struct ExitStatusTests {
     #expect(message.hasSuffix("."), "\(message)", sourceLocation: sourceLocation)
   }
 
-  @Test func `what is not done, cannot be done or differs has a status each`() async throws {
+  @Test func `refused, wrong, absent, failed and late commands have a status each`() async throws {
     try await withDaemon { served in
       let socket = served.socket
       #expect(try await shell("lockstep set /n 1", socket).status == .exit(0))
@@ -76,14 +76,15 @@ struct ExitStatusTests {
   private static let overflow =
     "lockstep set /n 18446744073709551615 >/dev/null && lockstep --json increment /n"
 
-  @Test func `what was done, and is not durable or not told, has a status of its own`()
+  @Test
+  func `an action that was performed, but is not durable or not reported, has its own status`()
     async throws
   {
     try await withDaemon { served in
       let socket = served.socket
       try await expect(
         .notDurable, "lockstep --json set /n 1 --durable >\(served.folder)/out", socket)
-      // Three times, and not once more than that.
+      // Three increments, and no more.
       try await expect(.unwritten, "lockstep --json increment /n >/dev/full", socket)
       try await expect(.unwritten, "lockstep --json increment /n >&-", socket)
       try await expect(.unwritten, "lockstep --json increment /n <&- >&-", socket)
@@ -103,7 +104,7 @@ struct ExitStatusTests {
     }
   }
 
-  @Test func `a closed standard stream is never a socket or file of the program's own`()
+  @Test func `a closed standard stream is never reused for a socket or file of the program`()
     async throws
   {
     try await withDaemon { served in
@@ -126,7 +127,7 @@ struct ExitStatusTests {
     }
   }
 
-  @Test func `the end of the connection has a status`() async throws {
+  @Test func `a goodbye has a status`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket)
@@ -145,7 +146,7 @@ struct ExitStatusTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
-  func `whatever forbids it, the status says that it is forbidden`() async throws {
+  func `every kind of denial has the same status`() async throws {
     let other = #"setpriv --reuid=65534 --regid=65534 --clear-groups "$PROGRAM" --json"#
     try await withDaemon { served in
       chmod(served.folder, 0o711)
@@ -180,7 +181,7 @@ struct ExitStatusTests {
     }
   }
 
-  @Test func `damage has a status`() async throws {
+  @Test func `a damaged journal has a status`() async throws {
     try await withHome { home in
       let daemon = try await home.start()
       #expect(try await home.lockstep("set", "/a", "1", "--durable").status == .exit(0))
@@ -195,7 +196,7 @@ struct ExitStatusTests {
 
   // MARK: The daemon
 
-  @Test func `a daemon ends with the statuses of the same table`() async throws {
+  @Test func `a daemon exits with the statuses of the same table`() async throws {
     func end(_ script: String) async throws -> CommandResult {
       let daemon = try ChildProcess("/bin/sh", ["-c", "exec \"$0\" \(script)", Binaries.daemon])
       return CommandResult(status: try await daemon.end(), lines: daemon.output)

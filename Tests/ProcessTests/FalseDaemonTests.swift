@@ -4,10 +4,10 @@ import LockstepClient
 import Testing
 import Values
 
-/// `Tests/ProtocolTests/false_daemon.py` plays transcripts to our clients, and to wrong ones.
+/// `Tests/ProtocolTests/false_daemon.py` plays transcripts to our clients, and to faulty ones.
 @Suite(.enabled(if: Binaries.hasPython, Binaries.pythonComment), .timeLimit(.minutes(2)))
 struct FalseDaemonTests {
-  /// Those in which a client sees the whole and sends nothing, and one with an action.
+  /// Transcripts in which a client mirrors the root and sends nothing, and one with an action.
   static let names = [
     "snapshot and patches", "snapshot and target", "snapshot in parts", "a client that lags",
     "gap and resync", "restarted", "resume, continuation 1",
@@ -17,8 +17,9 @@ struct FalseDaemonTests {
   ]
 
   @Test(arguments: names)
-  func `our client says what a transcript says, and shows what it shows`(name: String) async throws
-  {
+  func `our client sends what a transcript says, and shows its final state`(
+    name: String
+  ) async throws {
     let (revision, value) = try Self.end(of: name)
     let shown = "at \(revision) \(value.digest(HashSeed(7)))"
     try await withFalseDaemon(name) { socket, daemon in
@@ -62,7 +63,7 @@ struct FalseDaemonTests {
 
   // MARK: Wrong clients
 
-  @Test func `a client that says something else is told what`() async throws {
+  @Test func `a client that sends another message is told the difference`() async throws {
     try await withFalseDaemon("snapshot and patches") { socket, daemon in
       let command = try ChildProcess(
         (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "set", "/n", "1"])
@@ -75,7 +76,7 @@ struct FalseDaemonTests {
     }
   }
 
-  @Test func `a reader that does not unsubscribe at a gap is told so`() async throws {
+  @Test func `a reader that does not unsubscribe at a gap is detected`() async throws {
     try await withFolder { folder in
       let right = try String(contentsOfFile: Python.folder + "/reader.py", encoding: .utf8)
       let wrong = right.replacingOccurrences(of: "return [[3, 1], [2", with: "return [[2")
@@ -93,7 +94,7 @@ struct FalseDaemonTests {
     }
   }
 
-  @Test func `a client that sends another action is told so`() async throws {
+  @Test func `a client that sends another action is detected`() async throws {
     try await withFalseDaemon("an action that was lost") { socket, daemon in
       let client = try ChildProcess(Binaries.client, [socket, "test"])
       try await client.line("live")
@@ -116,7 +117,7 @@ struct FalseDaemonTests {
       var random = SplitMix64(seed)
       for number in 0..<500 {
         let change = Self.change(&random)
-        // Now and then wait, so that the patches come one by one.
+        // Waits sometimes, so that the patches arrive one by one.
         if number % 4 == 0 { _ = try? await mirror.send(change) } else { mirror.post(change) }
       }
       try await mirror.send(DocumentAction.set(["end"], true))
@@ -127,7 +128,7 @@ struct FalseDaemonTests {
     }
   }
 
-  /// A change of the document: some are rejected.
+  /// A change of the document; some changes are rejected.
   private static func change(_ random: inout SplitMix64) -> DocumentAction {
     let name = PathKey.text("k\(random.next() % 8)")
     let index = PathKey.integer(Int64(random.next() % 4))
@@ -161,7 +162,7 @@ struct FalseDaemonTests {
     }
   }
 
-  /// Where the first mirror of a transcript stands in the end.
+  /// The final revision and value of a transcript's first mirror.
   private static func end(of name: String) throws -> (revision: Int64, value: Value) {
     let file = URL(fileURLWithPath: Python.folder)
       .appendingPathComponent("../../Protocols/vectors/sessions.json")

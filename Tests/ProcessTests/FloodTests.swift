@@ -8,13 +8,13 @@ import Testing
 import Values
 import Wire
 
-/// What some clients take, and what is left to the others.
+/// The share of the daemon that some clients take, and what remains for the others.
 ///
-/// Apart from the other tests, and one after the other: they take the whole machine, and measure what
-/// it gives to whom (`Scripts/test`).
+/// Run apart from the other tests and serially, because they load the whole machine and measure how
+/// it is shared (`Scripts/test`).
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)), .serialized)
 struct FloodTests {
-  /// A user that needs no name.
+  /// A user that needs no entry in the password file.
   private static let flooder: UInt32 = 4242
 
   @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
@@ -44,7 +44,7 @@ struct FloodTests {
       defer { few.signal(SIGKILL) }
       try await few.line("connected")
       let ours = Int64(20 * 64_000)
-      // What both have got, by one state each time: so it does not matter how late the mirror is.
+      // Both shares are read from one state each time, so that a late mirror does not matter.
       var shares: [(few: Int64, many: Int64)] = []
       try await eventually("all of the few's is done", within: .seconds(60)) {
         let state = mirror.state
@@ -59,7 +59,7 @@ struct FloodTests {
         return
       }
       let (got, meanwhile) = (last.few - first.few, last.many - first.many)
-      // One after the other, connections would get fifty times as much.
+      // If connections took turns instead of users, the many would get fifty times as much.
       #expect(meanwhile < 5 * got)
       #expect(last.many < 1000 * 16_000, "the flood was over before it mattered")
       print("flood: \(got) actions of 20 connections, meanwhile \(meanwhile) of 1000")
@@ -74,8 +74,8 @@ struct FloodTests {
       let calm = try await roundTrips(mirror)
       let before = served.daemon.residentBytes
 
-      // One sees its own changes and is soon stopped by the daemon; the other gets nothing but
-      // acknowledgements, and goes on for as long as its socket takes those.
+      // One subscribes to its own changes, so the daemon soon pauses it; the other gets only
+      // acknowledgements, and continues until its socket is full.
       let flood = try Writers(served, subscribes: [true, false])
       flood.begin()
       defer { flood.close() }
@@ -108,8 +108,8 @@ struct FloodTests {
     return times.sorted()[times.count * 99 / 100]
   }
 
-  /// Clients that write for as long as the daemon reads, and never read themselves. When it reads
-  /// no more from one of them, the next takes its place.
+  /// Clients that write for as long as the daemon reads, and never read. When the daemon stops
+  /// reading one, the next replaces it.
   private final class Writers: Sendable {
     private struct State: Sendable {
       var sent = 0
@@ -127,7 +127,7 @@ struct FloodTests {
 
     var sent: Int { state.withLock { $0.sent } }
 
-    /// Write no more; the connections stay, unread.
+    /// Stops writing; the connections stay open and unread.
     func stop() { state.withLock { $0.isOver = true } }
 
     func close() { state.withLock { $0.isClosed = true } }
@@ -141,7 +141,7 @@ struct FloodTests {
             write(client)
             stalled.append(client)
           }
-          // Closing would tell the daemon what it must find out by itself.
+          // Closing would tell the daemon what it must detect by itself.
           while !state.withLock({ $0.isClosed }) { usleep(10_000) }
           for client in stalled { client.close() }
         }.start()
@@ -155,7 +155,7 @@ struct FloodTests {
       return client
     }
 
-    /// Send until the daemon takes no more.
+    /// Sends until the daemon stops reading.
     private func write(_ client: RawClient) {
       var number: UInt64 = 0
       while !state.withLock({ $0.isOver }) {

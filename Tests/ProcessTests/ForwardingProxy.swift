@@ -2,11 +2,11 @@ import Foundation
 import Synchronization
 import Values
 
-/// A Unix socket that forwards bytes to another, and keeps all of them. With a seed it cuts each
-/// connection after a random number of bytes, until told to let all through.
+/// A Unix socket that forwards bytes to another, and records them. With a seed it cuts each
+/// connection after a random number of bytes, until `letThrough`.
 final class ForwardingProxy: Sendable {
   private struct State: Sendable {
-    /// Nil when all is let through.
+    /// Nil when nothing is cut.
     var random: SplitMix64?
     var cuts = 0
     var bytes: [UInt8] = []
@@ -36,18 +36,18 @@ final class ForwardingProxy: Sendable {
     }.start()
   }
 
-  /// How many connections have been cut.
+  /// The number of connections that have been cut.
   var cuts: Int { state.withLock { $0.cuts } }
 
-  /// Cut no more connections.
+  /// Stops cutting connections.
   func letThrough() { state.withLock { $0.random = nil } }
 
-  /// Whether the text was among the bytes, in either direction.
+  /// Whether the text was in the bytes of either direction.
   func saw(_ text: String) -> Bool {
     state.withLock { Data($0.bytes).range(of: Data(text.utf8)) != nil }
   }
 
-  /// What the clients sent, in the order in which it came.
+  /// The bytes from clients, in the order of their arrival.
   var fromClients: [UInt8] { state.withLock { $0.fromClients } }
 
   func close() {
@@ -79,8 +79,8 @@ final class ForwardingProxy: Sendable {
     }
   }
 
-  /// How many bytes a connection may carry: sometimes not even a welcome, which makes the client
-  /// wait longer before it comes again.
+  /// The number of bytes that a connection may carry. Sometimes that is less than a welcome, so
+  /// that the client backs off for longer.
   private func budget() -> Int {
     state.withLock { state in
       guard var random = state.random else { return .max }
@@ -114,7 +114,7 @@ final class ForwardingProxy: Sendable {
     state.withLock { $0.cuts += 1 }
   }
 
-  /// Note bytes before they are forwarded, so that they are known when their answer has come.
+  /// Records bytes before they are forwarded, so that they are present when their answer arrives.
   private func keep(_ bytes: ArraySlice<UInt8>, isFromClient: Bool) {
     state.withLock { state in
       state.bytes += bytes
@@ -122,14 +122,14 @@ final class ForwardingProxy: Sendable {
     }
   }
 
-  /// Some bytes; nil at the end.
+  /// The next bytes; nil at the end.
   private static func read(_ source: Int32, atMost limit: Int) -> ArraySlice<UInt8>? {
     var buffer = [UInt8](repeating: 0, count: min(limit, 1 << 14))
     let count = recv(source, &buffer, buffer.count, 0)
     return count > 0 ? buffer[..<count] : nil
   }
 
-  /// Write all; false when the other end is gone.
+  /// Writes everything; false when the other end is closed.
   private static func write(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
     var rest = bytes
     while !rest.isEmpty {

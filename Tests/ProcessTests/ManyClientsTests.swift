@@ -28,8 +28,7 @@ struct ManyClientsTests {
     }
   }
 
-  @Test func `actions sent together are acknowledged in order, behind their patches`() async throws
-  {
+  @Test func `actions sent together are acknowledged in order, after their patches`() async throws {
     try await withDaemon { served in
       let acknowledged = try await blocking {
         let client = try served.raw()
@@ -37,7 +36,7 @@ struct ManyClientsTests {
         try client.send(.subscribe(subscription: 1, .root, nil))
         var bytes: [UInt8] = []
         for number in 1...5000 as ClosedRange<UInt64> {
-          // Every third is rejected: what is there is no array.
+          // Every third is rejected: the value is no array.
           let action: DocumentAction =
             number % 3 == 0 ? .append(["n"], 1) : .increment(["n"], by: 1)
           bytes += Frame.encode {
@@ -83,7 +82,7 @@ struct ManyClientsTests {
       let first = try await served.mirror()
       try await first.send(DocumentAction.set(.root, RandomChanges.beginning))
       let clients = try await start(10, served)
-      // Each process mirrors the whole; these mirror parts as well, on connections of their own.
+      // Each process mirrors the root; these connections mirror parts too.
       let paths: [Path] = [.root, ["objects"], ["lists"], ["lists", "l0"]]
       var mirrors: [Subscription<Value>] = []
       for number in 0..<40 { mirrors.append(try await served.mirror(of: paths[number % 4])) }

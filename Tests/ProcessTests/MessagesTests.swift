@@ -5,12 +5,12 @@ import LockstepClient
 import Testing
 import Values
 
-/// What the programs say to people: that they can do something about it.
+/// The errors and reports of the programs: they tell people what to do.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct MessagesTests {
   private static let lockstep = (Binaries.folder ?? ".") + "/lockstep"
 
-  /// Run the command line at a terminal of so many columns. The lines of both streams.
+  /// Runs the command line at a terminal of this width. Returns the lines of both streams.
   private func atTerminal(
     _ socket: String, columns: Int, _ arguments: String
   ) async throws -> [String] {
@@ -35,7 +35,8 @@ struct MessagesTests {
 
   // MARK: Where nothing stands
 
-  @Test func `where nothing stands, what stands near it is said by every command`() async throws {
+  @Test func `every command's error for an absent path says how far the path exists`() async throws
+  {
     try await withDaemon { served in
       let document = #"{"lamp":{"level":1},"a":{"b":[1,2,3]},"n":5}"#
       #expect(try await lockstep(served.socket, "set", "", document).status == .exit(0))
@@ -62,7 +63,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `a large document is not sent for the sake of a message`() async throws {
+  @Test func `an error message does not need a large document to be sent`() async throws {
     try await withDaemon { served in
       let mirror = try await served.mirror(of: ["none"])
       let text = Value.text(String(repeating: "x", count: 1 << 20))
@@ -75,7 +76,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `keys lists what stands directly under a path`() async throws {
+  @Test func `keys lists the members directly at a path`() async throws {
     try await withDaemon { served in
       let put = try await lockstep(served.socket, "put", "", #"{"b":[7],"a":{"c":1}}"#)
       #expect(put.status == .exit(0), "\(put.lines)")
@@ -89,9 +90,7 @@ struct MessagesTests {
 
   // MARK: Actions that cannot be done
 
-  @Test func `what an action lacks on its way is named, with the command that makes it`()
-    async throws
-  {
+  @Test func `a missing container is named, with the command that makes it`() async throws {
     try await withDaemon { served in
       #expect(try await lockstep(served.socket, "set", "", #"{"lamp":{}}"#).status == .exit(0))
       let value = #"{"it's":[null,1]}"#
@@ -116,7 +115,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `what a command would not make is not advised`() async throws {
+  @Test func `no command is advised that would fail`() async throws {
     try await withDaemon { served in
       let document = #"{"lamp":{"on":true},"list":[1]}"#
       #expect(try await lockstep(served.socket, "set", "", document).status == .exit(0))
@@ -136,7 +135,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `what cannot be written as it is says how it can`() async throws {
+  @Test func `a value that must be written otherwise is explained`() async throws {
     try await withDaemon { served in
       let large = try await lockstep(served.socket, "set", "/n", "18446744073709551616")
       #expect(large.lines.joined().contains("write 18446744073709551616.0, a double"))
@@ -160,7 +159,7 @@ struct MessagesTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
-  func `who is denied something is told the right, and who gives it`() async throws {
+  func `a denied client learns the right that it lacks, and who grants it`() async throws {
     try await withFolder { folder in
       let policy = folder + "/policy.yaml"
       let rules = """
@@ -194,7 +193,7 @@ struct MessagesTests {
         #expect(said.contains(right) && said.contains(giver), "\(said)")
         let root = try await lockstep(folder + "/s", arguments)
         #expect(root.status == .exit(9), "\(root.lines)")
-        // An administrator is told the rule; of what is not shown at all, the log has it.
+        // An administrator learns the rule; for a hidden path it is in the log.
         guard let rule else { continue }
         #expect(
           root.lines.joined().contains("\(rule) of the rule at \(policy):5"), "\(root.lines)")
@@ -206,7 +205,7 @@ struct MessagesTests {
 
   // MARK: What was kept
 
-  @Test func `an action of a former process is looked for where it is kept`() async throws {
+  @Test func `an action of a former process is looked up in the journal`() async throws {
     try await withHome { home in
       let first = try await home.start()
       for _ in 1...2 {
@@ -228,7 +227,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `a daemon that keeps nothing says what it lacks`() async throws {
+  @Test func `a daemon without a journal says that it lacks one`() async throws {
     try await withDaemon { served in
       let done = try await lockstep(served.socket, "set", "/a", "1", "--durable")
       #expect(done.status == .exit(6))
@@ -243,7 +242,7 @@ struct MessagesTests {
     }
   }
 
-  @Test func `what is no journal is not to be moved away`() async throws {
+  @Test func `the advice for a file that is no journal is not to move it away`() async throws {
     let done = try await lockstep("/tmp/none", "journal", "/etc/passwd")
     #expect(done.status == .exit(2))
     #expect(done.lines.joined().contains("Name a journal"), "\(done.lines)")
@@ -252,8 +251,7 @@ struct MessagesTests {
 
   // MARK: Where no daemon serves
 
-  /// The advice in quotation marks that begins so, as a shell's command whose process becomes the
-  /// daemon.
+  /// The quoted advice that begins with `beginning`, as a shell command that execs the daemon.
   private func advice(_ beginning: String, in lines: [String]) throws -> String {
     let text = lines.joined(separator: " ")
     let start = try #require(text.firstRange(of: "'" + beginning), "\(text)").lowerBound
@@ -262,7 +260,7 @@ struct MessagesTests {
       .replacing(Binaries.daemon, with: "exec \(Binaries.daemon)")
   }
 
-  @Test func `what is advised where no daemon serves starts one there`() async throws {
+  @Test func `the advice where no daemon serves starts one that serves there`() async throws {
     try await withFolder { folder in
       for socket in ["\(folder)/s", "\(folder)/a folder/below/s"] {
         let said = try await lockstep(socket, "get")
@@ -283,7 +281,7 @@ struct MessagesTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
-  func `who may not serve on the standard path is told of one that works`() async throws {
+  func `a user who may not serve on the standard path is offered one that works`() async throws {
     let bare = "env --unset=XDG_RUNTIME_DIR --unset=LOCKSTEP_SOCKET HOME=/nonexistent"
     let user = "setpriv --reuid=65533 --regid=65533 --clear-groups \(bare)"
     func run(_ line: String) throws -> ChildProcess {
@@ -305,7 +303,7 @@ struct MessagesTests {
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
   func `a daemon of root makes the directory of the standard path`() async throws {
-    // In a /run of its own.
+    // With a /run of its own.
     let script = #"""
       mount -t tmpfs none /run && umask 077
       "$0" & daemon=$!
@@ -351,7 +349,7 @@ struct MessagesTests {
     try await withExample("counterd") { _ in
       ["--facts-command", "/bin/sleep"]
     } _: { example in
-      // The command is given the count: it takes so many seconds.
+      // The count is the number of seconds that the command takes.
       for _ in 0..<9 { _ = try await example.lockstep("send", "increment") }
       var line = ""
       try await eventually("the effect runs") {
@@ -374,7 +372,7 @@ struct MessagesTests {
     (["--socket", "x", "ge"], ["get"]), (["--lab"], ["--label"]),
     (["watch", "--format", "pa"], ["patch"]), (["journal", "READ"], ["README.md"]),
   ])
-  func `bash completes files, commands and values, behind global options too`(
+  func `bash completes files, commands and values, after global options too`(
     words: [String], completions: [String]
   ) async throws {
     try await withFolder { folder in
@@ -395,7 +393,7 @@ struct MessagesTests {
 
   // MARK: Tables
 
-  @Test func `tables are as wide as COLUMNS says`() async throws {
+  @Test func `tables have the width of COLUMNS`() async throws {
     try await withDaemon { served in
       let long = String(repeating: "x", count: 64)
       for _ in 0..<3 {

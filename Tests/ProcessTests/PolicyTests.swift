@@ -36,7 +36,7 @@ struct PolicyProcessTests {
     }
   }
 
-  @Test func `a policy is checked without a daemon, and in the words of one`() async throws {
+  @Test func `a policy is checked without a daemon, with the daemon's messages`() async throws {
     try await withPolicy(Self.good) { folder, file in
       let good = try await run(["--check-policy", file])
       #expect(
@@ -61,7 +61,7 @@ struct PolicyProcessTests {
     }
   }
 
-  @Test func `who reloads a policy is told what came of it`() async throws {
+  @Test func `a reload reports its result`() async throws {
     try await withPolicy(Self.good) { folder, file in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket, ["--policy", file])
@@ -75,7 +75,7 @@ struct PolicyProcessTests {
       #expect(bad.ending == .exit(1))
       #expect(
         bad.said.contains("the former policy stays: \(file):2: it is not YAML"), "\(bad.said)")
-      // One that lets nobody of ours connect must not be the last that can be read.
+      // A policy that does not admit us must not prevent the next reload.
       let other = "version: 1\nrules:\n- users: [4242, no-such-user]\n  connect: true\n"
       Files.write(Array(other.utf8), to: file)
       let locked = try await run(reload)
@@ -87,7 +87,7 @@ struct PolicyProcessTests {
     }
   }
 
-  @Test func `a reload without a daemon, or without a policy, says so`() async throws {
+  @Test func `a reload without a daemon or without a policy is an error`() async throws {
     try await withFolder { folder in
       let reload = ["--socket", folder + "/socket", "--reload"]
       let absent = try await run(reload)
@@ -101,7 +101,7 @@ struct PolicyProcessTests {
     }
   }
 
-  @Test func `many who reload at once are all told`() async throws {
+  @Test func `every one of many concurrent reloads is answered`() async throws {
     try await withPolicy(Self.good) { folder, file in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket, ["--policy", file])
@@ -116,7 +116,7 @@ struct PolicyProcessTests {
     }
   }
 
-  @Test func `a large policy does not hold up the daemon`() async throws {
+  @Test func `a large policy does not block the daemon`() async throws {
     let paths = (0..<8000).map { "/key\($0)" }.joined(separator: ", ")
     try await withPolicy(Self.good) { folder, file in
       let socket = folder + "/socket"

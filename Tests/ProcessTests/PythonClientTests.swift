@@ -14,7 +14,7 @@ struct PythonClientTests {
     try await withDaemon { served in
       let mirror = try await served.mirror()
       try await mirror.send(DocumentAction.set(.root, RandomChanges.beginning))
-      // So that the snapshot has more than one part.
+      // A long text, so that the snapshot has more than one part.
       let long = String(repeating: "é", count: 50_000)
       try await mirror.send(DocumentAction.set(["long"], .text(long)))
 
@@ -30,7 +30,7 @@ struct PythonClientTests {
       var changes = RandomChanges(seed: seed)
       for number in 0..<2000 {
         let change = changes.next()
-        // Now and then wait, so that the patches come one by one.
+        // Waits sometimes, so that the patches arrive one by one.
         if number % 4 == 0 { _ = try? await mirror.send(change) } else { mirror.post(change) }
       }
       try await eventually("it has come back three times and sent its actions") {

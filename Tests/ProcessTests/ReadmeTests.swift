@@ -2,11 +2,11 @@ import Foundation
 import LockstepClient
 import Testing
 
-/// The first thing that a newcomer types, as the README shows it: the commands of its first console
-/// block are run, at terminals of 80 columns, and must say what it says.
+/// The first console block of the README: its commands are run at terminals of 80 columns, and must
+/// print what it shows.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct ReadmeTests {
-  /// A line of the block: in the left or the right terminal.
+  /// A line of the block, in the left or the right terminal.
   private struct Line {
     let isRight: Bool
     let text: String
@@ -17,7 +17,7 @@ struct ReadmeTests {
       self.text = String(text)
     }
 
-    /// What is typed, without its remark; nil when the line is said.
+    /// The command without its remark; nil for a line of output.
     var command: String? {
       guard text.hasPrefix("$ ") else { return nil }
       let typed = text.dropFirst(2)
@@ -34,7 +34,7 @@ struct ReadmeTests {
     return readme[start..<end].split(separator: "\n").map { Line(String($0)) }
   }
 
-  @Test func `the README's first commands say what it says`() async throws {
+  @Test func `the README's first commands print what it shows`() async throws {
     let lines = try block()
     #expect(lines.compactMap(\.command).count >= 6)
     try await withFolder { folder in
@@ -45,7 +45,7 @@ struct ReadmeTests {
       ]
       var running: [ChildProcess] = []
       defer { for process in running { process.signal(SIGKILL) } }
-      // What the last command of each terminal says.
+      // The last command of each terminal.
       var left: ChildProcess?
       var right: ChildProcess?
       for line in lines {
@@ -75,7 +75,7 @@ struct ReadmeTests {
     }
   }
 
-  /// A command at a terminal of its own.
+  /// Runs a command at a terminal of its own.
   private func terminal(
     _ command: String, _ environment: [String: String]
   ) throws -> ChildProcess {

@@ -10,7 +10,7 @@ import Wire
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct ReconnectTests {
-  @Test func `mirrors of a daemon that was killed are stale, then live with its next one`()
+  @Test func `mirrors of a killed daemon are stale, and live again with its successor`()
     async throws
   {
     try await withFolder { folder in
@@ -43,7 +43,8 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `a daemon's death leaves sent actions unknown and does the others once`() async throws
+  @Test func `after a daemon's death sent actions are unknown, and unsent ones are performed once`()
+    async throws
   {
     try await withFolder { folder in
       let socket = folder + "/socket"
@@ -53,7 +54,7 @@ struct ReconnectTests {
       let mirror = try await served.mirror()
       try await mirror.send(DocumentAction.increment(["n"], by: 1))
 
-      // A stopped daemon gets bytes and does nothing with them.
+      // A stopped daemon receives bytes and does not process them.
       first.signal(SIGSTOP)
       async let sent = Self.outcome(of: mirror)
       try await eventually("the action is on its way") { mirror.connection.unacknowledged == 1 }
@@ -62,7 +63,7 @@ struct ReconnectTests {
       try await eventually("the mirror is stale") {
         if case .stale = mirror.status { true } else { false }
       }
-      // Never sent: there is nobody to send it to.
+      // Never sent, because no daemon is serving.
       async let unsent = Self.outcome(of: mirror)
       try await eventually("both wait") { mirror.connection.unacknowledged == 2 }
 
@@ -86,9 +87,7 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `a client told that the daemon stops comes back when it does`()
-    async throws
-  {
+  @Test func `a client that is told of a restart reconnects to the next daemon`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let first = try await startDaemon(socket)
@@ -106,7 +105,7 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `a client that waits for its daemon is served when it comes`() async throws {
+  @Test func `a client that waits for its daemon is served when it starts`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       var options = Connection.Options(socket: socket, label: "early")
@@ -122,7 +121,7 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `a client without a daemon is told so at once`() async throws {
+  @Test func `a client without a daemon fails at once`() async throws {
     try await withFolder { folder in
       let options = Connection.Options(socket: folder + "/socket", label: "test")
       let error = await #expect(throws: ClientError.self) {
@@ -132,7 +131,7 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `a mirror that nobody refers to any more leaves the daemon`() async throws {
+  @Test func `a mirror without references says goodbye`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
       let daemon = try await startDaemon(socket)
@@ -150,7 +149,7 @@ struct ReconnectTests {
     }
   }
 
-  @Test func `an idle client is told where it stands, and stays connected`() async throws {
+  @Test func `an idle client gets its position, and stays connected`() async throws {
     try await withDaemon(["--limit", "bookmarkIntervalMs=1500"]) { served in
       let idle = try await served.mirror(of: ["nothing"])
       #expect(
@@ -159,21 +158,21 @@ struct ReconnectTests {
       try await writer.send(DocumentAction.set(["a"], 1))
       try await idle.reached(revision: 1)
       #expect(idle.state == nil)
-      // Several ticks of both sides later it is still the same connection.
+      // After several ticks of both ends it is still the same connection.
       try await LoopClock().sleep(for: .seconds(4))
       #expect(try await writer.connection.report("status")["connections"] == 2)
       #expect(idle.status == .live)
     }
   }
 
-  @Test func `a client that was stopped longer than daemons may be silent keeps its connection`()
+  @Test func `a client stopped for longer than the daemon's silence limit keeps its connection`()
     async throws
   {
     try await withDaemon(["--limit", "bookmarkIntervalMs=1000"]) { served in
       let writer = try await served.mirror()
       let client = try await served.client("sleeper")
       client.signal(SIGSTOP)
-      // Four intervals without a word, and it would take the daemon for dead.
+      // After four intervals of silence it would take the daemon for dead.
       try await LoopClock().sleep(for: .milliseconds(5500))
       try await writer.send(DocumentAction.set(["a"], 1))
       client.signal(SIGCONT)
@@ -193,7 +192,7 @@ struct ReconnectTests {
       #expect(first.state?.isSame(as: 7) == true)
       #expect(second?.state?.isSame(as: 7) == true)
       #expect(try await first.connection.report("status")["scopes"] == 1)
-      // One that goes takes nothing from the other.
+      // Ending one does not affect the other.
       second = nil
       try await first.send(DocumentAction.set(["a"], 8))
       #expect(first.state?.isSame(as: 8) == true)

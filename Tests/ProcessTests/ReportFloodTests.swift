@@ -7,7 +7,7 @@ import Testing
 import Values
 import Wire
 
-/// What clients that ask much take from those that ask nothing: 20 ms at a time.
+/// Clients that send many queries delay the others by at most 20 ms.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(3)), .serialized)
 struct ReportFloodTests {
   struct Flood: CustomTestStringConvertible, Sendable {
@@ -21,7 +21,7 @@ struct ReportFloodTests {
       return "\(connections) × \(count) × \(query)\(isRead ? "" : ", unread")"
     }
 
-    /// The questions, and behind them a goodbye, which the daemon answers behind its answers.
+    /// The queries and a goodbye, which the daemon answers after the reports.
     var bytes: [UInt8] {
       var encoder = CBOREncoder()
       for number in 1...UInt64(count) {
@@ -42,13 +42,15 @@ struct ReportFloodTests {
     Flood(name: "log", count: 16_000, connections: 7, isRead: false),
   ]
 
-  @Test(arguments: floods) func `nobody waits for what others ask`(_ flood: Flood) async throws {
+  @Test(arguments: floods) func `a flood of queries does not delay other clients`(
+    _ flood: Flood
+  ) async throws {
     try await withDaemon { served in
       try fillLog(served)
       let limit = try limit("unsentBytesPerUser", of: served)
       let before = served.daemon.residentBytes
       var longest: [Duration] = []
-      // A busy machine may keep anybody waiting, but not each time.
+      // A busy machine may delay any client, but not every time.
       while longest.count < 5, longest.last.map({ $0 > .milliseconds(20) }) ?? true {
         let client = try served.raw()
         defer { client.close() }
@@ -71,7 +73,7 @@ struct ReportFloodTests {
     for number in 1...2500 as ClosedRange<UInt64> {
       let action = DocumentAction.set(["n"], .unsigned(number))
       try client.send(.action(number: number, .applied, payload: action.payload))
-      // One that writes and does not read is stopped.
+      // A client that writes without reading would be paused.
       _ = try client.acknowledgements(through: number)
     }
   }
@@ -107,7 +109,7 @@ struct ReportFloodTests {
     return longest
   }
 
-  /// Connections that ask as fast as the daemon reads.
+  /// Connections that send queries as fast as the daemon reads.
   private final class Asking: Sendable {
     private struct State: Sendable {
       var open: Int
@@ -130,7 +132,7 @@ struct ReportFloodTests {
       }
     }
 
-    /// Whether the daemon has closed all connections, behind the answers.
+    /// Whether the daemon has closed all connections, after the answers.
     var isAnswered: Bool { state.withLock { $0.open == 0 } }
 
     func stop() { state.withLock { $0.isOver = true } }
@@ -143,7 +145,7 @@ struct ReportFloodTests {
         var poll = pollfd(fd: client.descriptor, events: Int16(events), revents: 0)
         guard Foundation.poll(&poll, 1, 20) > 0 else { continue }
         if isRead, poll.revents & Int16(POLLIN | POLLHUP) != 0 {
-          // What comes is not looked at.
+          // The answers are discarded.
           if recv(client.descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT)) == 0 { return }
         }
         if poll.revents & Int16(POLLOUT) != 0 {

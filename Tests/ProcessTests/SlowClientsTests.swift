@@ -40,7 +40,7 @@ struct SlowClientsTests {
         .compactMap { UInt64($0) }
       let (snapshots, patches, coalesced) = (counters[0], counters[1], counters[2])
       #expect(snapshots == 1)
-      // What the socket's buffer held came one by one; all the rest as one.
+      // The changes in the socket's buffer came one by one; all the rest came as one patch.
       #expect(coalesced > 900_000)
       #expect(patches < 110_000)
       #expect(patches + coalesced == 1_010_000)
@@ -55,8 +55,8 @@ struct SlowClientsTests {
     return text
   }
 
-  /// Ten thousand changes, so often. Each time is a session of its own, so that the bytes of the
-  /// actions are the same and need to be made only once.
+  /// Makes ten thousand changes, `times` times. Each time is a session of its own, so that the
+  /// bytes of the actions are equal and encoded only once.
   private static func change(_ served: Served, times: Int) async throws {
     try await blocking {
       var bytes: [UInt8] = []

@@ -8,13 +8,13 @@ import Testing
 import Values
 import Wire
 
-/// Who may do what, with processes of several users. The kernel says who they are.
+/// The rights of processes of several users, which the kernel identifies.
 @Suite(
   .enabled(if: Binaries.isThere, Binaries.comment),
   .enabled(if: geteuid() == 0, "only root can start processes of other users"),
   .timeLimit(.minutes(2)))
 struct TwoUsersTests {
-  /// Users and a group that need no name.
+  /// Users and a group that need no entry in the password file.
   private static let alice: UInt32 = 4242
   private static let nobody: UInt32 = 65534
   private static let operators: UInt32 = 4343
@@ -39,7 +39,7 @@ struct TwoUsersTests {
         read: [/public]
     """
 
-  /// A connection of another user, and every byte that came on it.
+  /// A connection of another user, and every byte received on it.
   private final class Peer {
     let process: ChildProcess
 
@@ -61,7 +61,7 @@ struct TwoUsersTests {
       }
     }
 
-    /// Say hello, and subscribe to paths.
+    /// Says hello, and subscribes to paths.
     func begin(_ paths: Path...) async throws {
       try await process.line("connected")
       say(.hello(.init(versions: 1...1, label: "peer")))
@@ -86,7 +86,7 @@ struct TwoUsersTests {
       return messages
     }
 
-    /// Whether this text is anywhere in what came.
+    /// Whether this text is anywhere in the received bytes.
     func was(told text: String) -> Bool {
       let (bytes, text) = (bytes, Array(text.utf8))
       return bytes.indices.contains { bytes[$0...].starts(with: text) }
@@ -96,13 +96,13 @@ struct TwoUsersTests {
       if case .welcome(let welcome)? = messages.first { welcome } else { nil }
     }
 
-    /// The daemon's goodbye, once it has closed the connection.
+    /// The daemon's goodbye, after it has closed the connection.
     func goodbye() async throws -> Goodbye? {
       try await process.line("closed")
       if case .goodbye(let goodbye)? = messages.last { return goodbye } else { return nil }
     }
 
-    /// What became of actions, as text: each a number and, of a rejection, its message.
+    /// The outcomes of actions as text: a number each, and the message of a rejection.
     func answers() -> [String] {
       messages.compactMap { message in
         guard case .acknowledgement(let answer) = message else { return nil }
@@ -112,7 +112,7 @@ struct TwoUsersTests {
     }
   }
 
-  /// A daemon under a policy, which everybody could reach.
+  /// A daemon with a policy, whose socket every user can reach.
   private func withPolicy(
     _ policy: String = policy, _ arguments: [String] = [],
     _ body: (Served, _ file: String) async throws -> Void
@@ -150,7 +150,7 @@ struct TwoUsersTests {
 
   // MARK: Connecting
 
-  @Test func `without a policy nobody else may connect, even if the socket lets them`()
+  @Test func `without a policy no other user may connect, even if the socket's mode permits it`()
     async throws
   {
     try await withDaemon(["--mode", "666"]) { served in
@@ -173,7 +173,7 @@ struct TwoUsersTests {
     }
   }
 
-  @Test func `a policy says who may connect, by user and by any group`() async throws {
+  @Test func `a policy admits by user and by any group`() async throws {
     try await withPolicy { served, _ in
       #expect(try await Peer(served, uid: Self.nobody).goodbye()?.code == .denied)
       let alice = try Peer(served, uid: Self.alice)
@@ -190,7 +190,9 @@ struct TwoUsersTests {
     }
   }
 
-  @Test func `a child that goes on with a connection is who made it`() async throws {
+  @Test func `a child that continues a connection has the rights of the process that made it`()
+    async throws
+  {
     try await withPolicy { served, _ in
       let mirror = try await served.mirror()
       try await mirror.send(DocumentAction.set(["secret"], "<secret>"))
@@ -205,7 +207,7 @@ struct TwoUsersTests {
 
   // MARK: Seeing and acting
 
-  @Test func `in no byte is anything that a user may not see`() async throws {
+  @Test func `no byte contains anything that a user may not see`() async throws {
     try await withPolicy { served, _ in
       let mirror = try await served.mirror()
       let start: Value = [
@@ -225,7 +227,7 @@ struct TwoUsersTests {
         if number.isMultiple(of: 50) {
           mirror.post(DocumentAction.set(["secret"], [.text("<secret list>")]))
           mirror.post(DocumentAction.set(["secret"], ["deep": secret]))
-          // One process is stopped, and gets the difference.
+          // One process is stopped, and gets the changes as one patch.
           alice.process.signal(SIGSTOP)
         }
         if number % 50 == 25 { alice.process.signal(SIGCONT) }
@@ -237,7 +239,7 @@ struct TwoUsersTests {
         #expect(!peer.was(told: "secret") && !peer.was(told: "password"))
       }
       #expect(alice.was(told: "bob") && !member.was(told: "bob"))
-      // Reports say nothing either.
+      // Reports do not reveal it either.
       for name in ["log", "why", "clients", "effects", "metrics", "status"] {
         alice.say(.query(number: 1, name, arguments: ["1"]))
       }
@@ -250,7 +252,7 @@ struct TwoUsersTests {
     }
   }
 
-  @Test func `what a user may not do is not done`() async throws {
+  @Test func `an action without the right to it is not performed`() async throws {
     try await withPolicy { served, _ in
       let mirror = try await served.mirror()
       try await mirror.send(DocumentAction.merge([], ["public": 1, "secret": "<secret>"]))
@@ -285,7 +287,7 @@ struct TwoUsersTests {
 
   // MARK: The file
 
-  @Test func `SIGHUP has the policy read again, all of it or nothing`() async throws {
+  @Test func `SIGHUP reloads the policy, all of it or nothing`() async throws {
     try await withPolicy { served, file in
       let mirror = try await served.mirror()
       try await mirror.send(
@@ -294,14 +296,14 @@ struct TwoUsersTests {
       try await alice.begin([], ["public"])
       try await eventually("it sees what is public") { alice.was(told: "<public>") }
 
-      // A mistake in it: the former one stays.
+      // With a mistake in it the former policy stays.
       try write(Self.policy + "\n    reed: [/]\n", to: file)
       served.daemon.signal(SIGHUP)
       let said = try await served.daemon.line(with: "the former policy stays")
       #expect(said.contains(file + ":"))
       #expect(try await Peer(served, uid: Self.nobody).goodbye()?.code == .denied)
 
-      // More may be seen, and another user may come.
+      // More is visible, and another user may connect.
       let more = Self.policy.replacingOccurrences(of: "deny-read: [/secret", with: "deny-read: [/x")
       try await rereads(
         served, more + "\n  - users: [\(Self.nobody)]\n    connect: true\n", file)
@@ -309,7 +311,7 @@ struct TwoUsersTests {
       let nobody = try Peer(served, uid: Self.nobody)
       try await nobody.begin([])
 
-      // Less may be seen.
+      // Less is visible.
       let less = Self.policy.replacingOccurrences(of: "[/secret", with: "[/secret, /public")
       try await rereads(served, less, file)
       #expect(try await nobody.goodbye()?.code == .denied)
@@ -328,7 +330,7 @@ struct TwoUsersTests {
     }
   }
 
-  @Test func `a daemon does not start on a policy with a mistake`() async throws {
+  @Test func `a daemon does not start with a faulty policy`() async throws {
     try await withFolder { folder in
       let file = folder + "/policy.yaml"
       for (policy, line) in [

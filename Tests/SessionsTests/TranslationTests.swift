@@ -194,7 +194,7 @@ import Values
   }
 
   @Test func `a field that the other build added has its default, one that it dropped is removed`()
-      throws
+    throws
   {
     let state = First.State(
       todos: [.init(title: "milk", isDone: true)], note: "n", filter: .unknown, old: 9)
@@ -314,7 +314,7 @@ import Values
   }
 
   @Test func `a value may become optional, and an action may lack a value that the daemon added`()
-      throws
+    throws
   {
     func schema(_ fields: [Schema.Field]) -> Schema {
       Schema(state: .type("S"), action: .type("S"), types: ["S": .structure(fields)])

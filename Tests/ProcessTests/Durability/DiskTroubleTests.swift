@@ -8,11 +8,11 @@ import Testing
 import Values
 import Wire
 
-/// A daemon whose disk, descriptors or peace run out: it keeps serving, says what is not durable
-/// any more, and recovers by itself.
+/// A daemon that runs out of disk or descriptors, or is flooded with signals, continues to serve,
+/// says what is no longer durable, and recovers by itself.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
 struct DiskTroubleTests {
-  /// A client that sets members of the document, and remembers which are durable.
+  /// A client that sets members of the document, and records which are durable.
   private final class Setter {
     let replica: Subscription<Value>
     private(set) var durable: [String: Int64] = [:]
@@ -20,7 +20,7 @@ struct DiskTroubleTests {
 
     init(_ home: Home) async throws { replica = try await home.mirror(label: "setter") }
 
-    /// Set one more member. Returns why it is not durable; nil when it is.
+    /// Sets one more member. Returns the reason why it is not durable, or nil.
     func set(_ prefix: String = "k") async throws -> String? {
       count += 1
       let padding = Value.text(String(repeating: "·", count: 1000))
@@ -39,7 +39,7 @@ struct DiskTroubleTests {
       }
     }
 
-    /// Set members until one is not durable, and return why.
+    /// Sets members until one is not durable, and returns the reason.
     func setUntilTrouble() async throws -> String {
       for _ in 0..<20_000 {
         if let trouble = try await set() { return trouble }
@@ -47,7 +47,7 @@ struct DiskTroubleTests {
       throw ChildProcess.Failure(description: "everything was durable")
     }
 
-    /// Set members until one is durable again.
+    /// Sets members until one is durable again.
     func setUntilDurable() async throws {
       try await eventually("something is durable again", within: .seconds(120)) {
         try await set("again") == nil
@@ -63,8 +63,7 @@ struct DiskTroubleTests {
   // MARK: A full disk
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
-  func `with a full disk everything goes on but durability, which comes back with room`()
-    async throws
+  func `with a full disk only durability is lost, and it returns when there is room`() async throws
   {
     try await withHome(onDiskOf: 3 << 20) { home, disk in
       let first = try await home.start()
@@ -76,7 +75,7 @@ struct DiskTroubleTests {
       let trouble = try await setter.setUntilTrouble()
       #expect(trouble.contains("database or disk is full"), "\(trouble)")
       #expect(trouble.contains("Make room"), "\(trouble)")
-      // From now on: applied as ever, and durable not at all.
+      // From now on actions are applied as before, and none is durable.
       let refusal = try await setter.set()
       #expect(refusal?.hasPrefix("rejected: nothing can be made durable at present") == true)
       let applied = try await setter.replica.send(DocumentAction.set(["applied"], 1))
@@ -90,7 +89,7 @@ struct DiskTroubleTests {
       disk.makeRoom()
       try await setter.setUntilDurable()
       #expect(try await setter.replica.connection.report("status")["journal"] == "healthy")
-      // What was only applied is kept by now, too.
+      // Actions that were only applied have been flushed by now too.
       try await first.process.kill()
       let kept = try KeptDocument(home.state)
       setter.check(kept.root)
@@ -104,7 +103,7 @@ struct DiskTroubleTests {
   }
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
-  func `a daemon killed on a full disk has lost nothing durable`() async throws {
+  func `a daemon killed on a full disk loses nothing durable`() async throws {
     try await withHome(onDiskOf: 2 << 20) { home, disk in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -161,13 +160,11 @@ struct DiskTroubleTests {
   }
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
-  func `what a daemon on a full disk was told and lost is not taken for what follows`()
-    async throws
-  {
+  func `revisions lost on a full disk are not confused with later ones`() async throws {
     try await withHome(onDiskOf: 2 << 20) { home, disk in
       let first = try await home.start()
       let setter = try await Setter(home)
-      // Until the log has no room of its own either.
+      // Until the log has no spare space of its own either.
       for _ in 0..<20 { #expect(try await setter.set() == nil) }
       try await first.process.kill()
       try disk.fill()
@@ -176,7 +173,7 @@ struct DiskTroubleTests {
       for _ in 0..<5 { try await setter.replica.send(DocumentAction.increment(["n"], by: 1)) }
       try await second.process.kill()
       disk.makeRoom()
-      // The run that was lost has no number in the file, and the next must not have the same.
+      // The journal has no record of the lost run, and the next run must still have another number.
       let third = try await home.start()
       #expect(third.run != second.run && third.revision == 20)
       try await eventually("it is back") { setter.replica.position?.run == third.run }
@@ -194,9 +191,7 @@ struct DiskTroubleTests {
   }
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
-  func `what a daemon stops with while its disk is full is not taken for more than it is`()
-    async throws
-  {
+  func `a stop right after a full disk does not claim revisions that were not kept`() async throws {
     try await withHome(onDiskOf: 2 << 20) { home, disk in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -204,8 +199,8 @@ struct DiskTroubleTests {
       try disk.fill()
       _ = try await setter.setUntilTrouble()
       for _ in 0..<10 { try await setter.replica.send(DocumentAction.increment(["n"], by: 1)) }
-      // Stopped just when there is room: the file is behind the clients, and must not seem to be
-      // where they are.
+      // Stopped just when there is room: the journal is behind the clients, and must not claim
+      // their revision.
       disk.makeRoom()
       first.process.signal(SIGTERM)
       _ = try await first.process.end()
@@ -213,7 +208,8 @@ struct DiskTroubleTests {
       setter.check(kept.root)
       let second = try await home.start()
       #expect(second.digest == kept.digest)
-      // Nothing of the session was kept: what it sends before it knows would be of unknown outcome.
+      // The session was not kept: an action sent before the client knows would have an unknown
+      // outcome.
       try await eventually("it is back") {
         setter.replica.status == .live && setter.replica.position?.run == second.run
       }
@@ -231,9 +227,7 @@ struct DiskTroubleTests {
 
   // MARK: A directory that goes
 
-  @Test func `a directory that vanishes takes durability with it, and brings it back`()
-    async throws
-  {
+  @Test func `a state directory that vanishes suspends durability until it is back`() async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -257,7 +251,7 @@ struct DiskTroubleTests {
     }
   }
 
-  @Test func `a write-ahead log that is removed is missed, and replaced`() async throws {
+  @Test func `a write-ahead log that is removed is detected, and replaced`() async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -274,9 +268,9 @@ struct DiskTroubleTests {
   }
 
   @Test(arguments: [0, 100, 20_000])
-  func `a write-ahead log that is cut in place is missed by the next action`(length: Int)
-    async throws
-  {
+  func `a write-ahead log truncated in place is detected by the next action`(
+    length: Int
+  ) async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -294,7 +288,7 @@ struct DiskTroubleTests {
     }
   }
 
-  @Test func `a directory that was removed ends nothing, and the next daemon begins anew`()
+  @Test func `a daemon survives the removal of its directory, and the next one starts empty`()
     async throws
   {
     try await withHome { home in
@@ -304,7 +298,7 @@ struct DiskTroubleTests {
       #expect(try await setter.set() == nil)
       try FileManager.default.removeItem(atPath: home.state)
       _ = try await setter.setUntilTrouble()
-      // A new directory in its place is not the old one.
+      // A new directory at the path does not replace the old one.
       try Files.makeFolder(home.state)
       #expect(try await setter.set() != nil)
       try await setter.replica.send(DocumentAction.set(["applied"], 1))
@@ -321,7 +315,7 @@ struct DiskTroubleTests {
 
   // MARK: Signals and descriptors
 
-  @Test func `a storm of signals ends a daemon in order, and loses nothing`() async throws {
+  @Test func `a storm of signals stops a daemon in order, and loses nothing`() async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -343,7 +337,7 @@ struct DiskTroubleTests {
   }
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))
-  func `recovery is whole, or changes nothing, however little room there is`() async throws {
+  func `recovery completes or changes nothing, however little room there is`() async throws {
     try await withHome(onDiskOf: 16 << 20) { home, disk in
       let daemon = try await home.start()
       let setter = try await Setter(home)
@@ -372,7 +366,7 @@ struct DiskTroubleTests {
     }
   }
 
-  @Test func `a daemon that runs out of descriptors before it has served anybody serves on`()
+  @Test func `a daemon that runs out of descriptors before its first client still serves`()
     async throws
   {
     try await withHome { home in
@@ -387,7 +381,7 @@ struct DiskTroubleTests {
       let served = Served(folder: home.folder, socket: home.socket, daemon: daemon)
       var crowd = try (0..<90).map { _ in try served.raw() }
       try await daemon.line(with: "too many open files")
-      // Encoded beside the loop: the first use of the global pool.
+      // The snapshot is encoded off the loop, which makes the first use of the global pool.
       let first = crowd[0]
       _ = try first.greet()
       try first.send(.subscribe(subscription: 1, .root, nil))
@@ -404,7 +398,8 @@ struct DiskTroubleTests {
     }
   }
 
-  @Test func `a daemon without descriptors lets clients wait, and stays durable`() async throws {
+  @Test func `a daemon without descriptors lets new clients wait, and stays durable`() async throws
+  {
     try await withHome { home in
       let daemon = try ChildProcess(
         "/bin/sh",
@@ -420,12 +415,12 @@ struct DiskTroubleTests {
       try await daemon.line(with: "too many open files")
       #expect(try await setter.set() == nil)
       async let late = blocking { try served.raw().greet().isResumed }
-      // As the others go, those who wait are served, in their order.
+      // As connections close, the waiting clients are served in their order.
       for client in crowd { client.close() }
       crowd = []
       #expect(try await !late)
       #expect(try await setter.set() == nil)
-      // Said when it begins, and not at every attempt.
+      // Logged once when it begins, not at every attempt.
       #expect(daemon.output.count { $0.contains("too many open files") } < 100)
       try await daemon.kill()
       setter.check(try KeptDocument(home.state).root)

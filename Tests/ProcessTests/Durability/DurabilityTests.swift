@@ -6,10 +6,10 @@ import Testing
 import Values
 import Wire
 
-/// What is acknowledged as durable survives `kill -9` at any moment: with real daemons, eight clients
-/// that never stop, and journals that are cut all the time.
+/// What is acknowledged as durable survives `kill -9` at any moment, with real daemons, eight
+/// clients that never stop writing, and journals that are cut continually.
 ///
-/// `Scripts/torture --rounds 300` is the same for longer.
+/// `Scripts/torture --rounds 300` runs the same for longer.
 @Suite(
   .enabled(if: Binaries.isThere, Binaries.comment),
   .timeLimit(.minutes(Torture.rounds > Torture.usualRounds ? 180 : 5)))
@@ -29,14 +29,14 @@ struct DurabilityTests {
     }
   }
 
-  @Test func `a first start that is killed anywhere is taken up by the next`() async throws {
+  @Test func `a first start that is killed anywhere is continued by the next`() async throws {
     try await withHome { home in
       let start = ContinuousClock.now
       try await home.start().stop()
       let whole = UInt32(clamping: (ContinuousClock.now - start).microseconds)
       for _ in 0..<10 {
         try FileManager.default.removeItem(atPath: home.state)
-        // Several that begin in one directory, and none that lives.
+        // Several daemons start in one directory, and all are killed.
         for _ in 0..<3 {
           let process = try home.spawn()
           usleep(UInt32.random(in: 0...whole))
@@ -58,7 +58,7 @@ struct DurabilityTests {
   }
 }
 
-/// Daemons that are killed while eight clients write to them.
+/// Daemons that are killed while eight clients write.
 struct Torture {
   static let usualRounds = 15
   static let rounds = number("LOCKSTEP_TORTURE_ROUNDS") ?? usualRounds
@@ -67,7 +67,7 @@ struct Torture {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
   }
 
-  /// Snapshots and digests come so often that kills fall into them, too.
+  /// Snapshots and digests are so frequent that some kills interrupt them.
   private static let arguments = [
     "--limit", "journalBytes=20000", "--limit", "journalDigestChanges=50",
   ]
@@ -78,14 +78,14 @@ struct Torture {
   private var daemon: RunningDaemon
   private let library: [LibraryWriter]
   private var raw: [RawWriter]
-  /// One that comes just before the daemon is killed: its session may be lost with it.
+  /// A client that connects just before the daemon is killed: its session may be lost.
   private var newcomer: RawWriter?
   private let mirrors: [Subscription<Value>]
   private let began = ContinuousClock.now
   private var starts = 1
   private var killsAtStart = 0
   private var restarts: [Duration] = []
-  /// The snapshots that were there behind a kill.
+  /// The snapshots found after a kill.
   private var snapshots: Set<UInt64> = []
 
   private var books: [Book] { library.map(\.book) + raw.map(\.book) }
@@ -108,10 +108,10 @@ struct Torture {
     self.mirrors = mirrors
   }
 
-  /// True about once in so many times.
+  /// True on average once in `count` calls.
   mutating func isRare(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
-  /// Kill the daemon while it works, and look at what it leaves.
+  /// Kills the daemon while it works, and checks its journal.
   mutating func kill() async throws {
     let enough = durableCount + Int.random(in: 1...200, using: &random)
     try await eventually("\(enough) actions are durable", within: .seconds(60)) {
@@ -121,14 +121,14 @@ struct Torture {
     let newcomer = RawWriter(name, home, seed: random.next())
     self.newcomer = newcomer
     raw.append(newcomer)
-    // Not only behind an acknowledgement: anywhere between two.
+    // At any moment, not only after an acknowledgement.
     let longest: UInt32 = isRare(2) ? 3000 : 30_000
     usleep(UInt32.random(in: 0...longest, using: &random))
     try await daemon.process.kill()
     _ = try check()
   }
 
-  /// Kill another one before it serves, or soon after.
+  /// Kills another daemon before it serves, or soon after.
   mutating func killAtStart() async throws {
     let process = try home.spawn(Self.arguments)
     usleep(UInt32.random(in: 0...60_000, using: &random))
@@ -137,7 +137,7 @@ struct Torture {
     _ = try check()
   }
 
-  /// Start the next daemon, which must go on from just what is there.
+  /// Starts the next daemon, which must continue from exactly the kept state.
   mutating func restart() async throws {
     let kept = try check()
     let start = ContinuousClock.now
@@ -150,14 +150,14 @@ struct Torture {
     newcomer = nil
   }
 
-  /// End what goes on by itself.
+  /// Stops the writers without waiting.
   func abandon() {
     for writer in raw { writer.abandon() }
     for writer in library { writer.replica.connection.close() }
   }
 
   private mutating func check() throws -> KeptDocument {
-    // Before the file is read: what is acknowledged later may have been written later.
+    // Before the file is read, because an action acknowledged later may have been written later.
     let books = books.map { ($0, $0.now) }
     let kept = try KeptDocument(home.state)
     let complaints = books.flatMap { $0.0.complaints(kept.root, asOf: $0.1) }
@@ -166,12 +166,12 @@ struct Torture {
     return kept
   }
 
-  /// End all that writes; then everything agrees, and goes on agreeing behind an orderly end.
+  /// Stops all writers. Then all copies must agree, and still agree after an orderly stop.
   mutating func finish() async throws {
     for writer in raw { try await writer.end() }
     for writer in library { try await writer.end() }
     let asker = mirrors[0]
-    // It may not have come back from the last kill.
+    // It may still be reconnecting after the last kill.
     try await eventually("it is connected", within: .seconds(60)) { asker.status == .live }
     let (revision, digest) = try await asker.daemonDigest()
     for mirror in mirrors + library.map(\.replica) {
@@ -183,8 +183,8 @@ struct Torture {
     for mirror in mirrors { #expect(mirror.digest == digest, "seed \(seed)") }
     let complaints = books.flatMap { $0.complaints(asker.state, isWhole: true) }
     #expect(complaints.isEmpty, "seed \(seed): \(complaints)")
-    // A daemon that is killed twice in the turn of one action takes it for the cause, as it should: that
-    // it is not done is among what has been checked.
+    // A daemon killed twice in the turn of one action rightly takes that action for the cause. The
+    // checks above verify that it was not performed.
     let rejected = books.flatMap(\.now.rejected).filter {
       $0.1.code != Rejection.Code.poisoned.rawValue
     }
@@ -202,7 +202,7 @@ struct Torture {
     for mirror in mirrors { mirror.connection.close() }
   }
 
-  /// A line of figures.
+  /// A line of statistics.
   var report: String {
     let entries = books.map(\.now)
     func sum(_ count: (Book.Entries) -> Int) -> Int { entries.reduce(0) { $0 + count($1) } }

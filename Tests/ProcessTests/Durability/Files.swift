@@ -18,14 +18,14 @@ enum Files {
       atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
-  /// Where some bytes begin in others.
+  /// The offset at which the bytes of `part` begin.
   static func find(_ part: [UInt8], in bytes: [UInt8]) -> Int? {
     guard bytes.count >= part.count else { return nil }
     return (0...(bytes.count - part.count)).first { bytes[$0...].starts(with: part) }
   }
 }
 
-/// A file system of its own, in memory, that is soon full.
+/// A small file system in memory.
 struct SmallDisk: Sendable {
   let path: String
   private let bytes: Int
@@ -60,7 +60,7 @@ struct SmallDisk: Sendable {
 
   func remove() { umount2(path, Self.detach) }
 
-  /// Leave no byte free.
+  /// Leaves no byte free.
   func fill() throws {
     let file = open(path + "/filler", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     defer { close(file) }
@@ -69,7 +69,7 @@ struct SmallDisk: Sendable {
     try #require(errno == ENOSPC)
   }
 
-  /// Leave about so many bytes free.
+  /// Leaves about `bytes` bytes free.
   func fill(butFor bytes: Int) throws {
     try fill()
     var status = stat()

@@ -9,7 +9,7 @@ import Testing
 import Values
 import Wire
 
-/// A socket and a state directory, and the daemons that serve there, one after the other.
+/// A socket and a state directory, and the daemons that serve there one after the other.
 struct Home: Sendable {
   let folder: String
   var socket: String
@@ -22,7 +22,7 @@ struct Home: Sendable {
     state = folder + "/state"
   }
 
-  /// Start a daemon and wait until it serves.
+  /// Starts a daemon and waits until it serves.
   func start(_ arguments: [String] = []) async throws -> RunningDaemon {
     let process = try spawn(arguments)
     do {
@@ -34,13 +34,13 @@ struct Home: Sendable {
     }
   }
 
-  /// Start a daemon that need not come to serve.
+  /// Starts a daemon without waiting until it serves.
   func spawn(_ arguments: [String] = []) throws -> ChildProcess {
     try ChildProcess(
       Binaries.daemon, ["--socket", socket, "--state-dir", state] + arguments)
   }
 
-  /// Start a daemon that must not come to serve. Returns what it said last.
+  /// Starts a daemon that must fail to serve. Returns its last line.
   func refusal(_ arguments: [String] = []) async throws -> String {
     let process = try spawn(arguments)
     defer { process.signal(SIGKILL) }
@@ -49,7 +49,7 @@ struct Home: Sendable {
     return process.output.last ?? ""
   }
 
-  /// A mirror in this process, which waits for a daemon that is not there.
+  /// A mirror in this process, which waits while no daemon serves.
   func mirror(
     of path: Path = .root, label: String = "test"
   ) async throws -> Subscription<Value> {
@@ -59,7 +59,7 @@ struct Home: Sendable {
     return try await Subscription<Value>.connect(to: path, options)
   }
 
-  /// Run the command line to its end.
+  /// Runs the command line to its end.
   func lockstep(_ arguments: String...) async throws -> CommandResult {
     try await lockstep(arguments)
   }
@@ -72,7 +72,7 @@ struct Home: Sendable {
   }
 }
 
-/// A command that has ended: its status, and its lines from both streams.
+/// A finished command: its status, and its lines from both streams.
 struct CommandResult {
   let status: ChildProcess.Ending
   let lines: [String]
@@ -85,7 +85,7 @@ func withHome<R>(_ body: (Home) async throws -> R) async throws -> R {
   try await withFolder { try await body(Home($0)) }
 }
 
-/// A home whose state directory is on a disk of its own, of so many bytes.
+/// A home whose state directory is on a small disk of its own, with this size.
 func withHome<R>(
   onDiskOf bytes: Int, _ body: (Home, SmallDisk) async throws -> R
 ) async throws -> R {
@@ -98,7 +98,7 @@ func withHome<R>(
   }
 }
 
-/// A daemon that serves, and the state with which it began.
+/// A serving daemon, and the state with which it started.
 struct RunningDaemon: Sendable {
   let process: ChildProcess
   let epoch: String
@@ -106,7 +106,7 @@ struct RunningDaemon: Sendable {
   let revision: UInt64
   let digest: String
 
-  /// Read what a daemon says when it begins to serve: `digest=… position=epoch:run:revision`.
+  /// Parses the line that a daemon logs when it serves: `digest=… position=epoch:run:revision`.
   init?(_ process: ChildProcess, _ line: String) {
     let fields = line.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1) }
     func field(_ name: String) -> Substring? { fields.first { $0.first ?? "" == name }?.last }
@@ -121,7 +121,7 @@ struct RunningDaemon: Sendable {
     self.digest = String(digest)
   }
 
-  /// Stop it in order, and see that it ends so.
+  /// Stops the daemon, and expects an orderly end.
   func stop(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     process.signal(SIGTERM)
     let ending = try await process.end()
@@ -131,12 +131,12 @@ struct RunningDaemon: Sendable {
   }
 }
 
-/// The document that a state directory holds while no daemon has it: made anew from the file alone.
+/// The document in a state directory without a daemon, restored from the file alone.
 struct KeptDocument {
   let revision: UInt64
   let digest: String
   let root: Value
-  /// The revision of the snapshot that it goes on from.
+  /// The revision of the snapshot that it continues from.
   let snapshot: UInt64
 
   init(_ directory: String) throws {

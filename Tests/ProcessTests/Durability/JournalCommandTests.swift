@@ -5,11 +5,10 @@ import Testing
 import Values
 import Wire
 
-/// `--durable`, `lockstep journal` and `lockstep fsck`, as their users meet them.
+/// `--durable`, `lockstep journal` and `lockstep fsck`, as their users see them.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct JournalCommandTests {
-  @Test func `an action that should be durable says whether it is, and its status does`()
-    async throws
+  @Test func `a durable action reports its durability, in its output and its status`() async throws
   {
     try await withHome { home in
       let daemon = try await home.start()
@@ -34,7 +33,9 @@ struct JournalCommandTests {
   }
 
   @Test(arguments: ["async", "none"])
-  func `a daemon that promises nothing says so`(durability: String) async throws {
+  func `an action is reported as not durable by a daemon that keeps nothing synchronously`(
+    durability: String
+  ) async throws {
     try await withHome { home in
       let daemon = try await home.start(["--durability", durability])
       let done = try await home.lockstep("set", "/a", "1", "--durable")
@@ -49,7 +50,7 @@ struct JournalCommandTests {
     }
   }
 
-  @Test func `a journal is read while its daemon runs, and behind its end`() async throws {
+  @Test func `a journal is read while its daemon runs, and after its end`() async throws {
     try await withHome { home in
       let daemon = try await home.start()
       let mirror = try await home.mirror(label: "writer")
@@ -95,7 +96,7 @@ struct JournalCommandTests {
     }
   }
 
-  @Test func `a check says the revision and the digest that the daemon has`() async throws {
+  @Test func `fsck reports the daemon's revision and digest`() async throws {
     try await withHome { home in
       let daemon = try await home.start()
       let mirror = try await home.mirror()

@@ -5,11 +5,11 @@ import Testing
 import Values
 import Wire
 
-/// A write-ahead log that is damaged, cut or missing when a daemon starts: all that was durable is
-/// there, or the start is refused and says what to do. There is never less without a word.
+/// A write-ahead log that is damaged, truncated or missing when a daemon starts. Everything durable
+/// is restored, or the start is refused with advice. Rows are never lost silently.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
 struct LostLogProcessTests {
-  /// What a daemon leaves that was killed, all of it durable.
+  /// The files of a killed daemon, whose actions were all durable.
   private struct Remains {
     let home: Home
     let copy: String
@@ -17,7 +17,7 @@ struct LostLogProcessTests {
     let digest: String
     var log: [UInt8] { Files.read(copy + "/journal.sqlite-wal") }
 
-    /// Put everything back, but for the log; nil for none.
+    /// Restores the files with this log; nil for none.
     func restore(log: [UInt8]?) throws {
       try FileManager.default.removeItem(atPath: home.state)
       try FileManager.default.copyItem(atPath: copy, toPath: home.state)
@@ -29,8 +29,8 @@ struct LostLogProcessTests {
     }
   }
 
-  /// A daemon that is killed behind so many durable actions, in a journal that has been
-  /// checkpointed or is younger than that.
+  /// The files of a daemon killed after `actions` durable actions, in a journal with a checkpoint,
+  /// or without one if it is young.
   private func withRemains(
     actions: Int64, isYoung: Bool, _ body: (Remains) async throws -> Void
   ) async throws {
@@ -63,7 +63,7 @@ struct LostLogProcessTests {
 
   private enum Outcome { case whole, refused }
 
-  /// Start on what is left, twice if it is refused: looking must not make it worse.
+  /// Starts a daemon on the files, twice if it refuses: a refusal must not make it worse.
   private func outcome(_ remains: Remains, _ comment: String) async throws -> Outcome {
     let process = try remains.home.spawn()
     defer { process.signal(SIGKILL) }
@@ -86,7 +86,7 @@ struct LostLogProcessTests {
   }
 
   @Test(arguments: [false, true])
-  func `a log whose beginning is lost is brought back, or refused`(isYoung: Bool) async throws {
+  func `a log that lost its beginning is repaired or refused`(isYoung: Bool) async throws {
     try await withRemains(actions: 60, isYoung: isYoung) { remains in
       let log = remains.log
       let damages: [(String, [UInt8]?)] = [
@@ -111,7 +111,7 @@ struct LostLogProcessTests {
     }
   }
 
-  @Test func `a log that is cut at any frame is refused`() async throws {
+  @Test func `a log truncated at any frame is refused`() async throws {
     try await withRemains(actions: 12, isYoung: true) { remains in
       let log = remains.log
       for length in stride(from: 32, to: log.count, by: 24 + 4096) {
@@ -123,7 +123,9 @@ struct LostLogProcessTests {
     }
   }
 
-  @Test func `who gives up what is lost goes on`() async throws {
+  @Test func `a recovery to the offered revision gives up the rest, and the daemon serves`()
+    async throws
+  {
     try await withRemains(actions: 30, isYoung: false) { remains in
       try remains.restore(log: nil)
       let refusal = try await remains.home.refusal()
@@ -136,7 +138,7 @@ struct LostLogProcessTests {
     }
   }
 
-  @Test func `a log that was brought back is told of, and kept as it was`() async throws {
+  @Test func `a repaired log is reported, and the damaged one is kept`() async throws {
     try await withRemains(actions: 30, isYoung: false) { remains in
       let damaged = [UInt8](repeating: 0, count: 32) + remains.log.dropFirst(32)
       try remains.restore(log: Array(damaged))

@@ -9,16 +9,16 @@ import Testing
 import Values
 import Wire
 
-/// A daemon under a limit of memory, and a client that lets its state grow for ever: the client is
-/// rejected, and nobody else is harmed.
+/// A daemon under a memory limit, and a client that lets its state grow for ever: the client is
+/// rejected, and no other client is affected.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)), .serialized)
 struct MemoryLimitTests {
-  /// How the limit is set.
+  /// The mechanism of the limit.
   enum Kind: CaseIterable, Sendable {
     case controlGroup, data, addressSpace
   }
 
-  /// A control group for one test, with a limit that the kernel kills for.
+  /// A control group for one test, whose limit makes the kernel kill.
   private struct Group {
     static let parent = "/sys/fs/cgroup/memory"
     static let isAllowed = access(parent + "/memory.limit_in_bytes", W_OK) == 0
@@ -28,7 +28,7 @@ struct MemoryLimitTests {
       path = Self.parent + "/lockstep-test-\(getpid())-\(UInt32.random(in: 0...9999))"
       try #require(mkdir(path, 0o700) == 0)
       try Self.write("\(bytes)", to: path + "/memory.limit_in_bytes")
-      // Without swap, where the machine has some and counts it.
+      // Without swap, on machines that have some and count it.
       try? Self.write("\(bytes)", to: path + "/memory.memsw.limit_in_bytes")
     }
 
@@ -54,7 +54,7 @@ struct MemoryLimitTests {
         switch kind {
         case .controlGroup: "echo $$ >\(group?.path ?? "")/cgroup.procs"
         case .data: "ulimit -d \(Self.limit >> 10)"
-        // Beside what libraries and threads reserve and do not use.
+        // On top of the address space that libraries and threads reserve but do not use.
         case .addressSpace: "ulimit -v \(600 << 10)"
         }
       let daemon = try ChildProcess(
@@ -77,7 +77,8 @@ struct MemoryLimitTests {
     }
   }
 
-  /// Send actions until one is rejected for its size. Returns how many were done.
+  /// Sends actions until one is rejected for its size. Returns how many succeeded, and the
+  /// rejection.
   private func grow(
     _ replica: Subscription<Value>, _ limit: Int, _ action: (Int) -> DocumentAction
   ) async throws -> (done: Int, rejection: String) {
@@ -92,7 +93,7 @@ struct MemoryLimitTests {
     throw ChildProcess.Failure(description: "nothing was rejected")
   }
 
-  /// What fills the memory: some large texts, many small members, arrays of small numbers.
+  /// Actions that fill the memory: some large texts, many small members, arrays of small numbers.
   static let fillings: [(name: String, action: @Sendable (Int) -> DocumentAction)] = [
     (
       "texts",
@@ -134,7 +135,7 @@ struct MemoryLimitTests {
       kind, Self.fillings[0].action, words: kind == .data ? "process's data" : "address space")
   }
 
-  /// Remove what was added. That there is room again is known once it has been measured.
+  /// Removes the added members. The daemon knows the free memory only after its next measurement.
   private func empty(
     _ flooder: Subscription<Value>, _ action: (Int) -> DocumentAction
   ) async throws {
@@ -159,7 +160,7 @@ struct MemoryLimitTests {
       try await other.send(DocumentAction.set(["small"], 0))
       try await other.send(DocumentAction.set(["flood"], [:]))
       let flooder = try await home.mirror(of: ["small"])
-      // Another client works all the time.
+      // Another client sends actions the whole time.
       let work = Task {
         var count = 0
         while !Task.isCancelled {
@@ -172,7 +173,8 @@ struct MemoryLimitTests {
         let (done, rejection) = try await grow(flooder, 100_000, action)
         #expect(rejection.contains(words), "\(rejection)")
         if round == 1 { #expect(done > 20, "\(done)") }
-        // It goes on trying, and a mirror of everything is made, or refused: the daemon is not killed.
+        // The flooder continues, and a mirror of the root is made or refused: the daemon is not
+        // killed.
         for number in 0..<20 { _ = try? await flooder.send(action(done + number)) }
         do {
           let mirror = try await home.mirror()
@@ -180,9 +182,9 @@ struct MemoryLimitTests {
           try await mirror.reached(revision: revision)
           mirror.connection.close()
         } catch ClientError.refused(.memory) {
-          // It said so.
+          // The daemon reported the reason.
         }
-        // What is removed makes room again, for as much.
+        // The removal makes room for as much again.
         try await empty(flooder, action)
         try await eventually("as much can be added again", within: .seconds(30)) {
           for number in 0..<(done / 2) {
@@ -206,11 +208,11 @@ struct MemoryLimitTests {
   }
 
   @Test(.enabled(if: Group.isAllowed, "a control group of version 1 cannot be made here"))
-  func `small members fill a control group no better`() async throws {
+  func `many small members cannot fill a control group either`() async throws {
     try await withDaemon(.controlGroup) { home, daemon in
       let other = try await home.mirror(of: ["small"])
       try await other.send(DocumentAction.set(["small"], 0))
-      // As many at a time as there may be, without waiting for answers.
+      // As many at a time as the window admits, without waiting for answers.
       try await other.send(DocumentAction.set(["flood"], [:]))
       let flood = try await blocking { try MemberFlood(socket: home.socket).run() }
       #expect(flood.rejected > 0 && flood.done > 100_000, "\(flood)")
@@ -227,7 +229,7 @@ struct MemoryLimitTests {
   }
 }
 
-/// Adds small members to an object, a window of actions at a time, until many are rejected.
+/// Adds small members to an object, one window of actions at a time, until many are rejected.
 private struct MemberFlood {
   private let client: RawClient
 

@@ -5,10 +5,11 @@ import Testing
 import Values
 import Wire
 
-/// A daemon that gets no more memory than it has.
+/// A daemon that cannot allocate more memory.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct MemoryTroubleTests {
-  @Test func `without memory for a snapshot it serves on, refuses that one, and loses nothing`()
+  @Test
+  func `without memory for a snapshot the daemon serves, refuses that one, and loses nothing`()
     async throws
   {
     try await withHome { home in
@@ -21,7 +22,7 @@ struct MemoryTroubleTests {
         try await writer.send(DocumentAction.set(["big", .text("\(number)")], megabyte))
       }
       try await eventually("a mirror of everything is refused") {
-        // Whatever it takes at this moment, and not what a snapshot takes.
+        // Allows what it needs at this moment, and less than a snapshot needs.
         try await limitMemory(of: first.process, toMore: 16 << 20)
         do {
           try await home.mirror().connection.close()
@@ -56,7 +57,7 @@ struct MemoryTroubleTests {
     }
   }
 
-  /// Let a process have so many more bytes of its own than it has now; nil for any number.
+  /// Limits a process to `bytes` more of its own memory than it has now; nil for no limit.
   private func limitMemory(of process: ChildProcess, toMore bytes: Int?) async throws {
     var limit = "unlimited"
     if let bytes {

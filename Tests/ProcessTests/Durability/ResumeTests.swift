@@ -7,10 +7,10 @@ import Testing
 import Values
 import Wire
 
-/// A restart costs a mirror nothing, as long as what it has is kept.
+/// A mirror continues after a restart without a snapshot if its revision was kept.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
 struct ResumeTests {
-  @Test func `what a policy hid is there when it is taken away`() async throws {
+  @Test func `what a policy hid is visible when the policy is removed`() async throws {
     try await withHome { home in
       let file = home.folder + "/policy.yaml"
       let policy = """
@@ -42,7 +42,7 @@ struct ResumeTests {
     }
   }
 
-  /// Mirrors in processes of their own, and in this one.
+  /// Mirrors in other processes, and in this one.
   private struct Crowd {
     let processes: [ChildProcess]
     let mirrors: [Subscription<Value>]
@@ -58,8 +58,8 @@ struct ResumeTests {
       (self.processes, self.mirrors) = (clients, own)
     }
 
-    /// Wait until all have come to a revision, and see that each has the daemon's digest there and
-    /// has got just so many snapshots.
+    /// Waits until all have reached a revision, and checks that each has the daemon's digest and
+    /// has received exactly `snapshots` snapshots.
     func check(_ revision: UInt64, _ digest: Digest, snapshots: UInt64) async throws {
       for mirror in mirrors {
         try await mirror.reached(revision: revision)
@@ -77,7 +77,7 @@ struct ResumeTests {
     }
   }
 
-  /// Write for a while, and let the mirrors follow.
+  /// Writes `count` changes, and waits for the mirrors.
   private func write(_ count: Int, _ home: Home, _ crowd: Crowd) async throws {
     let writer = crowd.mirrors[0]
     for number in 1...count {
@@ -90,7 +90,7 @@ struct ResumeTests {
   }
 
   @Test(arguments: [SIGTERM, SIGKILL])
-  func `fifty mirrors go on behind a restart without a snapshot`(signal: Int32) async throws {
+  func `fifty mirrors continue after a restart without a snapshot`(signal: Int32) async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -104,7 +104,7 @@ struct ResumeTests {
       defer { second.process.signal(SIGKILL) }
       #expect(second.epoch == first.epoch)
       #expect(second.run == first.run + 1)
-      // What comes behind the restart arrives as patches.
+      // Changes after the restart arrive as patches.
       try await write(300, home, crowd)
       let status = try await crowd.mirrors[0].connection.report("status")
       #expect(status["clients"] == 50)
@@ -117,7 +117,7 @@ struct ResumeTests {
     }
   }
 
-  @Test func `a mirror that slept through two daemons goes on where it was`() async throws {
+  @Test func `a mirror stopped during two restarts continues where it was`() async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -125,7 +125,7 @@ struct ResumeTests {
       try await write(100, home, crowd)
       for client in crowd.processes { client.signal(SIGSTOP) }
       let writer = crowd.mirrors[0]
-      // What the sleepers lack is made by three daemons.
+      // Three daemons make the changes that the stopped mirrors miss.
       try await writer.send(DocumentAction.set(["first"], true), .durable)
       try await first.process.kill()
       let second = try await home.start()
@@ -143,11 +143,11 @@ struct ResumeTests {
     }
   }
 
-  @Test func `a mirror ahead of what was kept gets a snapshot, and shows what is true`()
+  @Test func `a mirror ahead of the kept state gets a snapshot, and shows the kept state`()
     async throws
   {
     try await withHome { home in
-      // Async, and a disk that is never asked to hurry: applied is far from kept.
+      // Async, and never synced early: far more is applied than kept.
       let first = try await home.start(["--durability", "async"])
       defer { first.process.signal(SIGKILL) }
       let writer = try await home.mirror()
@@ -157,7 +157,7 @@ struct ResumeTests {
       }
       try await eventually("it shows some") { watcher.value("/n") != nil }
       try await first.process.kill()
-      // What its socket still holds, it takes as well.
+      // It also reads what its socket's buffer still holds.
       try await eventually("it has read to the end") { watcher.status != .live }
       let ahead = watcher.position?.revision ?? 0
       let kept = try KeptDocument(home.state)
@@ -165,7 +165,7 @@ struct ResumeTests {
       defer { second.process.signal(SIGKILL) }
       #expect(second.digest == kept.digest)
       let acknowledgement = try await writer.send(DocumentAction.set(["end"], true))
-      // Of the former run it may have larger revisions.
+      // Its position in the former run may have a larger revision.
       try await eventually("it is back") {
         watcher.status == .live && watcher.position?.run == second.run
       }

@@ -5,16 +5,16 @@ import Testing
 import Values
 import Wire
 
-/// What a daemon says of a state directory that it cannot use: what is wrong, and what to do. It
-/// never begins with other data than what was kept.
+/// A state directory that a daemon cannot use: the error says what is wrong and what to do. The
+/// daemon never starts with data other than what was kept.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(5)))
 struct StateDirectoryTests {
-  /// Something that a directory may be.
+  /// A condition of the directory.
   struct Trouble: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// What the refusal says.
+    /// Parts of the error.
     let says: [String]
-    /// Makes it so; given a home whose state directory is not there yet.
+    /// Creates the condition in a home that has no state directory yet.
     let prepare: @Sendable (inout Home) throws -> Void
 
     init(
@@ -53,7 +53,7 @@ struct StateDirectoryTests {
   ]
 
   @Test(arguments: troubles)
-  func `a directory that cannot be used is refused`(trouble: Trouble) async throws {
+  func `an unusable directory is refused`(trouble: Trouble) async throws {
     try await withHome { home in
       var home = home
       try trouble.prepare(&home)
@@ -80,7 +80,7 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a directory that another daemon has is refused, with its process`() async throws {
+  @Test func `a directory in use by another daemon is refused, with its process`() async throws {
     try await withHome { home in
       let first = try await home.start()
       defer { first.process.signal(SIGKILL) }
@@ -96,7 +96,7 @@ struct StateDirectoryTests {
 
   // MARK: Journals
 
-  /// A journal with sixty changes and three sessions, that nobody has.
+  /// A journal with sixty changes and three sessions, and no running daemon.
   private func withJournal(_ body: (Home, Begun) async throws -> Void) async throws {
     try await withHome { home in
       let daemon = try await home.start()
@@ -127,7 +127,7 @@ struct StateDirectoryTests {
     ("a journal of a version that never was", 60, [0, 0, 0, 0], "not as a journal is laid out"),
   ]
 
-  @Test func `a journal that has gone is missed, and not only begun anew`() async throws {
+  @Test func `a missing journal is reported, and not silently begun anew`() async throws {
     try await withHome { home in
       try await home.start().stop()
       for name in ["", "-wal", "-shm"] { unlink(home.state + "/journal.sqlite" + name) }
@@ -152,7 +152,7 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a document to begin with is needed once`() async throws {
+  @Test func `the initial document is needed only at the first start`() async throws {
     try await withHome { home in
       let file = home.folder + "/begin.json"
       let missing = try await home.refusal(["--load", file])
@@ -171,7 +171,7 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `what is no journal of this version is refused, and not touched`() async throws {
+  @Test func `a file that is no journal of this version is refused, and unchanged`() async throws {
     try await withJournal { home, begun in
       for (name, offset, bytes, says) in Self.foreign {
         var changed = begun.bytes
@@ -187,7 +187,7 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a journal that was cut off is refused`() async throws {
+  @Test func `a truncated journal is refused`() async throws {
     try await withJournal { home, begun in
       let size = begun.bytes.count
       for length in [100, 4096, size / 2, size - 4096, size - 1] {
@@ -201,7 +201,7 @@ struct StateDirectoryTests {
     }
   }
 
-  /// Bits at the head of every page, where SQLite says how many rows are on it, and all over it.
+  /// Bits in the header of every page, where SQLite keeps its number of rows, and elsewhere.
   private static func bits(of count: Int) -> [(offset: Int, bit: UInt8)] {
     var random = SplitMix64(7)
     let pages = 0..<(count / 4096)
@@ -215,7 +215,7 @@ struct StateDirectoryTests {
     return heads + others
   }
 
-  @Test func `a bit that flips is found, or harms nothing`() async throws {
+  @Test func `a flipped bit is found, or harmless`() async throws {
     try await withJournal { home, begun in
       var refused = 0
       for (offset, bit) in Self.bits(of: begun.bytes.count) {
@@ -245,7 +245,7 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a write-ahead log with a hole in it is refused, and one that was cut is not`()
+  @Test func `a write-ahead log with a hole is refused, and one with an incomplete end is not`()
     async throws
   {
     try await withHome { home in
@@ -267,7 +267,7 @@ struct StateDirectoryTests {
         Files.write(log, to: home.journal + "-wal")
         return try home.spawn()
       }
-      // In a page, in a checksum.
+      // Once in a page, and once in a checksum.
       for offset in [whole.count / 2, 32 + 4120 * 20 + 17] {
         var log = whole
         log[offset] ^= 4
@@ -277,8 +277,8 @@ struct StateDirectoryTests {
         #expect(said.contains("journal.sqlite-wal: damaged: frame"), "byte \(offset): \(said)")
         #expect(said.contains("from a backup"), "byte \(offset): \(said)")
       }
-      // As a crash of the machine leaves it: without the end of the last commit, which nobody was
-      // told is durable.
+      // The log after a crash of the machine: it lacks the end of the last commit, which was not
+      // acknowledged as durable.
       Files.write(mark, to: copy + "/standing")
       let process = try start(Array(whole.dropLast(100)))
       let line = try await process.line(with: " serving ")
@@ -288,9 +288,10 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a damaged journal says up to which revision it is right`() async throws {
+  @Test func `a damaged journal reports the last sound revision`() async throws {
     try await withJournal { home, begun in
-      // In the text of the change of revision 50: by now on a page of its own.
+      // The damaged text belongs to the change of revision 50, which is by now on a page of its
+      // own.
       let text = Array(String(repeating: "x", count: 8 * 10).utf8)
       let place = try #require(Files.find(Array("c10".utf8), in: begun.bytes))
       let start = try #require(Files.find(text, in: Array(begun.bytes[place...]))) + place
@@ -302,7 +303,7 @@ struct StateDirectoryTests {
       let checked = try await home.lockstep("fsck", home.state)
       #expect(checked.status == .exit(11))
       #expect(checked.values.first?["soundRevision"] == 49, "\(checked.lines)")
-      // What is right can still be read.
+      // The sound rows can still be read.
       let journal = try await home.lockstep("journal", home.state)
       #expect(journal.status == .exit(11))
       #expect(journal.values.compactMap { $0["revision"]?.number }.last ?? 0 <= 49)

@@ -9,25 +9,26 @@ import Testing
 import Values
 import Wire
 
-/// What a writer has sent, and what it was told. It appends the numbers from 1 on to an array of its
-/// own, so that the array says what was done, in which order, and how often.
+/// The actions of one writer, and their acknowledgements. The writer appends the numbers from 1 on
+/// to an array of its own, so the array shows which actions were performed, in which order, and how
+/// often.
 final class Book: Sendable {
   struct Entries: Sendable {
-    /// The last number that was sent.
+    /// The last number sent.
     var sent: Int64 = 0
-    /// The numbers that were acknowledged as durable.
+    /// Numbers acknowledged as durable.
     var durable: [Int64] = []
-    /// Those that were acknowledged, and may be lost; with the reason.
+    /// Numbers acknowledged that may be lost, with the reason.
     var applied: [(number: Int64, reason: String?)] = []
-    /// Those that were rejected: nothing was done.
+    /// Numbers that were rejected: nothing changed.
     var rejected: [(number: Int64, RejectionMessage)] = []
-    /// Those of which nobody can know.
+    /// Numbers whose outcome is unknown.
     var unknown: [Int64] = []
-    /// What must never happen.
+    /// Violations.
     var wrong: [String] = []
-    /// Those that the daemon had kept when it died, and had not acknowledged.
+    /// The number of actions that a killed daemon had kept and not acknowledged.
     var keptUnjournaled = 0
-    /// Those that it took with it, so that they were done anew.
+    /// The number of actions that a killed daemon lost, so that they were performed again.
     var doneAnew = 0
     var reconnections = 0
     var isEnding = false
@@ -55,7 +56,7 @@ final class Book: Sendable {
 
   func action(_ number: Int64) -> DocumentAction { .append(path, .integer(number)) }
 
-  /// Note what became of a number.
+  /// Records the outcome of a number.
   func note(_ number: Int64, _ acknowledgement: Acknowledgement) {
     note { entries in
       switch acknowledgement.outcome {
@@ -69,7 +70,7 @@ final class Book: Sendable {
     }
   }
 
-  /// What is wrong with a document that a daemon goes on from: what was promised must be there, all
+  /// The violations in a document that a daemon continues from: everything promised must be there,
   /// in order, nothing twice, and nothing that was never sent.
   func complaints(
     _ root: Value?, asOf entries: Entries? = nil, isWhole: Bool = false
@@ -100,7 +101,7 @@ final class Book: Sendable {
   }
 }
 
-/// Writes by the client library, one action after the other, across any number of daemons.
+/// Writes through the client library, one action after the other, across any number of daemons.
 final class LibraryWriter: Sendable {
   let book: Book
   let replica: Subscription<Value>
@@ -109,7 +110,7 @@ final class LibraryWriter: Sendable {
 
   init(_ name: String, _ home: Home) async throws {
     let book = Book(name)
-    // It mirrors its own array, so that reading its own writes is checked as well.
+    // It mirrors its own array, so that reading its own writes is checked too.
     let replica = try await home.mirror(of: book.path, label: name)
     (self.book, self.replica, self.home) = (book, replica, home)
     Task {
@@ -125,7 +126,7 @@ final class LibraryWriter: Sendable {
         let acknowledgement = try await replica.send(book.action(number), .durable)
         let shown = replica.state?.elements.last?.number
         book.note(number, acknowledgement)
-        // Unless that was lost since, with the daemon that had it.
+        // Unless it was lost since, with a killed daemon.
         if shown != number, acknowledgement.mark == .durable {
           book.note { $0.wrong.append("\(number) is acknowledged, and \(shown ?? 0) shown") }
         }
@@ -139,7 +140,7 @@ final class LibraryWriter: Sendable {
     }
   }
 
-  /// Send no more, and return when all that was sent is answered.
+  /// Stops sending, and returns when everything sent is answered.
   func end() async throws {
     book.note { $0.isEnding = true }
     do {
@@ -147,7 +148,7 @@ final class LibraryWriter: Sendable {
         done.withLock { $0 }
       }
     } catch {
-      // What both sides think of it.
+      // The views of both ends.
       let clients = try await home.lockstep("clients", "--json")
       let status = try await home.lockstep("status", "--json")
       throw ChildProcess.Failure(
@@ -162,15 +163,15 @@ final class LibraryWriter: Sendable {
   }
 }
 
-/// Writes by the protocol alone, many actions at once, on a thread of its own. One that is `deaf`
-/// reads nothing until its connection has ended, and learns what became of its actions later.
+/// Writes with the bare protocol, many actions at once, on its own thread. A `deaf` writer reads
+/// nothing until its connection has ended, and learns the outcomes of its actions later.
 final class RawWriter: Sendable {
   let book: Book
   private let home: Home
   private let isDeaf: Bool
   private let done = Mutex(false)
   private let isAbandoned = Mutex(false)
-  /// How many actions a deaf one sends before it waits for the end of its connection.
+  /// The number of actions that a deaf writer sends before it waits for the end of its connection.
   private static let deafLot = 400
 
   init(_ name: String, _ home: Home, isDeaf: Bool = false, seed: UInt64) {
@@ -183,7 +184,7 @@ final class RawWriter: Sendable {
         do {
           try serve(&life)
         } catch {
-          // The daemon is gone, or not there yet.
+          // No daemon is serving.
           usleep(2000)
         }
       }
@@ -194,29 +195,30 @@ final class RawWriter: Sendable {
 
   var hasEnded: Bool { done.withLock { $0 } }
 
-  /// Send no more, and return when all that was sent is answered.
+  /// Stops sending, and returns when everything sent is answered.
   func end() async throws {
     book.note { $0.isEnding = true }
     try await eventually("\(book.name) is answered", within: .seconds(60)) { hasEnded }
   }
 
-  /// Send no more, whatever waits.
+  /// Stops sending, without waiting.
   func abandon() {
     isAbandoned.withLock { $0 = true }
     book.note { $0.isEnding = true }
   }
 
-  /// A session, over several connections.
+  /// A session across several connections.
   private struct Life {
     var random: SplitMix64
     var token: SessionToken?
-    /// What is sent and not answered: the action's number in the session, and what it appends.
+    /// The actions sent and not yet answered: the number in the session, and the number that it
+    /// appends.
     var waiting: [(action: UInt64, number: Int64)] = []
     var nextAction: UInt64 = 1
     /// The last action of the session that was acknowledged as durable.
     var lastDurable: UInt64 = 0
 
-    /// The daemon has lost actions that were only applied: what waits takes their numbers.
+    /// The daemon has lost actions that were only applied: the waiting ones take their numbers.
     mutating func follow(_ last: UInt64) {
       let next = waiting.first?.action ?? nextAction
       guard next > last + 1 else { return }
@@ -245,7 +247,8 @@ final class RawWriter: Sendable {
         $0.keptUnjournaled += kept
         $0.doneAnew += anew
       }
-      // What the daemon knows is answered again, what it lost is done now: in the same order.
+      // The daemon answers the kept actions again and performs the lost ones now, in the same
+      // order.
       try send(life.waiting, client)
       try read(&life, client)
     } else {
@@ -264,7 +267,7 @@ final class RawWriter: Sendable {
       let lot = (0..<size).map { offset in
         (action: life.nextAction + UInt64(offset), number: book.next())
       }
-      // Whatever happens, these may have been sent.
+      // Even if the send fails, these may have been sent.
       life.nextAction += UInt64(size)
       life.waiting += lot
       try send(lot, client)
@@ -288,7 +291,7 @@ final class RawWriter: Sendable {
     try client.send(encoder.bytes)
   }
 
-  /// Read what becomes of all that waits.
+  /// Reads acknowledgements until nothing waits.
   private func read(_ life: inout Life, _ client: RawClient) throws {
     while let last = life.waiting.last {
       let answer = try client.acknowledgement()
@@ -301,7 +304,7 @@ final class RawWriter: Sendable {
     }
   }
 
-  /// Read nothing until the daemon is gone, or the writer is to end.
+  /// Reads nothing until the daemon is gone, or the writer is to end.
   private func waitForEnd(_ client: RawClient) throws {
     while !book.isEnding {
       var poll = pollfd(fd: client.descriptor, events: 0, revents: 0)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct AppShellTests {
-  @Test("RDX-05 RDX-17: windows follow each other, and one outlives another")
+  @Test("RDX-05 RDX-17: windows show the same state, and one outlives another")
   func windows() async throws {
     try await withExample("appshelld") { example in
       let left = try example.start("appshell", "watch")
@@ -20,7 +20,7 @@ struct AppShellTests {
     }
   }
 
-  @Test("RDX-16: logging is asked first and sees the new state, in the order of the log's lines")
+  @Test("RDX-16: logging middleware is first and sees the new state, in the order of the log")
   func logging() async throws {
     try await withExample("appshelld") { example in
       _ = try await example.run("appshell", "tab", "profile")
@@ -29,12 +29,12 @@ struct AppShellTests {
     }
   }
 
-  @Test("RDX-07: what middleware swallows is acknowledged so, and makes no revision")
+  @Test("RDX-07: a swallowed action is acknowledged as swallowed, and makes no revision")
   func swallowing() async throws {
     try await withExample("appshelld") { example in
       _ = try await example.run("appshell", "login", "  ada ")
       #expect(try await example.lockstep("get", "/loginState/user").lines == [#""ada""#])
-      // The greeting, so that nothing happens by itself any more.
+      // Wait for the greeting, after which nothing changes by itself.
       try await eventually("ada is greeted") { try await example.log().count >= 5 }
       let revision = try await revision(example)
       let done = try await example.lockstep("send", "loginAction.login", "   ")
@@ -67,7 +67,7 @@ struct AppShellTests {
     }
   }
 
-  @Test("RDX-12: who may evict is decided by the user that the kernel names")
+  @Test("RDX-12: the kernel's user of a client decides whether it may evict")
   func authorization() async throws {
     try await withExample("appshelld") { _ in
       ["--administrator", "\(getuid() + 1)"]
@@ -88,7 +88,7 @@ struct AppShellTests {
     }
   }
 
-  @Test("RDX-19: what was saved is there when another daemon launches")
+  @Test("RDX-19: saved state is restored when another daemon launches")
   func persistence() async throws {
     try await withFolder { folder in
       let file = folder + "/state"

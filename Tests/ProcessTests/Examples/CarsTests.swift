@@ -13,13 +13,13 @@ import Wire
 struct CarsProcessTests {
   private static let cars = ["BMW 520d", "HYUNDAE AVANTE", "KIA K5", "Mercedes-Benz E-class"]
 
-  /// The cars in a line of the client, in alphabetical order.
+  /// The cars in a line of the client, sorted.
   private func names(in line: String) -> [String] {
     guard let colon = line.firstIndex(of: ":") else { return [] }
     return line[colon...].dropFirst(2).split(separator: ", ").map(String.init).sorted()
   }
 
-  @Test("RKT-13, RKT-16: the first state, then exactly three, two seconds behind the first")
+  @Test("RKT-13, RKT-16: after the first state come exactly three, two seconds later")
   func states() async throws {
     try await withExample("carsd") { served in
       let watch = try served.start("cars", "watch")
@@ -33,7 +33,7 @@ struct CarsProcessTests {
       #expect(names(in: ready) == Self.cars)
       #expect(watch.output.count == 4)
 
-      // Measured on the daemon's clock, in whole milliseconds.
+      // Measured by the daemon's clock, in whole milliseconds.
       let mutations = try await served.log().filter { $0["parent"] != nil }
       let times = try mutations.map { try time($0) }
       #expect(times.count == 3)
@@ -49,7 +49,7 @@ struct CarsProcessTests {
     return try style.parse(text).timeIntervalSince1970
   }
 
-  @Test("RKT-08: two reloads run side by side")
+  @Test("RKT-08: two reloads run concurrently")
   func interleaving() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "300"]
@@ -69,7 +69,7 @@ struct CarsProcessTests {
     }
   }
 
-  @Test("RKT-07: no byte on the socket names a mutation")
+  @Test("RKT-07: no byte on the socket contains a mutation")
   func hiddenMutation() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "1"]
@@ -89,7 +89,7 @@ struct CarsProcessTests {
     }
   }
 
-  @Test("RKT-08: an action is acknowledged at once, whatever its mutations take")
+  @Test("RKT-08: an action is acknowledged at once, however long its mutations take")
   func accepted() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "3600000"]
@@ -119,7 +119,7 @@ struct CarsProcessTests {
     }
   }
 
-  @Test("RKT-17: a row is shown, and a row that is not there is no car")
+  @Test("RKT-17: a row can be read, and an absent row is no car")
   func show() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "1"]
@@ -171,14 +171,14 @@ struct CarsProcessTests {
         default: Issue.record("a view sent \(message)")
         }
       }
-      // What the user did led to three mutations, and each of them to the state that shows.
+      // The user's action led to three mutations, and each of them to a visible state.
       let log = try await served.log()
       #expect(log.map { $0["parent"] as? Int } == [nil, 1, 1, 1])
       #expect(log.dropFirst().map { $0["revision"] as? Int } == [1, 2, 3])
     }
   }
 
-  /// The messages in what clients sent.
+  /// The messages in the bytes of clients.
   private func messages(in bytes: [UInt8]) throws -> [ClientMessage] {
     var frames = FrameDecoder(limit: 1 << 20)
     var messages: [ClientMessage] = []
@@ -208,7 +208,7 @@ struct CarsProcessTests {
       let named = try await served.lockstep("send", "setLoading", "true")
       #expect(named.status != .exit(0))
       #expect(try await served.lockstep("get", "/loading").lines == ["false"])
-      // An action passes the reactor, and the state is what that makes of it.
+      // An action goes through the reactor, and its mutations make the state.
       #expect(try await served.lockstep("send", "reloadCarList").status == .exit(0))
       try await eventually("its mutations have come") {
         try await served.log().count { $0["parent"] != nil } == 3
@@ -217,14 +217,14 @@ struct CarsProcessTests {
     }
   }
 
-  @Test("RKT-14, RKT-15, RKT-16: a view is bound by itself, sends what is pulled, shows rows")
+  @Test("RKT-14, RKT-15, RKT-16: a view is bound by itself, sends a pull to refresh, shows rows")
   func view() async throws {
     try await withExample("carsd") { _ in
       ["--delay-ms", "1"]
     } _: { served in
       let view = try served.start("cars", "view")
       defer { view.signal(SIGKILL) }
-      // It is not loading in the first state either.
+      // The first state is not loading either.
       try await view.line("-- press return to load anew --")
       view.write("")
       try await eventually("all rows are shown") {

@@ -13,7 +13,7 @@ struct CounterProcessTests {
     try await withExample("counterd") { folder in
       let path = folder + "/facts"
       let text = "#!/bin/sh\nfolder='\(folder)'\n\(script)\n"
-      // What a child inherits open for writing, nobody can run.
+      // A file that a forked child holds open for writing cannot be executed.
       try ChildProcess.spawning.withLock {
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
       }
@@ -26,7 +26,7 @@ struct CounterProcessTests {
     }
   }
 
-  /// Waits for the file `go`, then knows something.
+  /// Waits for the file `go`, then prints a fact.
   private static let waiting =
     #"while [ ! -e "$folder/go" ]; do sleep 0.01; done; echo "$1 is the number""#
 
@@ -34,7 +34,7 @@ struct CounterProcessTests {
     try Data().write(to: URL(fileURLWithPath: served.folder + "/go"))
   }
 
-  @Test("RED-15: what one client does, another sees")
+  @Test("RED-15: one client sees what another does")
   func twoClients() async throws {
     try await withExample("counterd") { served in
       let watch = try served.start("counter", "watch")
@@ -49,7 +49,7 @@ struct CounterProcessTests {
     }
   }
 
-  @Test("RED-12: the fact says 42, although the number became 43 meanwhile")
+  @Test("RED-12: the fact is about 42, although the number became 43 meanwhile")
   func captureList() async throws {
     try await withFacts(Self.waiting) { served, mirror in
       for _ in 1...42 { try await mirror.send(.increment) }
@@ -65,7 +65,7 @@ struct CounterProcessTests {
     }
   }
 
-  @Test("RED-10: a command that fails becomes the sentence")
+  @Test("RED-10: a command that fails becomes a sentence")
   func failure() async throws {
     try await withFacts("exit 1") { served, mirror in
       let fact = try await served.run("counter", "fact")
@@ -74,7 +74,7 @@ struct CounterProcessTests {
     }
   }
 
-  @Test("RED-05: who watches the count hears nothing of the spinner")
+  @Test("RED-05: an observer of the count is not called for the spinner")
   func watchCount() async throws {
     try await withFacts("echo so") { served, mirror in
       let watch = try served.start("counter", "watch", "count")
@@ -98,7 +98,7 @@ struct CounterProcessTests {
       try await eventually("the mirror shows it") { !mirror.isLoading }
       #expect(try await served.effects() == [])
       try go(served)
-      // A fact that comes later is the answer to a later question.
+      // A later fact answers a later question.
       #expect(try await served.run("counter", "increment").status == .exit(0))
       #expect(try await served.run("counter", "fact").lines == ["1 is the number"])
       let names = try await served.log().compactMap { $0["action"] as? String }
@@ -106,7 +106,7 @@ struct CounterProcessTests {
     }
   }
 
-  @Test("RED-10: a second tap takes the place of the first")
+  @Test("RED-10: a second tap replaces the first")
   func secondTap() async throws {
     try await withFacts(Self.waiting) { served, mirror in
       #expect(try await served.lockstep("send", "numberFactButtonTapped").status == .exit(0))
@@ -131,7 +131,7 @@ struct CounterProcessTests {
     }
   }
 
-  @Test("RED-15: the state is visible before the effect runs, and the effect says who began it")
+  @Test("RED-15: the state is visible before the effect runs, and the effect names its cause")
   func causes() async throws {
     try await withFacts("echo so") { served, mirror in
       #expect(try await served.run("counter", "fact").lines == ["so"])

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// What every daemon that is built with `LockstepServer` can be told to do, on the counter's.
+/// The options of every daemon built with `LockstepServer`, tested on the counter's.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct DaemonOptionsTests {
-  @Test("2.2: a stub shows the state that it is given, and records actions without doing them")
+  @Test("2.2: a stub shows the given state, and records actions without performing them")
   func stub() async throws {
     let state = #"{"count": 7, "isLoading": false}"#
     try await withExample("counterd") { folder in
@@ -20,7 +20,9 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func `a stub of a state that does not fit says where`() async throws {
+  @Test func `a stub whose state does not fit its schema fails with the place of the fault`()
+    async throws
+  {
     try await withFolder { folder in
       let path = folder + "/state.json"
       try Data(#"{"count": "seven", "isLoading": false}"#.utf8)
@@ -33,7 +35,7 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func `a stub keeps nothing, and finds nothing that was kept`() async throws {
+  @Test func `a stub keeps nothing`() async throws {
     try await withFolder { folder in
       let path = folder + "/state.json"
       try Data(#"{"count": 7, "isLoading": false}"#.utf8).write(to: URL(fileURLWithPath: path))
@@ -60,7 +62,7 @@ struct DaemonOptionsTests {
     (["--crash-report", "10001"], "at least 1 and at most 10000"),
     (["--recover-to", "x"], "a whole number"), (["--nope"], "Unknown option '--nope'."),
   ])
-  func `options with which nothing can be done are refused, and why`(
+  func `invalid options are refused, with the reason`(
     arguments: [String], said: String
   ) async throws {
     let daemon = try ChildProcess(Binaries.example("counterd"), arguments)
@@ -69,7 +71,7 @@ struct DaemonOptionsTests {
     #expect(daemon.output.first?.hasPrefix("counterd: ") == true, "\(daemon.output)")
   }
 
-  @Test("RKT-19: a daemon may serve a part of its feature, and rejects the rest by name")
+  @Test("RKT-19: a daemon may serve a part of its feature, and rejects other actions by name")
   func part() async throws {
     try await withExample("primetimed", arguments: { _ in ["--feature", "counter"] }) { served in
       #expect(try await served.lockstep("send", "counter.incrTapped").status == .exit(0))
@@ -79,16 +81,14 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func `a part that the feature does not have is no part to serve`() async throws {
+  @Test func `a part that the feature lacks cannot be served`() async throws {
     let daemon = try ChildProcess(Binaries.example("primetimed"), ["--feature", "conter"])
     #expect(try await daemon.end() == .exit(1))
     let said = daemon.output.joined()
     #expect(said.contains("there is no action") && said.contains("counter"), "\(said)")
   }
 
-  @Test func `a user who sends more actions than the rate allows is told so, and no other`()
-    async throws
-  {
+  @Test func `a user above the action rate is rejected`() async throws {
     try await withExample("counterd", arguments: { _ in ["--rate-limit", "3"] }) { served in
       var refused = 0
       for _ in 0..<8 where try await served.lockstep("send", "increment").status != .exit(0) {
@@ -113,7 +113,7 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func `the log is followed from its first action on`() async throws {
+  @Test func `the log can be followed from its first action on`() async throws {
     try await withExample("counterd") { served in
       let log = try ChildProcess(
         (Binaries.folder ?? ".") + "/lockstep", ["--socket", served.socket, "log", "--follow"])
@@ -126,7 +126,7 @@ struct DaemonOptionsTests {
     }
   }
 
-  @Test func `actions are logged with their cause when asked for`() async throws {
+  @Test func `actions are logged with their cause on request`() async throws {
     try await withExample("counterd", arguments: { _ in ["--log-actions"] }) { served in
       _ = try await served.lockstep("send", "increment")
       let line = try await served.daemon.line(with: "action increment")

@@ -7,7 +7,7 @@ import Wire
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct FeedTests {
-  /// Start a remote, and a daemon that follows it when it is told to.
+  /// Starts a remote, and a daemon that connects to it on request.
   private func withFeed(
     _ body: (ServedExample, _ remote: ChildProcess) async throws -> Void
   ) async throws {
@@ -25,7 +25,7 @@ struct FeedTests {
     return remote
   }
 
-  /// Have the feed connect, and return when it has.
+  /// Connects the feed, and returns when it is connected.
   private func connect(_ example: ServedExample) async throws -> ChildProcess {
     let watcher = try example.start("feed", "watch")
     try await watcher.line("disconnected")
@@ -34,7 +34,7 @@ struct FeedTests {
     return watcher
   }
 
-  @Test("EFF-10: why a message came is told over three levels")
+  @Test("EFF-10: the cause of a message is explained over three levels")
   func chain() async throws {
     try await withFeed { example, remote in
       let watcher = try await connect(example)
@@ -56,7 +56,7 @@ struct FeedTests {
     }
   }
 
-  @Test("EFF-03: a long effect is listed with its action until somebody cancels it")
+  @Test("EFF-03: a long effect is listed with its action until it is cancelled")
   func table() async throws {
     try await withFeed { example, remote in
       let watcher = try await connect(example)
@@ -80,7 +80,7 @@ struct FeedTests {
     }
   }
 
-  @Test("EFF-12: each line of the remote is one message, whatever it comes in")
+  @Test("EFF-12: each line of the remote is one message, however its bytes are split")
   func lines() async throws {
     try await withFeed { example, remote in
       let watcher = try await connect(example)
@@ -93,7 +93,7 @@ struct FeedTests {
     }
   }
 
-  @Test("EFF-12: the background cancels the effect, and the foreground begins another")
+  @Test("EFF-12: the background cancels the effect, and the foreground starts another")
   func background() async throws {
     try await withFeed { example, _ in
       let watcher = try await connect(example)
@@ -106,7 +106,7 @@ struct FeedTests {
     }
   }
 
-  @Test("EFF-12: when the remote dies, the feed waits, and connects to the next")
+  @Test("EFF-12: when the remote dies, the feed waits, and reconnects to the next")
   func reconnect() async throws {
     try await withFeed { example, remote in
       let watcher = try await connect(example)
@@ -120,7 +120,7 @@ struct FeedTests {
     }
   }
 
-  @Test("EFF-11: an effect of a client that is killed is gone within a second")
+  @Test("EFF-11: an effect of a killed client is gone within a second")
   func ownedByClient() async throws {
     try await withFeed { example, remote in
       let watcher = try example.start("feed", "watch-while-connected")
@@ -141,7 +141,7 @@ struct FeedTests {
   @Test("EFF-11: 1,000 short effects leave nothing behind")
   func manyShortEffects() async throws {
     try await withFeed { example, remote in
-      // Nobody to connect to, so each effect ends at once.
+      // There is no remote, so each effect ends at once.
       try await remote.kill()
       let feed = try await MirrorStore<Feed>.connect(.init(socket: example.socket))
       for _ in 0..<1000 { feed.post(.watchWhileConnected) }

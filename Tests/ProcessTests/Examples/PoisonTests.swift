@@ -4,7 +4,7 @@ import LockstepClient
 import Testing
 import Wire
 
-/// An action that ends its daemon comes back with its client: twice, and no more.
+/// A client resends an action that ends its daemon twice, and no more.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct PoisonTests {
   @Test func `an action that has ended two daemons is rejected by the third`() async throws {
@@ -21,7 +21,7 @@ struct PoisonTests {
       var options = Connection.Options(socket: home.socket, label: "poisoner")
       options.waitsForDaemon = true
       let mirror = try await MirrorStore<AppShell>.connect(options)
-      // A session that is kept: the action comes back under its number.
+      // The session is kept, so the client resends the action under its number.
       let before = try await mirror.send(.tabAction(.select(.profile)), .durable)
       #expect(before.mark == .durable)
       let crash = Task { try await mirror.send(.crash) }
@@ -34,13 +34,13 @@ struct PoisonTests {
       let error = await #expect(throws: ClientError.self) { try await crash.value }
       #expect(error?.description.contains("ended the daemon's process twice") == true)
       #expect(third.process.output.contains { $0.contains("times=2") }, "\(third.process.output)")
-      // Nobody else is concerned, nor is what the client does then.
+      // Other clients are not affected, and neither are later actions of this client.
       #expect(mirror.state.tabState.selected == .profile)
       let after = try await mirror.send(.tabAction(.select(.search)), .durable)
       #expect(after.mark == .durable)
       try await third.stop()
 
-      // It stays so, and the daemon starts as ever.
+      // The action stays rejected, and the next daemon starts normally.
       let fourth = try await start()
       try await mirror.send(.tabAction(.select(.profile)), .durable)
       mirror.connection.close()

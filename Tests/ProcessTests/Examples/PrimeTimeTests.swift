@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct PrimeTimeTests {
-  @Test("TCA-14: buttons send, and whoever watches sees the number")
+  @Test("TCA-14: buttons send actions, and every watcher sees the number")
   func counting() async throws {
     try await withExample("primetimed") { example in
       let watcher = try example.start("primetime", "watch")
@@ -37,7 +37,7 @@ struct PrimeTimeTests {
     }
   }
 
-  @Test("TCA-03: a user logs in and out, with the kernel's number for an identifier")
+  @Test("TCA-03: a user logs in and out, with the kernel's user number as identifier")
   func account() async throws {
     try await withExample("primetimed") { example in
       _ = try await example.run("primetime", "login", "Blob", "--bio", "Counts.")
@@ -49,12 +49,12 @@ struct PrimeTimeTests {
     }
   }
 
-  @Test("TCA-12: a client scoped to the counter hears nothing of 100 other actions, and can send")
+  @Test("TCA-12: a client scoped to the counter gets none of 100 other actions, and can send")
   func scope() async throws {
     try await withExample("primetimed") { example in
       let scoped = try example.start("primetime", "scope")
       try await scoped.line("count 0")
-      // The store of the whole app is let go of behind the scope's first state.
+      // The client frees its store of the whole after the first state of the scope.
       try await eventually("only the counter is mirrored") {
         try await report(on: scoped, example)["scopes"] as? [String] == ["/0"]
       }
@@ -76,7 +76,7 @@ struct PrimeTimeTests {
     }
   }
 
-  /// What the daemon says of one of its clients.
+  /// The daemon's report on one of its clients.
   private func report(
     on client: ChildProcess, _ example: ServedExample
   ) async throws -> [String: any Sendable] {

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// An example's daemon, and where it is.
+/// An example's daemon, with its folder and socket.
 struct ServedExample {
-  /// A command that has ended: its lines from both streams, and its status.
+  /// A finished command: its lines from both streams, and its status.
   struct Done {
     let status: ChildProcess.Ending
     let lines: [String]
@@ -13,12 +13,12 @@ struct ServedExample {
   let socket: String
   let daemon: ChildProcess
 
-  /// Run a client of the example to its end.
+  /// Runs a client of the example to its end.
   func run(_ program: String, _ arguments: String...) async throws -> Done {
     try await Self.end(try start(program, arguments))
   }
 
-  /// Start a client of the example.
+  /// Starts a client of the example.
   func start(_ program: String, _ arguments: String...) throws -> ChildProcess {
     try start(program, arguments)
   }
@@ -27,7 +27,7 @@ struct ServedExample {
     try ChildProcess(Binaries.example(program), arguments + ["--socket", socket])
   }
 
-  /// Run the stock command line to its end.
+  /// Runs the stock command line to its end.
   func lockstep(_ arguments: String...) async throws -> Done {
     try await Self.end(
       ChildProcess((Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + arguments))
@@ -38,12 +38,12 @@ struct ServedExample {
     return Done(status: status, lines: process.output)
   }
 
-  /// The names of the effects that run.
+  /// The names of the running effects.
   func effects() async throws -> [String] {
     try await lockstep("effects").lines.map { try Self.object($0)["name"] as? String ?? "" }
   }
 
-  /// The actions that the daemon has taken: what its log has of each.
+  /// The records of the daemon's log.
   func log() async throws -> [[String: any Sendable]] {
     try await lockstep("log").lines.map(Self.object)
   }
@@ -54,8 +54,8 @@ struct ServedExample {
   }
 }
 
-/// A daemon of an example for one test, which must still be there when the test has ended. Its
-/// arguments may name files in the test's folder.
+/// Runs an example's daemon for one test, at whose end it must still be alive. Its arguments may
+/// name files in the test's folder.
 func withExample<R>(
   _ program: String, arguments: (String) throws -> [String] = { _ in [] },
   _ body: (ServedExample) async throws -> R, sourceLocation: SourceLocation = #_sourceLocation
@@ -82,7 +82,7 @@ func withExample<R>(
 }
 
 extension Binaries {
-  /// A program of an example. They are built with the tests, and so are beside them.
+  /// The path of an example's program, which is built beside the tests.
   static func example(_ name: String) -> String {
     let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return (tests as NSString).deletingLastPathComponent + "/" + name

@@ -32,7 +32,7 @@ struct TodosProcessTests {
     try String(contentsOfFile: folder + "/titles", encoding: .utf8).split(separator: "\n")
   }
 
-  @Test("RED-13: todos are loaded, added, toggled; two clients see the same")
+  @Test("RED-13: todos are loaded, added and toggled, and two clients see the same")
   func flow() async throws {
     try await withTodos(["milk"]) { served, mirror in
       let watch = try served.start("todos", "watch")
@@ -52,7 +52,7 @@ struct TodosProcessTests {
     }
   }
 
-  @Test("RED-13: toggling a todo that is not there is logged, and changes nothing")
+  @Test("RED-13: toggling an absent todo is logged, and changes nothing")
   func unknown() async throws {
     try await withTodos(["milk"]) { served, mirror in
       #expect(try await served.run("todos", "load").status == .exit(0))
@@ -66,8 +66,7 @@ struct TodosProcessTests {
     }
   }
 
-  @Test func `a reader who is killed is gone at once, long before the grace is over`() async throws
-  {
+  @Test func `a killed reader disappears at once, long before its grace is over`() async throws {
     try await withTodos(["milk"]) { served, mirror in
       let ann = try served.start("todos", "watch", "--name", "Ann")
       let bob = try served.start("todos", "watch", "--name", "Bob")
@@ -79,7 +78,7 @@ struct TodosProcessTests {
     }
   }
 
-  @Test("RDX-02: a todo shows as unsaved while the backend takes its time")
+  @Test("RDX-02: a todo is shown as unsaved while the backend works")
   func unsaved() async throws {
     try await withTodos([], "--delay-ms", "3600000") { served, mirror in
       try await mirror.send(.addTodo("milk"))
@@ -107,7 +106,7 @@ struct TodosProcessTests {
     }
   }
 
-  @Test("RED-20: a backend that fails says why, as a value, and can be tried again")
+  @Test("RED-20: a failed backend gives its reason as a value, and can be retried")
   func failing() async throws {
     try await withTodos(nil) { served, mirror in
       let reason = "cannot read \(served.folder)/titles"
@@ -140,7 +139,7 @@ struct TodosProcessTests {
     }
   }
 
-  @Test("RDX-02: what one client selects, all show")
+  @Test("RDX-02: the selection of one client is shown by all")
   func selection() async throws {
     try await withTodos(["milk", "eggs"]) { served, mirror in
       #expect(try await served.run("todos", "load").status == .exit(0))

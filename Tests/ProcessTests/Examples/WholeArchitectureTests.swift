@@ -7,7 +7,7 @@ import Testing
 import Values
 import Wire
 
-/// The rows that speak of the whole, with real processes.
+/// The rows about the whole architecture, with real processes.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct WholeArchitectureTests {
   @Test(
@@ -34,13 +34,13 @@ struct WholeArchitectureTests {
     }
   }
 
-  /// What the daemon would send for a counter that shows 99: a patch, and a snapshot.
+  /// The messages that the daemon would send for a counter of 99: a patch, and a snapshot.
   private func forgeries(scope: UInt64, at revision: UInt64) throws -> [ServerMessage] {
     let (old, new) = (Counter.State(count: 1), Counter.State(count: 99))
     var (patch, whole) = (CBOREncoder(), CBOREncoder())
     #expect(new.encodeDifference(from: old, into: &patch))
     new.encode(into: &whole)
-    // They are well formed: a mirror that took them would show 99.
+    // They are valid: a mirror that applied them would show 99.
     var mirror = old
     try CBORDecoder.read(patch.bytes) { (decoder) throws(CBORError) in
       try mirror.apply(patch: &decoder, seed: .unseeded)
@@ -53,7 +53,7 @@ struct WholeArchitectureTests {
     ]
   }
 
-  @Test("RDX-04 TCA-15 RKT-20: a client's patch or snapshot, true to the letter, is no way in")
+  @Test("RDX-04 TCA-15 RKT-20: a client cannot change the state by a patch or a snapshot")
   func readOnly() async throws {
     try await withExample("counterd") { served in
       let mirror = try await MirrorStore<Counter>.connect(.init(socket: served.socket))
@@ -72,7 +72,7 @@ struct WholeArchitectureTests {
         #expect(goodbye.code == .malformed && goodbye.message.contains("comes from daemons only"))
       }
       #expect(mirror.count == 1 && mirror.subscription.position?.revision == 1)
-      // The next action counts on from what was there.
+      // The next action counts on from the unchanged state.
       #expect(try await served.run("counter", "increment").lines == ["2"])
       try await mirror.send(.increment)
       #expect(mirror.count == 3 && mirror.subscription.position?.revision == 3)

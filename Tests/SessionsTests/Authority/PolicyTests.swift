@@ -100,9 +100,7 @@ import Values
   }
 
   @Test(arguments: ["", ".*", "a*", "*.a", "a.*.b", "**"])
-  func `an invalid action pattern is refused`(
-    _ text: String
-  ) { #expect(ActionPattern(text) == nil) }
+  func `an invalid pattern is refused`(_ text: String) { #expect(ActionPattern(text) == nil) }
 
   @Test func `a pattern is printed as it is written`() {
     #expect(PathPattern.whole.description == "/")

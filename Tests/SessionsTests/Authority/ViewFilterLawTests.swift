@@ -218,7 +218,7 @@ import Values
 
   @Test
   func `without a schema, a removal may need a resync because the value may have been hidden`()
-      throws
+    throws
   {
     let outcomes = try follow(["/"], ["5/*/1"], in: nil, seed: 1)
     #expect(outcomes[.resync, default: 0] > 0)

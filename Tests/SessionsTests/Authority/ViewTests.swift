@@ -98,7 +98,7 @@ import Values
 
   @Test
   func `where only parts are granted, a map passes as a patch, and anything else needs a resync`()
-      throws
+    throws
   {
     let filter = try #require(self.filter(["g/*/v"]))
     let one = CBORItem.unsigned(1)
