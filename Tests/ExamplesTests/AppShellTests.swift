@@ -50,7 +50,7 @@ import Testing
     await store.send(.navigationAction(.pop))
   }
 
-  @Test("RDX-11: the reducer is pure: equal arguments, equal results, and no effect")
+  @Test("RDX-11: the reducer is pure: equal arguments give equal results, and no effect")
   func pure() throws {
     var (first, second) = (AppState(), AppState())
     let effect = try AppShell().reduce(into: &first, action: .tabAction(.select(.profile)))
@@ -59,7 +59,7 @@ import Testing
     #expect(effect == .none)
   }
 
-  @Test("logging out, and being evicted, leave the defaults")
+  @Test("logout and eviction restore the defaults")
   func leaving() async {
     let store = store()
     for leave in [LoginAction.logout, .evict] {
@@ -73,7 +73,7 @@ import Testing
 
   // MARK: Middleware
 
-  @Test("RDX-16: middleware is asked in the order of the array, before and after the reducer")
+  @Test("RDX-16: middleware runs in the order of the array, before and after the reducer")
   func order() async {
     let lines = Lines()
     let logs = [StateLoggingMiddleware(name: "first"), StateLoggingMiddleware(name: "second")]
@@ -87,7 +87,7 @@ import Testing
       ])
   }
 
-  @Test("RDX-20: before the reducer, middleware changes an action")
+  @Test("RDX-20: middleware changes an action before the reducer")
   func changing() async {
     let store = store(AppState(), [UserNameMiddleware()])
     await store.send(.loginAction(.login("  ada l. "))) {
@@ -131,7 +131,7 @@ import Testing
     #expect(records.last?.cause.origin.description.contains("greet") == true)
   }
 
-  @Test("RDX-12: a logout ends the greeting that has not happened yet")
+  @Test("RDX-12: a logout cancels a pending greeting")
   func noGreeting() async {
     let store = store(AppState(), [GreetingMiddleware()])
     await store.send(.loginAction(.login("ada"))) {
@@ -143,7 +143,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("RDX-20: what middleware began is forgotten when it ends")
+  @Test("RDX-20: an effect of middleware leaves the table when it ends")
   func forgotten() async {
     let store = store(AppState(), [GreetingMiddleware()])
     store.exhaustivity = .off
@@ -155,7 +155,7 @@ import Testing
 
   // MARK: Persistence
 
-  @Test("RDX-19: the launch loads what was stored, and it takes the place of the state")
+  @Test("RDX-19: at launch the stored state is loaded, and replaces the state")
   func loading() async {
     var stored = AppState()
     stored.tabState.selected = .profile
@@ -175,7 +175,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("RDX-19: every change is saved, without what is ephemeral; what changes nothing is not")
+  @Test("RDX-19: every change is saved, without ephemeral fields; other actions save nothing")
   func saving() async {
     let saved = Mutex<[AppState]>([])
     let store = store(AppState(), [PersistenceMiddleware()]) {
@@ -194,7 +194,7 @@ import Testing
 
   // MARK: Authorization
 
-  @Test("only the administrator may evict and crash, and nobody may restore", arguments: [0, 1000])
+  @Test("only the administrator may evict and crash, and no user may restore", arguments: [0, 1000])
   func permissions(user: UInt64) {
     let isAdministrator = user == 0
     func may(_ action: AppAction) -> Bool { action.mayBeSent(by: user, administrator: 0) }

@@ -13,14 +13,14 @@ import Testing
 import TodosFeature
 import Values
 
-/// The rows that speak of the whole rather than of a part, on the examples.
+/// The rows about the whole architecture, tested on the examples.
 struct ArchitectureTests {
   typealias State = PrimeTimeFeature.AppState
   typealias Action = PrimeTimeFeature.AppAction
 
   // MARK: Store and reducer
 
-  @Test("TCA-05 TCA-13 RED-09: a store, made of a state and a reducer, is what changes the state")
+  @Test("TCA-05 TCA-13 RED-09: a store, made of a state and a reducer, changes the state")
   func rootStore() {
     let store = LockstepStore.Store(initialState: State()) { PrimeTime() }
     store.send(.counter(.incrTapped))
@@ -29,7 +29,8 @@ struct ArchitectureTests {
     #expect(store.state.favoritePrimes == [1])
   }
 
-  /// The seed's name: whatever the reducer is, a store of one's own state and action.
+  /// The type alias of the documents: a store of one's own state and action, whatever the reducer
+  /// is.
   typealias AppStore = LockstepStore.Store<Reduce<State, Action>>
 
   @Test("RDX-14: the store of one's own state and action has one name, whatever its reducer")
@@ -68,11 +69,11 @@ struct ArchitectureTests {
     #expect(Action.counter(.incrTapped).name == "counter.incrTapped")
     #expect(
       Action.favoritePrimes(.deleteFavoritePrime([1])).name == "favoritePrimes.deleteFavoritePrime")
-    // On the wire there is its number, and no more.
+    // On the wire there is only its number.
     var encoder = CBOREncoder()
     Counter.Action.increment.encode(into: &encoder)
     #expect(encoder.bytes == [0])
-    // One act, done in two ways.
+    // One action, reduced in two ways.
     let spoon = Reduce<Counter.State, Counter.Action>(changing: { state, _ in state.count += 1 })
     let fork = Reduce<Counter.State, Counter.Action>(changing: { state, _ in state.count += 2 })
     var (first, second) = (Counter.State(), Counter.State())
@@ -81,7 +82,7 @@ struct ArchitectureTests {
     #expect(first.count == 1 && second.count == 2)
   }
 
-  @Test("RED-06: what users do and what the system does are actions alike, each with its origin")
+  @Test("RED-06: user actions and system actions are of one type, each with its origin")
   func origins() async {
     let store = TestStore(initialState: Counter.State()) {
       Counter()
@@ -101,7 +102,7 @@ struct ArchitectureTests {
       Issue.record("\(store.log.all.map(\.cause.origin))")
       return
     }
-    // The start of the daemon, and what comes of it.
+    // The start of the daemon, and the actions that follow.
     let shell = TestStore(initialState: AppShellFeature.AppState()) { AppShell() }
     await shell.tell(.first)
     #expect(shell.log.newest?.action == .launch && shell.log.newest?.cause.origin == .owner)
@@ -132,10 +133,10 @@ struct ArchitectureTests {
     }
   }
 
-  @Test("TCA-01: values, composition, effects: tested for a part alone, and for the whole")
+  @Test("TCA-01: values, composition and effects are tested for a part alone, and for the whole")
   func fiveAims() async {
     let facts = NumberFacts { "\($0) is a fact" }
-    // A part alone.
+    // The part alone.
     let part = TestStore(initialState: Counter.State(count: 10)) {
       Counter()
     } withDependencies: {
@@ -147,7 +148,7 @@ struct ArchitectureTests {
       $0.numberFact = "10 is a fact"
     }
     await part.finish()
-    // The same, twice, in a larger one: by the same means, and nothing of it is written again.
+    // The same part, twice, in a larger feature, without new code for the part.
     let whole = TestStore(initialState: Two.State()) {
       Two()
     } withDependencies: {
@@ -177,7 +178,7 @@ struct ArchitectureTests {
 
   // MARK: The eight features
 
-  @Test("RED-02: one way: only an action changes the state, and its effect is apart from that")
+  @Test("RED-02: one way: only an action changes the state, and its effect is separate from that")
   func oneWay() async {
     let asked = Mutex<[Int]>([])
     let facts = NumberFacts { number in
@@ -190,7 +191,7 @@ struct ArchitectureTests {
     } _: {
       Counter().reduce(into: &state, action: .numberFactButtonTapped)
     }
-    // The reducer has asked for work, and done none.
+    // The reducer has returned an effect, and has not run it.
     #expect(state.isLoading && effect != .none && asked.withLock { $0 } == [])
     let store = LockstepStore.Store.unchecked(initialState: Counter.State(count: 4)) {
       Counter()
@@ -199,12 +200,12 @@ struct ArchitectureTests {
     }
     await store.send(.numberFactButtonTapped).finish()
     #expect(asked.withLock { $0 } == [4] && store.numberFact == "4 is a fact")
-    // Nothing written here could set the state.
+    // No code here could set the state.
     let path: AnyKeyPath = \LockstepStore.Store<Counter>.state
     #expect(!"\(type(of: path))".contains("Writable"))
   }
 
-  @Test("RED-02: observed property by property, and safe to hand to other threads")
+  @Test("RED-02: the state is observed property by property, and safe to pass to other threads")
   func observedAndSendable() {
     func isSendable<T: Sendable>(_ type: T.Type) -> Bool { true }
     #expect(isSendable(LockstepStore.Store<Counter>.self) && isSendable(Counter.State.self))
@@ -228,7 +229,7 @@ struct ArchitectureTests {
     #expect(told.withLock { $0 } == ["fact", "count"])
   }
 
-  @Test("RED-02: what a feature needs depends on nothing but itself")
+  @Test("RED-02: the modules a feature needs have no other dependencies")
   func fewDependencies() throws {
     for target in ["CBOR", "Values", "Lockstep"] {
       let folder = Self.repository.appending(path: "Sources/Core/" + target)
@@ -243,14 +244,14 @@ struct ArchitectureTests {
           else { return nil }
           return words[place + 1]
         }
-        // `Synchronization` comes with the language.
+        // `Synchronization` is part of the toolchain.
         let known: Set<Substring> = ["CBOR", "Values", "Synchronization"]
         #expect(Set(imports).isSubset(of: known), "\(target)/\(file)")
       }
     }
   }
 
-  @Test("RED-03: the package is for Swift 6, and no target asks for an older language")
+  @Test("RED-03: the package uses Swift 6, and no target asks for an older language mode")
   func languageMode() throws {
     let package = try String(
       contentsOf: Self.repository.appending(path: "Package.swift"), encoding: .utf8)
@@ -303,7 +304,7 @@ struct ArchitectureTests {
     #expect(first.count == 7 && !first.isLoading)
   }
 
-  @Test("RED-16: an effect has what it needs from the state when it is made")
+  @Test("RED-16: an effect captures what it needs from the state when it is made")
   func captured() async {
     let store = TestStore(initialState: Counter.State(count: 42)) {
       Counter()

@@ -12,7 +12,7 @@ import Testing
     CarModel(brand: "HYUNDAE", name: "AVANTE"),
   ]
 
-  /// Cars from a provider, shuffled in the same way each time.
+  /// Cars from a provider, always shuffled in the same way.
   private func store(
     _ state: Cars.State = Cars.State(), _ random: RandomSource = RandomSource { .max },
     cars: @escaping @Sendable () async throws -> [CarModel] = { models }
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// What `shuffled` makes of the cars with a random source that always draws the same.
+  /// The cars as `shuffled` orders them with a random source that always returns the same number.
   private var shuffled: [CarModel] {
     let random = RandomSource { .max }
     return random { Self.models.shuffled(using: &$0) }
@@ -36,7 +36,7 @@ import Testing
     #expect(Cars().initialState == Cars.State(loading: false, carList: []))
   }
 
-  @Test("RKT-10, RKT-11, RKT-13: a reload makes three states, two seconds behind the first")
+  @Test("RKT-10, RKT-11, RKT-13: a reload makes three states, the last two after two seconds")
   func reload() async {
     let store = store(Cars.State(carList: [CarModel(brand: "old", name: "car")]))
     await store.send(.action(.reloadCarList))
@@ -57,7 +57,7 @@ import Testing
     #expect(Set(shuffled.map(\.name)) == Set(Self.models.map(\.name)))
   }
 
-  @Test("RKT-12: reduce puts what the mutation carries into a copy")
+  @Test("RKT-12: reduce puts the mutation's value into a copy of the state")
   func reduce() {
     let cars = Cars()
     let loading = cars.reduce(state: List(), mutation: .setLoading(loading: true))
@@ -86,7 +86,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("RKT-08: a provider that fails ends its stream alone, and the next reload works")
+  @Test("RKT-08: a provider that fails ends its own stream, and the next reload works")
   func failing() async {
     struct NoCars: Error {}
     let store = store(cars: { throw NoCars() })
@@ -108,7 +108,7 @@ import Testing
     await store.receive(.mutation(.setLoading(loading: false))) { $0.loading = false }
   }
 
-  @Test("RKT-07: mutations have no form on the wire, and no name in the schema")
+  @Test("RKT-07: mutations have no encoding, and no name in the schema")
   func hiddenMutation() {
     let names = "\(Cars.schema)"
     #expect(names.contains("reloadCarList"))

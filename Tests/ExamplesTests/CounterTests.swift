@@ -4,7 +4,7 @@ import LockstepTesting
 import Testing
 
 @Suite struct CounterTests {
-  /// Facts that come when the test's clock says so.
+  /// Facts that arrive when the test's clock advances.
   private func store(
     _ state: Counter.State = Counter.State(),
     fact: @escaping @Sendable (Int) throws -> String = { "\($0) is a number" }
@@ -61,7 +61,7 @@ import Testing
     for number in [2, 1, 0, -1] { await store.send(.decrement) { $0.count = number } }
   }
 
-  @Test("RED-10, RED-15: a tap shows at once that a fact is loading, and then the fact")
+  @Test("RED-10, RED-15: a tap shows at once that a fact is loading, and later the fact")
   func fact() async {
     let store = store(Counter.State(count: 7, numberFact: "old"))
     await store.send(.numberFactButtonTapped) {
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("RED-10: a failure becomes the sentence")
+  @Test("RED-10: a failure becomes the documented sentence")
   func failure() async {
     struct Offline: Error {}
     let store = store { _ in throw Offline() }
@@ -125,13 +125,13 @@ import Testing
     }
   }
 
-  @Test("a fact that nobody waits for changes the fact alone")
+  @Test("a response without a request changes the fact alone")
   func response() async {
     let store = store()
     await store.send(.numberFactResponse("so")) { $0.numberFact = "so" }
   }
 
-  @Test("RED-10: facts come from a table, with a sentence for other numbers")
+  @Test("RED-10: facts come from a table, and other numbers get a sentence")
   func table() async throws {
     #expect(try await NumberFacts.builtIn.fact(42).hasPrefix("42 is the answer"))
     #expect(

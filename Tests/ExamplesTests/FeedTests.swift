@@ -34,7 +34,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("EFF-09: the web socket is in the table of effects, what completes at once never is")
+  @Test("EFF-09: the web socket is in the table of effects, an immediate effect is not")
   func table() async {
     let remote = FakeRemote()
     let store = store(remote.webSocket)
@@ -47,7 +47,7 @@ import Testing
     #expect(store.runningEffects.isEmpty)
   }
 
-  @Test("EFF-12: a background scene ends the web socket, and no message comes any more")
+  @Test("EFF-12: a background scene cancels the web socket, and no further message arrives")
   func background() async {
     let remote = FakeRemote()
     let store = store(remote.webSocket)
@@ -62,7 +62,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("a scene that is active already does not connect twice")
+  @Test("a scene that is already active does not connect twice")
   func once() async {
     let store = store(FakeRemote().webSocket, connected())
     await store.send(.scenePhaseEvent(.active))
@@ -77,7 +77,7 @@ import Testing
     #expect(store.state.messages.first == "31" && store.state.messages.last == "130")
   }
 
-  @Test("EFF-12: a remote that closes is waited for, and connected to again")
+  @Test("EFF-12: after a remote closes, the feed waits and reconnects")
   func reconnect() async {
     let remote = FakeRemote()
     let store = store(remote.webSocket)
@@ -101,7 +101,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("each wait is twice as long as the one before, up to 5 s")
+  @Test("the backoff doubles, up to 5 s")
   func backoff() async {
     let store = store(WebSocket { throw Unreachable() })
     await store.send(.connectWebSocket) { $0.connection = .connecting }
@@ -120,7 +120,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("disconnecting ends a wait, too")
+  @Test("disconnecting cancels the backoff too")
   func noReconnect() async {
     let store = store(WebSocket { throw Unreachable() })
     await store.send(.connectWebSocket) { $0.connection = .connecting }
@@ -133,7 +133,7 @@ import Testing
     await store.finish()
   }
 
-  @Test("EFF-09: watching changes nothing, is accepted, and belongs to whoever asked")
+  @Test("EFF-09: watching changes nothing, is accepted, and is owned by its client")
   func watching() async {
     let remote = FakeRemote()
     let store = store(remote.webSocket)
@@ -155,7 +155,7 @@ import Testing
   }
 }
 
-/// A remote that says what the test makes it say, to whoever is connected.
+/// A remote that sends what the test tells it to, to every connection.
 private final class FakeRemote: Sendable {
   private let connections = Mutex<[AsyncThrowingStream<String, any Error>.Continuation]>([])
 

@@ -20,7 +20,7 @@ import Testing
 
   private let start = Timestamp(nanoseconds: 0)
 
-  @Test("TCA-03: the state begins with nothing in it")
+  @Test("TCA-03: the state begins empty")
   func beginning() {
     let state = AppState()
     #expect(state.count == 0 && state.favoritePrimes.isEmpty && state.activityFeed.isEmpty)
@@ -55,7 +55,7 @@ import Testing
     #expect(effect == .none)
   }
 
-  @Test("TCA-12: saving and removing a favorite is written to the activity feed, with its time")
+  @Test("TCA-12: saving and removing a favorite is recorded in the activity feed, with its time")
   func savingAndRemoving() async {
     let store = store(state(count: 7))
     await store.clock.advance(by: .seconds(3))
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("TCA-12: the prime modal sees the count that the counter has, pulled back to one state")
+  @Test("TCA-12: the prime modal sees the counter's count, pulled back to one state")
   func composition() async {
     let store = store(state(favorites: [1, 2, 1]))
     await store.send(.counter(.incrTapped)) { $0.count = 1 }
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("TCA-12: the feed is written before the favorites are deleted, one line for each place")
+  @Test("TCA-12: the feed is written before the favorites are deleted, one line for each")
   func feedBeforeDeletion() async {
     let store = store(state(favorites: [2, 3, 5, 7]))
     await store.send(.favoritePrimes(.deleteFavoritePrime([0, 2, 3]))) {
@@ -94,14 +94,14 @@ import Testing
     }
   }
 
-  @Test("3.3 F: places are deleted in descending order, so that none is missed")
+  @Test("3.3 F: favorites are deleted in descending order, so that none is missed")
   func descending() async {
     let store = store(state(favorites: [2, 3, 5]))
     store.exhaustivity = .off
     await store.send(.favoritePrimes(.deleteFavoritePrime([0, 1]))) { $0.favoritePrimes = [5] }
   }
 
-  @Test("deleting a place that is not there is rejected, and what the feed had noted is undone")
+  @Test("deleting an absent favorite is rejected, and its line in the feed is rolled back")
   func rejection() async {
     let store = store(state(favorites: [2, 3]))
     await store.send(
@@ -110,7 +110,7 @@ import Testing
     #expect(store.state.activityFeed.isEmpty && store.state.favoritePrimes == [2, 3])
   }
 
-  @Test("TCA-12: logging wraps everything, and tells the state behind the action")
+  @Test("TCA-12: logging wraps everything, and logs the state after the action")
   func logging() async {
     let lines = Lines()
     let store = store(state(count: 2)) { $0.writeLine = { lines.add($0) } }
@@ -134,7 +134,7 @@ import Testing
   }
 }
 
-/// Lines that code on any thread has written.
+/// Lines written by code on any thread.
 final class Lines: Sendable {
   private let lines = Mutex<[String]>([])
 

@@ -9,7 +9,7 @@ import TodosFeature
   private static let eggs = Todo(id: 2, title: "eggs")
   private static let bread = Todo(id: 3, title: "bread")
   private static let offline = BackendError.unavailable(reason: "offline")
-  /// The identifiers of drafts in tests count.
+  /// In tests the identifiers of drafts count from 0.
   private static let first = UniqueID(high: 0, low: 0)
 
   private static func loaded(_ todos: Todo...) -> Todos.State {
@@ -42,7 +42,7 @@ import TodosFeature
 
   // MARK: Readers
 
-  @Test func `who has the list open is seen, and gone when its process is`() async {
+  @Test func `a reader of the list is shown until its process ends`() async {
     let store = store()
     await store.send(.readers(.enter("Ann")), from: .client(session: 1)) { $0.readers[1] = "Ann" }
     await store.send(.readers(.enter("Bob")), from: .client(session: 2)) { $0.readers[2] = "Bob" }
@@ -70,7 +70,7 @@ import TodosFeature
     }
   }
 
-  @Test("RED-13, RED-20: a failure is a value in the state, and the todos stay")
+  @Test("RED-13, RED-20: a failure is a value in the state, and the todos are kept")
   func loadFails() async {
     let store = store(Self.loaded(Self.milk))
     await store.send(.loadTodos) { $0.isLoading = true }
@@ -82,7 +82,7 @@ import TodosFeature
     #expect("\(Self.offline)" == "offline")
   }
 
-  @Test("RED-20: a result with a typed error survives the wire")
+  @Test("RED-20: a result with a typed error survives its encoding")
   func resultTravels() throws {
     let results: [Result<Page, BackendError>] = [
       .failure(.badTitle("")), .failure(Self.offline),
@@ -98,7 +98,7 @@ import TodosFeature
     }
   }
 
-  @Test("RDX-02: the next page is added, while there is one")
+  @Test("RDX-02: the next page is added, if there is one")
   func pagination() async {
     let pages = [
       Page(number: 0, todos: [Self.milk], hasMore: true),
@@ -106,7 +106,7 @@ import TodosFeature
     ]
     let store = store(page: { .success(pages[$0]) })
     await store.send(.loadTodos) { $0.isLoading = true }
-    // There is no next page of what is not there yet.
+    // Nothing is loaded yet, so there is no next page.
     await store.send(.loadNextPage)
     await store.clock.advance(by: .seconds(1))
     await store.receive(\.todosLoaded) {
@@ -115,7 +115,7 @@ import TodosFeature
       $0.hasMore = true
     }
     await store.send(.loadNextPage) { $0.isLoading = true }
-    // One at a time.
+    // Only one page loads at a time.
     await store.send(.loadNextPage)
     await store.clock.advance(by: .seconds(1))
     await store.receive(\.todosLoaded) {
@@ -127,7 +127,7 @@ import TodosFeature
     await store.send(.loadNextPage)
   }
 
-  @Test("RED-13: loading anew takes the place of loading")
+  @Test("RED-13: a new load replaces the running one")
   func loadTwice() async {
     let store = store(page: { .success(Page(number: $0, todos: [], hasMore: false)) })
     await store.send(.loadTodos) { $0.isLoading = true }
@@ -140,7 +140,7 @@ import TodosFeature
 
   // MARK: Adding
 
-  @Test("RED-13, RDX-02: a todo shows at once as a draft, until the backend has it")
+  @Test("RED-13, RDX-02: a todo is shown at once as a draft, until the backend has it")
   func add() async {
     let store = store(Self.loaded(Self.milk), create: { .success(Todo(id: 2, title: $0)) })
     await store.send(.addTodo("eggs")) {
@@ -154,7 +154,7 @@ import TodosFeature
     }
   }
 
-  @Test("RED-13, RDX-02: a draft that the backend refused says why, and can be saved again")
+  @Test("RED-13, RDX-02: a draft that the backend refused has the reason, and can be saved again")
   func addFails() async {
     let answers = Mutex<[Result<Todo, BackendError>]>([.failure(Self.offline), .success(Self.milk)])
     let store = store(create: { _ in answers.withLock { $0.removeFirst() } })
@@ -169,7 +169,7 @@ import TodosFeature
     await store.send(.drafts(id: Self.first, action: .save)) {
       $0.drafts[Self.first]?.failure = nil
     }
-    // It is being saved already.
+    // It is already being saved.
     await store.send(.drafts(id: Self.first, action: .save))
     await store.clock.advance(by: .seconds(1))
     await store.receive(.drafts(id: Self.first, action: .todoAdded(.success(Self.milk)))) {
@@ -178,7 +178,7 @@ import TodosFeature
     }
   }
 
-  @Test("2.1.9: a draft that is discarded takes its saving with it, and no other")
+  @Test("2.1.9: discarding a draft cancels its saving, and no other")
   func discard() async {
     let second = UniqueID(high: 0, low: 1)
     let store = store(create: { .success(Todo(id: 1, title: $0)) })
@@ -201,7 +201,7 @@ import TodosFeature
 
   // MARK: Changing
 
-  @Test("RED-13: toggling changes a todo that is there, and nothing for one that is not")
+  @Test("RED-13: toggling changes a present todo, and does nothing for an absent one")
   func toggle() async {
     let store = store(Self.loaded(Self.milk))
     await store.send(.toggleTodo(1)) { $0.todos[1]?.isCompleted = true }
@@ -209,7 +209,7 @@ import TodosFeature
     await store.send(.toggleTodo(2))
   }
 
-  @Test("RDX-02: the selection is of a todo that is there")
+  @Test("RDX-02: only a present todo can be selected")
   func select() async {
     let store = store(
       Self.loaded(Self.milk),
@@ -225,7 +225,7 @@ import TodosFeature
     }
   }
 
-  @Test("RDX-02: files keep todos and drafts, not what the screen is doing")
+  @Test("RDX-02: files contain todos and drafts, not the state of the screen")
   func ephemeral() {
     var state = Self.loaded(Self.milk)
     state.isLoading = true

@@ -252,7 +252,7 @@ struct EffectTableTests {
     #expect(bench.log == ["start", "cancel"] && bench.core.takeWarnings() == [])
   }
 
-  @Test("2.1.5, EFF-13: a late action of a completed effect is ignored, and reported with its cause")
+  @Test("2.1.5, EFF-13: an action of a completed effect is ignored, and reported with its cause")
   func sendAfterCompletion() throws {
     var bench = Bench { $0 == "start" ? .job("load") : .none }
     bench.send("start")

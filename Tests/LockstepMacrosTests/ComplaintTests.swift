@@ -13,14 +13,14 @@ import Testing
       fixed: fixed.map(source), at: location)
   }
 
-  @Test func `a class is offered to become a struct`() {
+  @Test func `a class gets a fix-it that makes it a struct`() {
     expectComplaint(
       "@ObservableState final class State {\n}",
       "A state is a value; a class could be changed from anywhere.", line: 1, column: 24,
       fixIt: "Make it a struct", fixed: "@ObservableState final struct State {\n}")
   }
 
-  @Test func `an actor or a protocol is no state`() {
+  @Test func `an actor or a protocol cannot be a state`() {
     expectComplaint(
       "@ObservableState actor State {\n}",
       "'@ObservableState' is for structs and enumerations, not for actors.", line: 1, column: 1)
@@ -29,13 +29,13 @@ import Testing
       "'@ObservableState' is for structs and enumerations, not for protocols.", line: 1, column: 1)
   }
 
-  @Test func `an action is an enumeration`() {
+  @Test func `only an enumeration can be an action`() {
     expectComplaint(
       "@Action struct Action {\n}", "'@Action' is for enumerations: a case for what may happen.",
       line: 1, column: 1)
   }
 
-  @Test func `functions, tuples and existentials cannot travel`() {
+  @Test func `functions, tuples and existentials are refused as fields`() {
     field("var f: () -> Void", "A function cannot travel to another process.", column: 10)
     field("var f = { 1 }", "A function cannot travel to another process.", column: 11)
     let tuple = "A tuple cannot travel; make it a struct with '@ObservableState'."
@@ -49,7 +49,7 @@ import Testing
     field("var a: Result<Int, any Error>", existential("any Error"), column: 22)
   }
 
-  @Test func `elements of collections are not optional`() {
+  @Test func `optional elements of collections are refused`() {
     let message =
       "An element of a collection cannot be optional, since an absent one is a removed one."
     field(
@@ -63,7 +63,7 @@ import Testing
       fixed: "var a: [String: [Int]]? = [:]")
   }
 
-  @Test func `an implicitly unwrapped field becomes an optional one`() {
+  @Test func `an implicitly unwrapped field gets a fix-it that makes it optional`() {
     field(
       "var a: Int!",
       "An implicitly unwrapped value cannot travel, since it may be absent where it is used.",
@@ -97,7 +97,7 @@ import Testing
       fixIt: "Remove the observers", fixed: "var a: Int = 1")
   }
 
-  @Test func `a mark that needs an initial value is offered to go`() {
+  @Test func `an attribute that needs an initial value gets a fix-it that removes it`() {
     let message = "'a' needs an initial value, which it takes where none comes."
     field(
       "@Ephemeral var a: Int", message, column: 18, fixIt: "Remove '@Ephemeral'",
@@ -110,7 +110,7 @@ import Testing
       fixIt: "Remove '@Ephemeral'", fixed: "@Ignored var a = 1")
   }
 
-  @Test func `fields have declarations of their own, outside of conditions`() {
+  @Test func `a field needs a declaration of its own, outside of '#if'`() {
     field("var (a, b) = (1, 2)", "Every field needs a declaration of its own.", column: 7)
     field("var isAbsent = 1", "'isAbsent' says of a value that it stands for nothing.", column: 7)
     expectComplaint(
@@ -123,7 +123,7 @@ import Testing
       column: 3)
   }
 
-  @Test func `what a case carries must be able to travel`() {
+  @Test func `the values of a case must be encodable`() {
     expectComplaint(
       "@Action enum Action {\n  case a(Int, () -> Void)\n}",
       "A function cannot travel to another process.", line: 2, column: 15)
@@ -135,7 +135,7 @@ import Testing
       line: 1, column: 14)
   }
 
-  @Test func `there is one fallback, and it carries nothing`() {
+  @Test func `there is one fallback, and it has no values`() {
     expectComplaint(
       "@Action enum Action {\n  @Fallback case a(Int)\n}",
       "A fallback stands for cases that nobody here knows, so it cannot carry anything.", line: 2,
@@ -146,7 +146,7 @@ import Testing
       fixed: "@Action enum Action {\n  @Fallback case a\n  case b\n}")
   }
 
-  @Test func `what is no field is not complained of`() {
+  @Test func `members that are no fields are not checked`() {
     let source = """
       @ObservableState struct State {
         static var shared: () -> Void = {}

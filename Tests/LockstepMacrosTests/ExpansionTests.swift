@@ -1,8 +1,8 @@
 import Testing
 
 @Suite struct ExpansionTests {
-  /// The lines of a member of an expansion: those from the one that begins so, as far as the line
-  /// that ends it.
+  /// The lines of one member of an expansion, from the line that begins with `beginning` to the
+  /// line that ends it.
   private func member(_ beginning: String, of source: String) -> [String] {
     let lines = expansion(of: source).text.split(separator: "\n", omittingEmptySubsequences: false)
     guard let first = lines.firstIndex(where: { $0.drop { $0 == " " }.hasPrefix(beginning) })
@@ -27,7 +27,7 @@ import Testing
     }
     """
 
-  @Test func `a struct conforms, and its fields have numbers in the order of declaration`() {
+  @Test func `a struct conforms, and its fields are numbered in the order of declaration`() {
     #expect(expansion(of: state).text.contains("extension Todos.State: ObservableState {"))
     #expect(
       member("static let fields", of: state) == [
@@ -41,7 +41,7 @@ import Testing
       ])
   }
 
-  @Test func `every field is one statement, and types are never written`() {
+  @Test func `every field is one statement, and types are never repeated`() {
     #expect(
       member("func encodeDifference", of: state) == [
         "func encodeDifference(from old: Self, into encoder: inout CBOR.CBOREncoder) -> Bool {",
@@ -64,7 +64,7 @@ import Testing
     #expect(text.occurrences(of: "StructureCoding.required(") == 2)
   }
 
-  @Test func `an ignored field is kept when the whole is replaced`() {
+  @Test func `an ignored field keeps its value when the whole is replaced`() {
     #expect(
       member("mutating func apply", of: state)[1...4].contains("    value.cache = self.cache"))
     for name in ["func isSame", "func encode(", "init(from", "func digest"] {
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `members of a type inside of a private one are visible where that is`() {
+  @Test func `members of a type inside a private type are fileprivate`() {
     for level in ["private", "fileprivate"] {
       let feature = """
         \(level) struct Feature {
@@ -120,7 +120,7 @@ import Testing
     }
     """
 
-  @Test func `an enumeration conforms, and its members stand inside it`() {
+  @Test func `an enumeration conforms, and its members are inside it`() {
     let text = expansion(of: action).text
     #expect(
       text.contains(
@@ -146,7 +146,7 @@ import Testing
     #expect(without.contains { $0.contains("throw item.unknown") })
   }
 
-  @Test func `a last value is part of the name if its type is an action, which an alias may be`() {
+  @Test func `the name includes the last value if its type is an action, through an alias too`() {
     let text = expansion(
       of: "@Action enum Action {\n  case row(Int, Alias)\n  case set(Int, [Int])\n}"
     ).text
@@ -154,7 +154,7 @@ import Testing
     #expect(text.contains("return \"set\""))
   }
 
-  @Test func `a name that is written by hand stays, and only actions have one`() {
+  @Test func `a hand-written name is kept, and only actions have a name`() {
     let named = "@Action enum Action {\n  case a\n  var name: String { \"b\" }\n}"
     #expect(expansion(of: named).text.occurrences(of: "var name") == 1)
     #expect(
@@ -170,14 +170,14 @@ import Testing
       ])
   }
 
-  @Test func `an indirect enumeration may hold anything`() {
+  @Test func `an indirect enumeration is taken to hold collections`() {
     let source = "@ObservableState enum Tree {\n  case leaf\n  indirect case node(Tree, Tree)\n}"
     #expect(member("static var holdsCollections", of: source)[1] == "  true")
   }
 }
 
 extension String {
-  /// How often a text occurs.
+  /// The number of occurrences of a text.
   fileprivate func occurrences(of text: String) -> Int {
     var (count, rest) = (0, self[...])
     while let range = rest.firstRange(of: text) {

@@ -20,7 +20,7 @@ private let macros: [String: MacroSpec] = [
   "Fallback": MacroSpec(type: MarkerMacro.self),
 ]
 
-/// Expect that a source expands to another.
+/// Expects that a source expands to another.
 func expectExpansion(
   _ source: String, _ expanded: String, _ complaints: [DiagnosticSpec] = [], fixed: String? = nil,
   at location: Testing.SourceLocation = #_sourceLocation
@@ -31,8 +31,8 @@ func expectExpansion(
   ) { Issue.record("\($0.message)", sourceLocation: location) }
 }
 
-/// Expect that a source is not expanded, for one reason, at one place, and what a fix-it makes of
-/// it.
+/// Expects that a source is not expanded, with one diagnostic at one place, and checks the result
+/// of its fix-it.
 func expectComplaint(
   _ source: String, _ message: String, line: Int, column: Int, fixIt: String? = nil,
   fixed: String? = nil, at location: Testing.SourceLocation = #_sourceLocation
@@ -52,7 +52,7 @@ private func bare(_ source: String) -> String {
   return result
 }
 
-/// Expect that a source expands without a complaint.
+/// Expects that a source expands without diagnostics.
 func expectExpansionSucceeds(
   _ source: String, at location: Testing.SourceLocation = #_sourceLocation
 ) {
@@ -60,7 +60,7 @@ func expectExpansionSucceeds(
   #expect(complaints.isEmpty, sourceLocation: location)
 }
 
-/// What a source expands to, and the complaints.
+/// The expansion of a source, and its diagnostics.
 func expansion(of source: String) -> (text: String, complaints: [String]) {
   let file = Parser.parse(source: source)
   let context = BasicMacroExpansionContext(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LockstepServer
 
-/// Trees of files as the kernel shows them, for a real limit takes rights that tests lack.
+/// Trees of files in the kernel's format, because a real limit needs rights that tests lack.
 @Suite struct ControlGroupTests {
   private func free(
     _ membership: String, _ files: [String: String], _ version: ControlGroup.Version = .two
@@ -22,7 +22,7 @@ import Testing
       .freeMemory
   }
 
-  @Test func `the nearest limit of all groups counts, less what is in use`() throws {
+  @Test func `the free memory is the least that any group's limit leaves`() throws {
     let files = [
       "system.slice/memory.max": "1000\n", "system.slice/memory.current": "700\n",
       "system.slice/a.service/memory.max": "900\n",
@@ -34,7 +34,7 @@ import Testing
     #expect(try free("0::/user.slice\n", files) == nil)
   }
 
-  @Test func `what is cached of files is free`() throws {
+  @Test func `file cache counts as free`() throws {
     var files = [
       "a/memory.max": "1000\n", "a/memory.current": "990\n",
       "a/memory.stat": "anon 100\nfile 900\ninactive_file 600\nactive_file 200\nslab 1\n",
@@ -52,7 +52,7 @@ import Testing
     #expect(try free("0::/a", ["a/memory.max": "5\n", "a/memory.current": text]) == nil)
   }
 
-  @Test func `swap is free, as far as the group and the machine have it`() throws {
+  @Test func `swap counts as free, as far as the group and the machine have it`() throws {
     var files = [
       "a/memory.max": "1000\n", "a/memory.current": "990\n", "a/memory.swap.max": "max\n",
       "a/memory.swap.current": "5\n",
@@ -64,17 +64,17 @@ import Testing
     #expect(try free("0::/a", files) == 10)
   }
 
-  @Test func `in the root of a namespace the limit of that root counts`() throws {
+  @Test func `in the root of a namespace the limit of that root applies`() throws {
     #expect(try free("0::/\n", ["memory.max": "70\n", "memory.current": "80\n"]) == 0)
   }
 
   @Test(arguments: ["", "\n", "4:memory:/a\n", "0::", "0::/../b\n"])
-  func `elsewhere nothing is known`(membership: String) throws {
+  func `an unknown or invalid group has no limit`(membership: String) throws {
     let files = ["b/memory.max": "9\n", "b/memory.current": "3\n"]
     #expect(try free(membership, files) == nil)
   }
 
-  @Test func `where the kernel slows the group down is a limit, too`() throws {
+  @Test func `memory.high is a limit too`() throws {
     let files = [
       "a/memory.max": "1000\n", "a/memory.high": "800\n", "a/memory.current": "300\n",
       "a/b/memory.high": "max\n", "a/b/memory.max": "600\n", "a/b/memory.current": "250\n",
@@ -83,7 +83,7 @@ import Testing
     #expect(try free("0::/a", files) == 500)
   }
 
-  @Test func `version 1 has other names for the same`() throws {
+  @Test func `version 1 has other file names for the same limits`() throws {
     let files = [
       "memory.limit_in_bytes": "9223372036854771712\n", "memory.usage_in_bytes": "5000\n",
       "a/memory.limit_in_bytes": "1000\n", "a/memory.usage_in_bytes": "900\n",
@@ -96,7 +96,7 @@ import Testing
     #expect(try free("4:memory_other:/a\n0::/a", files, .one) == nil)
   }
 
-  @Test func `limits of peers fit the memory`() {
+  @Test func `the limits for peers are fitted to the memory`() {
     let all = Limits()
     var limits = Limits()
     limits.fit(memory: 8 << 30)
@@ -108,7 +108,7 @@ import Testing
     #expect(limits.frameBytes == 1 << 20 && limits.partialBytesPerUser == 1 << 20)
   }
 
-  @Test func `work that takes much waits for other work, and is refused where it never fits`() {
+  @Test func `large work waits for other work, and is refused if it can never fit`() {
     var said: [String] = []
     var free = 100
     let desk = MemoryDesk { $0 <= free }
@@ -129,7 +129,7 @@ import Testing
     desk.finished(10)
     ask("d", 50)
     #expect(said.last == "d is refused")
-    // What begins may end at once, and ask again.
+    // A job may end at once, and its closure may request again.
     desk.request(5) {
       desk.finished(5)
       ask("e", 40)
@@ -138,7 +138,7 @@ import Testing
     #expect(said.last == "e begins")
   }
 
-  @Test func `more than there is is not there`() {
+  @Test func `more memory than there is cannot be allocated`() {
     #expect(Memory.canAllocate(1 << 21))
     #expect(!Memory.canAllocate(1 << 60))
   }

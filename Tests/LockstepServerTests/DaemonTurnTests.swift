@@ -7,11 +7,11 @@ import Testing
 
 @testable import LockstepServer
 
-/// What a turn of the loop leaves to the next.
+/// Work that a turn of the loop leaves to the next.
 @Suite(.timeLimit(.minutes(1))) struct DaemonTurnTests {
-  /// A daemon of a document on a loop of its own.
+  /// A daemon of a document, on a loop of its own.
   ///
-  /// Unchecked: the daemon is touched on its loop only.
+  /// Unchecked: the daemon is touched only on its loop.
   private final class Hosted: @unchecked Sendable {
     private let loop: Loop
     private var daemon: Daemon<DocumentFeature>?
@@ -50,7 +50,7 @@ import Testing
         #expect(error?.description.contains("there is no policy file") == true)
       }
     }
-    // One second each, for a tick comes once a second.
+    // Waiting for a tick would take one second each.
     #expect(time < .seconds(2))
     daemon.stop()
   }

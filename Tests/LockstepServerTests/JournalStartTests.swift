@@ -10,7 +10,7 @@ import Values
 
 @testable import LockstepServer
 
-/// What a daemon goes on from that was handed a state, and finds a journal.
+/// The state that a daemon continues from when it has both a hand-over and a journal.
 @Suite(.timeLimit(.minutes(1))) struct JournalStartTests {
   private let folder: String
 
@@ -32,7 +32,7 @@ import Values
         schema: DocumentFeature.schema, limits: Limits(), logger: logger, progress: {}))
   }
 
-  /// What a run has at a revision, at which `n` is the same number.
+  /// The state of a run at a revision, with `n` equal to the revision.
   private func restoredState(runs: [UInt64], revision: UInt64) -> RestoredState<Document> {
     RestoredState(
       state: Document(["n": .integer(Int64(revision))]), epoch: 9, seed: HashSeed(7),
@@ -45,7 +45,7 @@ import Values
       kept: restoredState(runs: runs, revision: revision), connections: [], connectionCount: 0)
   }
 
-  /// Make a journal that has come to a revision in a run.
+  /// Makes a journal that has reached a revision in a run.
   private func makeJournal(run: UInt64, revision: UInt64, ended: UInt64?) throws {
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     defer { file.close() }
@@ -59,7 +59,7 @@ import Values
     if let ended { try file.endRun(revision: ended) }
   }
 
-  /// Check that a start goes on with an image, and that the journal then has all of it.
+  /// Checks that a start continues from an image, and that the journal then has all of it.
   private func checkThatItGoesOn(
     with image: HandOver<Document>, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -80,22 +80,20 @@ import Values
   // MARK: A process that could not open its journal
 
   @Test(arguments: [nil, 2] as [UInt64?])
-  func `what a process hands over that never opened its journal is gone on with`(ended: UInt64?)
-    throws
-  {
+  func `the hand-over of a process that never opened its journal is used`(ended: UInt64?) throws {
     defer { removeFolder() }
     try makeJournal(run: 1, revision: 2, ended: ended)
     try checkThatItGoesOn(with: image(runs: [1, 1000], revision: 5))
   }
 
-  @Test func `it is gone on with too where nothing has happened since`() throws {
+  @Test func `the hand-over is used too if nothing has changed since`() throws {
     defer { removeFolder() }
     try makeJournal(run: 1, revision: 2, ended: 2)
     try checkThatItGoesOn(with: image(runs: [1, 1000], revision: 2))
   }
 
   @Test(arguments: [false, true])
-  func `a journal that was made and never used gets what was handed over`(hasEpoch: Bool) throws {
+  func `an unused journal gets the handed-over state`(hasEpoch: Bool) throws {
     defer { removeFolder() }
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     if hasEpoch { try file.create(epoch: 9, seed: HashSeed(7)) }
@@ -105,7 +103,7 @@ import Values
 
   // MARK: A journal that is another's, or has more
 
-  @Test func `a journal that has come further is gone on from`() throws {
+  @Test func `a journal with a later revision is used`() throws {
     defer { removeFolder() }
     try makeJournal(run: 1, revision: 7, ended: nil)
     let start = try open(image(runs: [1, 1000], revision: 5))
@@ -114,7 +112,7 @@ import Values
     #expect(start.kept?.revision == 7)
   }
 
-  @Test func `a journal whose last run ended behind the image is gone on from`() throws {
+  @Test func `a journal whose last run ended after the image is used`() throws {
     defer { removeFolder() }
     try makeJournal(run: 1, revision: 5, ended: 6)
     let start = try open(image(runs: [1, 1000], revision: 5))
@@ -123,7 +121,7 @@ import Values
     #expect(start.kept?.revision == 6)
   }
 
-  @Test func `a journal of a run that the former process did not know is gone on from`() throws {
+  @Test func `a journal of a run that the former process did not know is used`() throws {
     defer { removeFolder() }
     try makeJournal(run: 2, revision: 2, ended: nil)
     let start = try open(image(runs: [1, 1000], revision: 5))
@@ -134,7 +132,7 @@ import Values
 
   // MARK: Without a journal
 
-  @Test func `without a journal nothing that was handed over is durable`() throws {
+  @Test func `without a journal no handed-over state is durable`() throws {
     defer { removeFolder() }
     let start = try open(image(runs: [1], revision: 5), in: folder + "/missing/state")
     #expect(start.file == nil && start.isHandedOver)

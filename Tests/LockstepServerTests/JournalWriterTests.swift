@@ -9,7 +9,7 @@ import Values
 
 @testable import LockstepServer
 
-/// What the thread of the journal says of trouble.
+/// The errors that the journal's thread reports.
 @Suite(.timeLimit(.minutes(1))) struct JournalWriterTests {
   private let folder: String
   private let news = Locked<[JournalEvent]>([])
@@ -34,7 +34,7 @@ import Values
     return batch
   }
 
-  @Test func `a file that is open again says so as often as it is asked`() async throws {
+  @Test func `each reopen of an open file is reported`() async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     try file.create(epoch: 1, seed: HashSeed(1))
@@ -51,8 +51,8 @@ import Values
     try await eventually { if case .stillFailing? = $0.last { true } else { false } }
     try? FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
-    // The snapshot that is to heal it may fail for lack of memory, of which this thread knows
-    // nothing.
+    // The snapshot that repairs the journal may fail for lack of memory, which this thread does not
+    // know.
     for count in 1...3 {
       writer.add(.reopen)
       try await eventually { $0.count { $0 == .reopened } == count }
@@ -60,7 +60,7 @@ import Values
     writer.close()
   }
 
-  @Test func `nothing is written behind a gap until the snapshot that closes it`() async throws {
+  @Test func `nothing is written after a gap until the snapshot that closes it`() async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     try file.create(epoch: 1, seed: HashSeed(1))
@@ -76,7 +76,8 @@ import Values
     try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
     writer.add(.reopen)
     try await eventually { $0.last == .reopened }
-    // The snapshot waits for memory. What was not recorded meanwhile is not in this change's base.
+    // The snapshot waits for memory. The changes not recorded meanwhile are missing in this
+    // change's base.
     var change = batch(3)
     change.rows[0].change?.base = 1
     writer.add(.batch(change))

@@ -4,7 +4,7 @@ import Testing
 @testable import LockstepServer
 
 @Suite struct MemoryTests {
-  @Test func `limits fit the least that holds, not the one with the least left`() {
+  @Test func `limits are fitted to the smallest total, not to the least that is free`() {
     var limits = Limits()
     limits.fit([
       MemoryReading(free: 1 << 20, limit: 1 << 40, name: "the machine"),
@@ -16,7 +16,7 @@ import Testing
     #expect(limits.table.map(\.value) == fitting.table.map(\.value))
   }
 
-  @Test func `without a limit they are as they were`() {
+  @Test func `without a memory limit the limits stay unchanged`() {
     var limits = Limits()
     limits.fit([])
     #expect(limits.table.map(\.value) == Limits().table.map(\.value))

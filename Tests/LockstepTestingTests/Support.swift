@@ -5,13 +5,13 @@ import LockstepTesting
 import Synchronization
 import Values
 
-/// Keeps what is reported, instead of failing the test.
+/// Records reports, instead of failing the test.
 final class Recorder: IssueReporter {
   private let texts = Mutex<(issues: [String], expected: [String])>(([], []))
 
-  /// What was reported.
+  /// The reported issues.
   var issues: [String] { texts.withLock { $0.issues } }
-  /// What was reported without failing the test.
+  /// The reported expected issues, which do not fail the test.
   var expected: [String] { texts.withLock { $0.expected } }
 
   func reportIssue(
@@ -39,15 +39,15 @@ final class Recorder: IssueReporter {
   }
 }
 
-/// Runs something, and returns what was reported meanwhile.
+/// Runs an operation, and returns the issues reported meanwhile.
 func issues(_ operation: () async throws -> Void) async rethrows -> [String] {
   let recorder = Recorder()
   try await withIssueReporters([recorder]) { try await operation() }
-  // A difference is drawn with spaces as wide as a digit.
+  // Differences are aligned with spaces of a digit's width.
   return recorder.issues.map { text in String(text.map { $0 == "\u{2007}" ? " " : $0 }) }
 }
 
-/// The counter of the seeds, written by hand.
+/// The counter of the architecture documents, written by hand.
 struct Counter: Reducer {
   struct State: SynchronizableScalar, Equatable {
     var count = 0

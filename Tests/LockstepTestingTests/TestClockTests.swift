@@ -3,7 +3,7 @@ import Testing
 
 @Suite("TestClock")
 struct TestClockTests {
-  /// Sleepers, which note in order what they do when they wake.
+  /// Sleepers that record their actions in order when they wake.
   actor Sleepers {
     let clock: TestClock
     private(set) var notes: [String] = []
@@ -18,10 +18,10 @@ struct TestClockTests {
     }
   }
 
-  /// Wait, in real time, until a condition holds.
+  /// Waits, in real time, until a condition holds.
   func until(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
 
-  @Test func `time moves only when the test says so`() async {
+  @Test func `time advances only when the test says so`() async {
     let clock = TestClock()
     #expect(clock.now.offset == .zero)
     await clock.advance(by: .seconds(3))
@@ -31,7 +31,7 @@ struct TestClockTests {
     #expect(clock.now.offset == .seconds(5))
   }
 
-  @Test func `sleepers wake by deadline, then in the order of their sleeping`() async {
+  @Test func `sleepers wake by deadline, then in the order in which they began to sleep`() async {
     let clock = TestClock()
     let sleepers = Sleepers(clock)
     for (index, (name, seconds)) in [("a", 2), ("b", 1), ("c", 2), ("d", 9)].enumerated() {
@@ -57,7 +57,7 @@ struct TestClockTests {
     task.cancel()
   }
 
-  @Test func `a sleeper that is cancelled throws at once`() async {
+  @Test func `a cancelled sleeper throws at once`() async {
     let clock = TestClock()
     let task = Task { try await clock.sleep(until: TestClock.Instant(offset: .seconds(1))) }
     await until { clock.sleepers == 1 }
@@ -66,7 +66,7 @@ struct TestClockTests {
     #expect(clock.sleepers == 0)
   }
 
-  @Test func `whoever is cancelled already does not fall asleep`() async {
+  @Test func `a cancelled task does not begin to sleep`() async {
     let clock = TestClock()
     let task = Task {
       await until { Task.isCancelled }
@@ -76,7 +76,7 @@ struct TestClockTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func `a deadline that has passed is no sleep`() async throws {
+  @Test func `a deadline that has passed does not sleep`() async throws {
     let clock = TestClock(now: TestClock.Instant(offset: .seconds(2)))
     try await clock.sleep(until: TestClock.Instant(offset: .seconds(2)))
     try await clock.sleep(until: TestClock.Instant(offset: .seconds(1)))

@@ -65,7 +65,7 @@ struct TestStoreFailureTests {
     #expect(texts == ["The trailing closure threw: CancellationError()"])
   }
 
-  @Test("2.1.12: must handle what was received before sending")
+  @Test("2.1.12: received actions must be handled before sending")
   func mustHandle() async {
     let texts = await issues {
       let store = makeStore()
@@ -129,7 +129,7 @@ struct TestStoreFailureTests {
       ])
   }
 
-  @Test("2.1.12: received nothing, and nothing runs")
+  @Test("2.1.12: no action received, and no effect runs")
   func noneReceived() async throws {
     let texts = await issues {
       let store = makeStore()
@@ -147,7 +147,7 @@ struct TestStoreFailureTests {
     #expect(texts[1].hasPrefix("Expected to receive an action matching case path, but received"))
   }
 
-  @Test("2.1.12: received nothing, and something runs")
+  @Test("2.1.12: no action received, and an effect runs")
   func noneReceivedYet() async throws {
     let texts = await issues {
       let store = makeStore()
@@ -165,7 +165,7 @@ struct TestStoreFailureTests {
         """))
   }
 
-  @Test("2.1.12: a store that is not exhaustive receives others, and never this one")
+  @Test("2.1.12: a store that is not exhaustive receives other actions, and never this one")
   func neverReceived() async {
     let texts = await issues {
       let store = makeStore()
@@ -185,7 +185,7 @@ struct TestStoreFailureTests {
       ])
   }
 
-  @Test("2.1.12: actions are left over at the end")
+  @Test("2.1.12: received actions are left at the end")
   func leftOver() async {
     let expected = """
       The store received 2 unexpected actions by the end of this test: …
@@ -230,7 +230,7 @@ struct TestStoreFailureTests {
       ])
   }
 
-  @Test("2.1.12: an action is rejected, or not, or otherwise")
+  @Test("2.1.12: an action is rejected, not rejected, or rejected for another reason than expected")
   func rejections() async {
     let texts = await issues {
       let store = makeStore()
@@ -248,7 +248,7 @@ struct TestStoreFailureTests {
       ])
   }
 
-  @Test("2.1.6: what the store warns of is a failure")
+  @Test("2.1.6: a warning of the store is a failure")
   func warning() async {
     let texts = await issues {
       let store = makeStore()

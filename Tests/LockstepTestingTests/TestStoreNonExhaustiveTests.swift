@@ -12,7 +12,7 @@ struct TestStoreNonExhaustiveTests {
     return store
   }
 
-  @Test("2.1.12: what is not asserted may happen")
+  @Test("2.1.12: changes, actions and effects that are not asserted are permitted")
   func passes() async {
     let texts = await issues {
       let store = makeStore()
@@ -28,7 +28,7 @@ struct TestStoreNonExhaustiveTests {
     #expect(texts == [])
   }
 
-  @Test("2.1.12: what is asserted has to hold")
+  @Test("2.1.12: a wrong assertion still fails")
   func fails() async {
     let texts = await issues {
       await makeStore().send(.increment) { $0.count = 7 }
@@ -37,7 +37,7 @@ struct TestStoreNonExhaustiveTests {
     #expect(texts.first?.hasPrefix("A state change does not match expectation") == true)
   }
 
-  @Test("2.1.12: what was skipped is shown on demand, and does not fail the test")
+  @Test("2.1.12: skipped assertions are shown on request, and do not fail the test")
   func shown() async throws {
     let recorder = Recorder()
     await withIssueReporters([recorder]) {
@@ -58,7 +58,7 @@ struct TestStoreNonExhaustiveTests {
     #expect(recorder.expected[3].contains("1 in-flight effect was cancelled: forever"))
   }
 
-  @Test("2.1.12: exhaustivity can be changed for a while")
+  @Test("2.1.12: exhaustivity can be changed for the duration of a closure")
   func forAWhile() async {
     let texts = await issues {
       let store = TestStore(initialState: Counter.State()) { Counter() }

@@ -55,7 +55,7 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  @Test("2.1.10: a task is finished when all that the action led to has ended")
+  @Test("2.1.10: a task is finished when the action's whole cascade has ended")
   func taskFinishes() async {
     let store = makeStore()
     let task = await store.send(.delayTapped)
@@ -66,7 +66,7 @@ struct TestStoreTests {
     await store.receive(\.factResponse) { $0.fact = "0, later" }
   }
 
-  @Test("2.1.10: cancelling a task cancels what the action led to")
+  @Test("2.1.10: cancelling a task cancels the action's cascade")
   func taskCancels() async {
     let store = makeStore()
     let task = await store.send(.delayTapped)
@@ -75,7 +75,7 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  @Test("EFF-11: an effect that an action cancels is over at once")
+  @Test("EFF-11: an effect that an action cancels ends at once")
   func cancel() async {
     let store = makeStore()
     await store.send(.delayTapped)
@@ -84,7 +84,7 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  /// What an effect that is cancelled finds running in its store.
+  /// The effects that run in the store while one is being cancelled.
   private final class Question: Sendable {
     typealias Store = TestStore<Reduce<Counter.State, Counter.Action>>
     let store = Mutex<Store?>(nil)
@@ -96,7 +96,7 @@ struct TestStoreTests {
     }
   }
 
-  @Test("2.1.10: an effect that is cancelled may ask its store at once")
+  @Test("2.1.10: a cancelled effect may read its store at once")
   func askedWhenCancelled() async {
     let question = Question()
     let store = TestStore(initialState: Counter.State()) {
@@ -119,7 +119,7 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  @Test("2.1.12: an action that has to be rejected")
+  @Test("2.1.12: an expected rejection passes")
   func rejected() async {
     let store = makeStore()
     await store.send(.refuse, rejected: Rejection(.refused, "not today"))
@@ -127,7 +127,7 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  @Test("2.1.12: what was received and what runs can be skipped")
+  @Test("2.1.12: received actions and running effects can be skipped")
   func skipping() async {
     let store = makeStore()
     await store.send(.both)
@@ -140,14 +140,14 @@ struct TestStoreTests {
     await store.finish()
   }
 
-  @Test("2.1.12: assert looks at a part of the state")
+  @Test("2.1.12: assert checks a part of the state")
   func assertion() async {
     let store = makeStore(3)
     store.assert { $0.count = 3 }
     await store.finish()
   }
 
-  @Test("RED-08: dependencies can be replaced, and default to those of a test")
+  @Test("RED-08: dependencies can be replaced, and have test values by default")
   func dependencies() async {
     let store = TestStore(initialState: Counter.State()) {
       Reduce<Counter.State, Counter.Action> { state, action in

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A user's package: Scripts/test-outside copies it elsewhere and says where Lockstep is.
+// A user's package: Scripts/test-outside copies it elsewhere, and tells it where Lockstep is.
 let package = Package(
   name: "todos",
   dependencies: [.package(name: "lockstep", path: "LOCKSTEP")],
@@ -14,7 +14,7 @@ let package = Package(
     .executableTarget(
       name: "todos",
       dependencies: ["TodosFeature", .product(name: "LockstepClient", package: "lockstep")]),
-    // Nothing else is needed for failures of a `TestStore` to fail a test.
+    // This is enough for failures of a `TestStore` to fail a test.
     .testTarget(
       name: "TodosTests",
       dependencies: ["TodosFeature", .product(name: "LockstepTesting", package: "lockstep")]),

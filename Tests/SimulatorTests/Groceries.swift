@@ -3,7 +3,8 @@ import Lockstep
 import Synchronization
 import Values
 
-/// A feature as a user would write it: how much of what to buy, and a backend that knows more.
+/// A feature as a user would write it: a shopping list with amounts, and a backend with
+/// suggestions.
 struct Groceries: Reducer {
   @Dependency(\.backend) var backend
 
@@ -92,7 +93,7 @@ enum GroceryAction: Equatable, SynchronizableAction, SynchronizableScalar {
   }
 }
 
-/// Nobody buys sugar.
+/// Swallows sugar.
 struct NoSweets: Middleware {
   func before(
     _ action: inout GroceryAction, context: inout MiddlewareContext<GroceryAction>
@@ -123,7 +124,7 @@ extension DependencyValues {
   }
 }
 
-/// Takes its time, and does several things at once.
+/// Works concurrently, and finishes after a delay.
 actor FakeBackend: Backend {
   private var requests = 0
 
@@ -141,7 +142,7 @@ actor FakeBackend: Backend {
   }
 }
 
-/// Gives what a test brings.
+/// Delivers the pages that a test feeds it.
 final class FedBackend: Backend {
   private let pages: AsyncStream<[String]>
   private let continuation: AsyncStream<[String]>.Continuation
@@ -155,7 +156,7 @@ final class FedBackend: Backend {
   }
 }
 
-/// A way to do what no seed decides.
+/// A way to do work whose timing no seed decides.
 enum Escape: CaseIterable, Sendable {
   case detached, detachedSend, unstructured, continuousClock, sleep
 }

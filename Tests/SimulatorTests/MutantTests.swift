@@ -4,11 +4,11 @@ import Simulator
 import Testing
 import Values
 
-/// A mistake that is made on purpose, and in how many seeds it must show.
+/// A deliberate fault, and the number of seeds in which it must be found.
 struct Mutant: Sendable, CustomTestStringConvertible {
   let name: String
   var seeds: UInt64 = 60
-  /// Only a feature with effects shows it.
+  /// Only a feature with effects reveals it.
   var hasEffects = false
   let plant: @Sendable (inout SimulationPlan) -> Void
 
@@ -75,7 +75,7 @@ struct Mutant: Sendable, CustomTestStringConvertible {
     },
   ]
 
-  /// The first seed that shows the mistake, and what it says.
+  /// The first seed that reveals the fault, and the failure.
   func catching() -> (seed: UInt64, SimulationFailure)? {
     for seed in 1...seeds {
       do throws(SimulationFailure) {
@@ -96,19 +96,19 @@ struct Mutant: Sendable, CustomTestStringConvertible {
 
 @Suite struct MutantTests {
   @Test(arguments: Mutant.all)
-  func `a planted mistake is caught`(mutant: Mutant) throws {
+  func `a mutant is caught`(mutant: Mutant) throws {
     let (seed, failure) = try #require(mutant.catching())
     print("\(mutant.name): caught by seed \(seed): \(failure.message)")
   }
 
-  @Test func `frames that come twice do no harm, for mirrors check the base`() throws {
+  @Test func `repeated frames are harmless, because mirrors check the base`() throws {
     for seed in UInt64(1)...60 {
       var simulation = Simulation(seed: seed, of: .document) { $0.faults.repeatsFrames = true }
       _ = try simulation.run(steps: 300)
     }
   }
 
-  @Test func `without held states everything costs more and stays true`() throws {
+  @Test func `without held states every mirror stays true`() throws {
     for seed in UInt64(1)...60 {
       var simulation = Simulation(seed: seed, of: .document) { $0.faults.forgetsHeldStates = true }
       _ = try simulation.run(steps: 300)
@@ -117,7 +117,7 @@ struct Mutant: Sendable, CustomTestStringConvertible {
 }
 
 extension SimulationPlan {
-  /// A daemon that keeps everything, on a slow disk, and crashes often.
+  /// A daemon with synchronous durability, on a slow disk, which crashes often.
   fileprivate mutating func keepsAll() {
     durability = .sync
     durableActions = 500

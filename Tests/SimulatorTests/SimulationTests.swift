@@ -5,7 +5,7 @@ import Testing
 import Values
 
 @Suite struct SimulationTests {
-  /// Some hundred worlds, in portions that run beside each other; `Scripts/simulate` runs thousands.
+  /// Some hundred worlds, in portions that run in parallel; `Scripts/simulate` runs thousands.
   @Test(arguments: 0..<40)
   func `whatever happens, every mirror is true`(portion: UInt64) {
     for seed in (portion * 15 + 1)...(portion * 15 + 15) {
@@ -26,7 +26,7 @@ import Values
   }
 
   @Test(arguments: 0..<8)
-  func `every mirror of who may see a part is true`(portion: UInt64) {
+  func `every mirror of a client with a partial view is true`(portion: UInt64) {
     for seed in (portion * 3 + 1)...(portion * 3 + 3) {
       #expect(throws: Never.self) {
         var simulation = Simulation(seed: seed, of: .document) { $0.drawViews(seed: seed) }
@@ -35,22 +35,23 @@ import Values
     }
   }
 
-  /// Seeds that once failed, and why.
+  /// Seeds that once failed, with the reason.
   @Test(arguments: [
-    // The hello of a connection that the client had given up was read after that of the next, and
-    // took the session back.
+    // The server read the hello of an abandoned connection after that of the next one, and gave the
+    // session back to the old one.
     (21374, 2500), (22107, 2500),
     // A patch for a client that had lagged was based on a revision of other scopes.
     (75, 20), (10, 150),
-    // Who came back and sent a durable action again was told that it is durable before it was.
+    // A client that reconnected and repeated a durable action was told that it is durable too
+    // early.
     (174, 200),
   ])
-  func `what once failed does not fail again`(seed: UInt64, steps: Int) throws {
+  func `a seed that once failed succeeds`(seed: UInt64, steps: Int) throws {
     var simulation = Simulation(seed: seed, of: .document)
     _ = try simulation.run(steps: steps)
   }
 
-  @Test func `one seed is one run, bit for bit`() throws {
+  @Test func `one seed gives one run, bit for bit`() throws {
     for seed in UInt64(1)...20 {
       var (first, second) = (
         Simulation(seed: seed, of: .document), Simulation(seed: seed, of: .document)
@@ -61,7 +62,7 @@ import Values
     }
   }
 
-  @Test func `one seed is one run of the effects, too`() throws {
+  @Test func `one seed gives one run of the effects too`() throws {
     for seed in UInt64(1)...20 {
       var (first, second) = (
         Simulation(seed: seed, of: .errands), Simulation(seed: seed, of: .errands)
@@ -88,7 +89,7 @@ import Values
     "log: An action was sent to a child that is not there, and is ignored by it",
   ]
 
-  @Test func `every path of the protocol is walked`() throws {
+  @Test func `every path of the protocol is exercised`() throws {
     var counts: [String: Int] = [:]
     for seed in UInt64(1)...150 {
       var simulation = Simulation(seed: seed, of: .document)

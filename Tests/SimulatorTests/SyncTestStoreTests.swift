@@ -19,13 +19,13 @@ import Values
   }
 
   @Test(arguments: 0..<10)
-  func `a bad network keeps nothing from any mirror`(portion: UInt64) throws {
+  func `a bad network withholds nothing from any mirror in the end`(portion: UInt64) throws {
     for seed in (portion * 20 + 1)...(portion * 20 + 20) {
       let store = try store(seed: seed)
       let load = try store.send(.load, from: 0)
       let add = try store.send(.add("tea", 1), from: 1)
       try store.run(steps: 200)
-      // Else the action could still be on its way.
+      // Otherwise the action could still be in flight.
       try store.settle()
       try store.advance(by: .seconds(2))
       try store.settle()
@@ -50,7 +50,7 @@ import Values
     }
   }
 
-  @Test func `one seed has one trace, and another has another`() throws {
+  @Test func `one seed has one trace, and another seed has another`() throws {
     func trace(_ seed: UInt64) throws -> UInt64 {
       let store = try store(seed: seed)
       try store.send(.load, from: 0)
@@ -64,7 +64,7 @@ import Values
     #expect(try trace(1) != trace(2))
   }
 
-  @Test func `a client is told what became of its action`() throws {
+  @Test func `a client learns the outcome of its action`() throws {
     let store = try store(seed: 3)
     let swallowed = try store.send(.add("sugar", 1), from: 0)
     let rejected = try store.send(.add("", 1), from: 0)
@@ -77,7 +77,7 @@ import Values
     #expect(store.state.isEmpty)
   }
 
-  @Test func `a timer fires as often as it is time`() throws {
+  @Test func `a timer fires once in each interval`() throws {
     let store = try store(seed: 4, .none)
     try store.send(.tick, from: 1)
     try store.settle()
@@ -88,7 +88,7 @@ import Values
     #expect(store.mirror(2).state?["ticks"] == 10)
   }
 
-  @Test func `to settle takes no time when nothing is amiss`() throws {
+  @Test func `settling takes no time without faults`() throws {
     let store = try store(seed: 5, .none)
     try store.send(.load, from: 0)
     let before = store.now
@@ -101,7 +101,7 @@ import Values
   // MARK: Escapes
 
   @Test(arguments: Escape.allCases, 1...5)
-  func `work that no seed decides fails the test`(escape: Escape, seed: UInt64) throws {
+  func `work outside the seed's control fails the test`(escape: Escape, seed: UInt64) throws {
     let store = try store(seed: seed, .none, backend: EscapingBackend(escape: escape))
     try store.send(.load, from: 0)
     let failure = try #require(throws: SyncTestFailure.self) { try store.run(steps: 200) }
@@ -111,7 +111,9 @@ import Values
     #expect(failure.description.contains("with seed: \(seed) and the same calls"))
   }
 
-  @Test func `work that waits beside a timer is found out when it comes back`() throws {
+  @Test func `work outside the seed's control is detected when it returns, beside a timer too`()
+    throws
+  {
     let store = try store(seed: 6, .none, backend: EscapingBackend(escape: .detachedSend))
     try store.send(.tick, from: 0)
     try store.run(steps: 100)
@@ -121,7 +123,7 @@ import Values
     }
   }
 
-  @Test func `effects may wait for what the test brings, if it says so`() throws {
+  @Test func `effects may wait for the test's input if the test permits it`() throws {
     let backend = FedBackend()
     let store = try store(seed: 7, .none, effectsMayWait: true, backend: backend)
     try store.send(.load, from: 0)
@@ -136,7 +138,7 @@ import Values
     #expect(throws: SyncTestFailure.self) { try strict.settle() }
   }
 
-  @Test func `an effect that never pauses is named`() throws {
+  @Test func `an effect that never pauses is reported by name`() throws {
     let store = try store(seed: 8, .none)
     try store.send(.spin, from: 0)
     let failure = try #require(throws: SyncTestFailure.self) { try store.settle() }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A service of a few hundred lines, to try `Systemd` under a real service manager; see
-/// Scripts/systemd/tests. It counts: who sends a line `add` is told the next number.
+/// A service of a few hundred lines that tries `Systemd` under a real service manager; see
+/// Scripts/systemd/tests. It counts: a client that sends a line `add` gets the next number.
 ///
 ///     SystemdProbe serve [silent]          under a manager; silent never says READY
 ///     SystemdProbe clients PATH COUNT SECONDS
@@ -30,20 +30,20 @@ struct Failure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Write a line to standard error at once.
+/// Writes a line to standard error at once.
 func say(_ line: String) {
   var line = line + "\n"
   line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
 }
 
-/// Microseconds of the clock that only runs forward.
+/// Microseconds of the monotonic clock.
 func monotonicMicroseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
 }
 
-/// Lines that come in pieces.
+/// Reassembles lines from pieces.
 struct LineBuffer {
   private(set) var rest: [UInt8] = []
 
@@ -56,7 +56,7 @@ struct LineBuffer {
     return String(decoding: rest[..<end], as: UTF8.self)
   }
 
-  /// Take in what a non-blocking socket has; false when the peer has gone.
+  /// Appends the available bytes of a non-blocking socket; false when the peer has closed it.
   mutating func fill(from descriptor: Int32) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {

@@ -1,9 +1,10 @@
 import Glibc
 
-/// Clients that add as fast as they are told, over connections that must never end.
+/// Clients that add as fast as they get answers, over connections that must never end.
 final class ProbeClients {
   private var clients: [Int32: LineBuffer] = [:]
-  /// Every number that a client was told: one that comes twice, or never, was lost on the way.
+  /// The numbers received so far: a duplicate or a missing one means that a request was lost or
+  /// repeated.
   private var told: Set<Int> = []
   private var longest: UInt64 = 0
 
@@ -42,7 +43,7 @@ final class ProbeClients {
     }
   }
 
-  /// Each client adds once, all at the same time.
+  /// Each client adds once, all of them concurrently.
   private func round() throws {
     let start = monotonicMicroseconds()
     for descriptor in clients.keys {

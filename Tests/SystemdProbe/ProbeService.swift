@@ -1,7 +1,7 @@
 import Glibc
 import Systemd
 
-/// What the signal handler may touch: the end of a pipe that the service polls.
+/// The only thing that the signal handler touches: the end of a pipe that the service polls.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 /// The service: one thread, one `poll`.
@@ -74,7 +74,8 @@ final class ProbeService {
     log("took over \(clients.count) clients", [("clients", "\(clients.count)")])
   }
 
-  /// A line with the number, then one for each client that had sent half a line.
+  /// Restores the number from the first line, and the partial input of one client from each other
+  /// line.
   private func restore(_ text: String) {
     let lines = text.split(separator: "\n")
     number = lines.first.flatMap { Int($0) } ?? 0
@@ -133,7 +134,7 @@ final class ProbeService {
     try notify?.send([.watchdog, status])
   }
 
-  /// Handle the signals that came; whether one of them ends the service.
+  /// Handles the pending signals; returns whether one of them stops the service.
   private func stops() throws -> Bool {
     var byte: UInt8 = 0
     var stops = false
@@ -182,7 +183,7 @@ final class ProbeService {
     try notify?.send(.fdStoreRemove(name: client.name))
   }
 
-  /// The user and the group at the other end, as the kernel says.
+  /// The user and the group of the peer, according to the kernel.
   private static func peer(_ descriptor: Int32) -> String {
     var credentials: (pid: Int32, uid: UInt32, gid: UInt32) = (0, 0, 0)
     var size = socklen_t(MemoryLayout.size(ofValue: credentials))
@@ -190,7 +191,7 @@ final class ProbeService {
     return "\(credentials.uid) \(credentials.gid)"
   }
 
-  /// An answer is short, and its reader waits for it: the socket has room.
+  /// An answer is short and its reader waits for it, so the socket has room.
   private func answer(_ line: String, _ descriptor: Int32) {
     let bytes = Array((line + "\n").utf8)
     _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))

@@ -5,11 +5,11 @@ import Testing
 @testable import Systemd
 
 @Suite struct ActivationTests {
-  /// Calls `body` with descriptors that follow each other, beginning with the number it is given,
-  /// none of which is closed when a child begins. They are this test's alone.
+  /// Calls `body` with the first of consecutive descriptors that a child would inherit. No other
+  /// test uses them.
   private func withDescriptors(_ count: Int32, _ body: (Int32) throws -> Void) throws {
     let ends = try pipeEnds()
-    // From the top down, far from what other tests open meanwhile: the system gives low numbers first.
+    // From high numbers down, away from the descriptors of concurrent tests, which get low numbers.
     let place = Self.places.wrappingAdd(1, ordering: .relaxed).newValue
     let most = min(max(sysconf(Int32(_SC_OPEN_MAX)), 1024), 65_536)
     let first = Int32(most) - 8 * place
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `no child inherits them`() throws {
+  @Test func `no child inherits the descriptors`() throws {
     try withDescriptors(2) { first in
       for number in first..<first + 2 { #expect(fcntl(number, F_GETFD) == 0) }
       _ = try Activation(variables("2"), pid: 7, first: first)
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `what nobody takes can be closed`() throws {
+  @Test func `descriptors that are not taken can be closed`() throws {
     try withDescriptors(3) { first in
       var activation = try Activation(variables("3", names: "a:b:c"), pid: 7, first: first)
       #expect(activation.remove(named: "b") == [first + 1])
@@ -61,14 +61,14 @@ import Testing
     }
   }
 
-  @Test func `without names all are unknown`() throws {
+  @Test func `without names all descriptors are unknown`() throws {
     try withDescriptors(2) { first in
       let activation = try Activation(variables("2"), pid: 7, first: first)
       #expect(activation.entries.map(\.name) == ["unknown", "unknown"])
     }
   }
 
-  @Test func `names may be empty and contain anything that is printed, but a colon`() throws {
+  @Test func `names may be empty and contain any printable character except a colon`() throws {
     try withDescriptors(3) { first in
       let activation = try Activation(
         variables("3", names: ":a b=/~:" + String(repeating: "x", count: 255)), pid: 7,
@@ -83,7 +83,9 @@ import Testing
     ["LISTEN_PID": "8", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "a:b"],
     ["LISTEN_FDNAMES": "a"],
   ])
-  func `nothing is given to this process`(variables: [String: String]) throws {
+  func `without variables for this process there are no descriptors`(
+    variables: [String: String]
+  ) throws {
     #expect(try Activation(Environment(variables), pid: 7, first: 3).entries.isEmpty)
   }
 
@@ -91,7 +93,7 @@ import Testing
     "-1", "+1", " 1", "1 ", "1\n", "0x1", "1.0", "one", "１", "9223372036854775808",
     "99999999999999999999999999", "1:2", "\0",
   ])
-  func `a count that is no number is an error`(count: String) throws {
+  func `a count that is not a number is an error`(count: String) throws {
     let error = #expect(throws: ActivationError.self) {
       _ = try Activation(variables(count), pid: 7, first: 3)
     }
@@ -104,20 +106,20 @@ import Testing
   }
 
   @Test(arguments: ["-7", "+7", " 7", "7x", "2147483648", "99999999999999999999"])
-  func `a process that is no number is an error`(pid: String) throws {
+  func `a pid that is not a number is an error`(pid: String) throws {
     #expect(throws: ActivationError.self) {
       _ = try Activation(variables("1", pid: pid), pid: 7, first: 3)
     }
   }
 
   @Test(arguments: [65_537, 2_147_483_647, Int.max])
-  func `more than a manager gives is an error`(count: Int) throws {
+  func `more descriptors than a manager can pass is an error`(count: Int) throws {
     #expect(throws: ActivationError.tooMany(count: count)) {
       _ = try Activation(variables("\(count)"), pid: 7, first: 3)
     }
   }
 
-  @Test func `names that do not fit are an error, and nothing is changed`() throws {
+  @Test func `wrong names are an error, and change no descriptor`() throws {
     try withDescriptors(2) { first in
       for (names, error) in [
         ("a", .namesDiffer(names: 1, descriptors: 2)),
@@ -140,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `this process was given nothing`() throws {
+  @Test func `this process has no descriptors from a manager`() throws {
     #expect(try Activation.take().entries.isEmpty)
   }
 }

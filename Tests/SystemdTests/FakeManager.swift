@@ -3,12 +3,12 @@ import Testing
 
 @testable import Systemd
 
-/// The manager's end of the notify protocol: what PID 1 sees, with who sent it.
+/// The manager's end of the notify protocol: receives what PID 1 would, with the sender.
 final class FakeManager: Sendable {
   struct Datagram {
     var bytes: [UInt8]
     var sender: pid_t?
-    /// Whoever receives them closes them; these are closed when nobody refers to the datagram.
+    /// The receiver closes them; otherwise they are closed when the datagram is freed.
     var descriptors: Descriptors
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
@@ -16,7 +16,7 @@ final class FakeManager: Sendable {
 
   private let descriptor: Int32
 
-  /// A manager at a path, or at an abstract name behind "@".
+  /// A manager at a path, or at an abstract name after "@".
   init(at address: String) throws {
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(descriptor >= 0)
@@ -61,7 +61,7 @@ final class FakeManager: Sendable {
   ) {
     let control = UnsafeRawBufferPointer(rebasing: control)
     let head = MemoryLayout<cmsghdr>.size
-    let credentials: Int32 = 2  // SCM_CREDENTIALS, which Glibc's headers here do not import.
+    let credentials: Int32 = 2  // SCM_CREDENTIALS, which Glibc's module does not import.
     var position = 0
     while position + head <= control.count {
       let length = control.load(fromByteOffset: position, as: Int.self)
@@ -76,14 +76,14 @@ final class FakeManager: Sendable {
   }
 }
 
-/// Descriptors that are closed when nobody refers to them.
+/// Descriptors that are closed when the object is freed.
 final class Descriptors {
   let numbers: [Int32]
   init(_ numbers: [Int32] = []) { self.numbers = numbers }
   deinit { for number in numbers { close(number) } }
 }
 
-/// Calls `body` with a path in a new directory, which is then removed.
+/// Calls `body` with a path in a new directory, and removes the directory.
 func withPath<Result>(_ body: (String) throws -> Result) throws -> Result {
   var template = Array("/tmp/lockstep-systemd-XXXXXX".utf8CString)
   let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
@@ -94,7 +94,7 @@ func withPath<Result>(_ body: (String) throws -> Result) throws -> Result {
   return try body(directory + "/socket")
 }
 
-/// Calls `body` with a manager and the way to it.
+/// Calls `body` with a manager and a socket to it.
 func withManager(_ body: (FakeManager, NotifySocket) throws -> Void) throws {
   try withPath { path in
     let manager = try FakeManager(at: path)
@@ -102,14 +102,14 @@ func withManager(_ body: (FakeManager, NotifySocket) throws -> Void) throws {
   }
 }
 
-/// Whether two descriptors are of the same open file.
+/// Whether two descriptors refer to the same open file.
 func isSameFile(_ one: Int32, _ other: Int32) -> Bool {
   var (left, right) = (stat(), stat())
   return fstat(one, &left) == 0 && fstat(other, &right) == 0 && left.st_ino == right.st_ino
     && left.st_dev == right.st_dev
 }
 
-/// Two ends of a pipe that no child inherits.
+/// The two ends of a pipe that no child inherits.
 func pipeEnds() throws -> Descriptors {
   var ends: [Int32] = [-1, -1]
   try #require(

@@ -7,20 +7,20 @@ import Testing
     Array("state ".utf8), [], [UInt8](repeating: 7, count: 200_000), [0],
   ]
 
-  @Test func `what was written is read`() throws {
+  @Test func `memory is read back as it was written`() throws {
     let memory = Descriptors([try HandOverMemory.make(parts)])
     #expect(try HandOverMemory.read(memory.numbers[0], limit: 400_000) == Array(parts.joined()))
-    // And again: reading does not move a position that the next process would share.
+    // Reading twice works, because it does not move the offset that the next process would share.
     #expect(try HandOverMemory.read(memory.numbers[0], limit: 200_007) == Array(parts.joined()))
     #expect(fcntl(memory.numbers[0], F_GETFD) == FD_CLOEXEC)
   }
 
-  @Test func `nothing is something too`() throws {
+  @Test func `memory may be empty`() throws {
     let memory = Descriptors([try HandOverMemory.make([])])
     #expect(try HandOverMemory.read(memory.numbers[0], limit: 0) == [])
   }
 
-  @Test func `nobody can change it`() throws {
+  @Test func `no process can change the memory`() throws {
     let memory = Descriptors([try HandOverMemory.make(parts)])
     #expect(write(memory.numbers[0], [1], 1) == -1)
     #expect(errno == EPERM)
@@ -33,7 +33,7 @@ import Testing
     #expect(errno == EPERM)
   }
 
-  @Test func `more than is allowed is refused before it is read`() throws {
+  @Test func `memory above the limit is refused before it is read`() throws {
     let memory = Descriptors([try HandOverMemory.make(parts)])
     #expect(throws: HandOverError.tooLarge(bytes: 200_007, limit: 200_006)) {
       _ = try HandOverMemory.read(memory.numbers[0], limit: 200_006)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `what is not sealed memory is refused`() throws {
+  @Test func `a descriptor that is no sealed memory is refused`() throws {
     let ends = try pipeEnds()
     #expect(throws: HandOverError.notSealed) {
       _ = try HandOverMemory.read(ends.numbers[0], limit: 100)
@@ -57,8 +57,8 @@ import Testing
     #expect(throws: HandOverError.notSealed) { _ = try HandOverMemory.read(-1, limit: 100) }
   }
 
-  @Test func `memory with some of the seals only is refused`() throws {
-    // tmpfs has seals too: one against sealing.
+  @Test func `memory with only some of the seals is refused`() throws {
+    // tmpfs has a seal too, against further seals.
     var template = Array("/dev/shm/lockstep-systemd-XXXXXX".utf8CString)
     let file = Descriptors([mkstemp(&template)])
     unlink(template)

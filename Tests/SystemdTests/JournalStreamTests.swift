@@ -4,7 +4,7 @@ import Testing
 @testable import Systemd
 
 @Suite struct JournalStreamTests {
-  /// Calls `body` with a journal and the way into it.
+  /// Calls `body` with a journal and a stream to it.
   private func withJournal(
     identifier: String? = nil, _ body: (FakeManager, JournalStream) throws -> Void
   ) throws {
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `a value with a new line goes with its length`() throws {
+  @Test func `a value with a newline is sent with its length`() throws {
     try withJournal { journal, stream in
       try stream.send(priority: .error, message: "a\nb", fields: [("x", "\n"), ("y", "")])
       let expected =
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `an entry that is too large goes as sealed memory`() throws {
+  @Test func `an entry that is too large is sent as sealed memory`() throws {
     try withJournal { journal, stream in
       let message = String(repeating: "x", count: 1_000_000)
       try stream.send(priority: .debug, message: message)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `a journal that does not read is an error soon`() throws {
+  @Test func `a journal that does not read becomes an error`() throws {
     try withJournal { journal, stream in
       var error: SystemError?
       for _ in 0..<100_000 where error == nil {
@@ -72,7 +72,7 @@ import Testing
     nil, "", ":", "1", "1:", ":1", "1:2:3", "a:b", "-1:2", "+1:2", "0x1:2", " 1:2",
     "99999999999999999999:1", "1:99999999999999999999", "0:0",
   ])
-  func `another stream is not the journal`(stream: String?) throws {
+  func `a stream other than the journal's is not used`(stream: String?) throws {
     let ends = try pipeEnds()
     let variables = stream.map { ["JOURNAL_STREAM": $0] } ?? [:]
     #expect(
@@ -81,7 +81,7 @@ import Testing
         path: "/run/systemd/journal/socket") == nil)
   }
 
-  @Test func `a closed standard error is not the journal`() {
+  @Test func `a closed standard error is not used`() {
     #expect(
       JournalStream(
         identifier: nil, environment: ["JOURNAL_STREAM": "0:0"], standardError: -1, path: "/a")
@@ -94,7 +94,7 @@ import Testing
     ("message", "FIELD_MESSAGE"), ("Priority", "FIELD_PRIORITY"), ("A\nB=c", "A_B_C"),
     (String(repeating: "n", count: 70), String(repeating: "N", count: 64)),
   ])
-  func `names are made valid`(name: String, field: String) {
+  func `invalid field names are made valid`(name: String, field: String) {
     #expect(JournalStream.fieldName(name) == field)
   }
 }

@@ -17,7 +17,7 @@ import Testing
     "/" + String(repeating: "x", count: 107), "@" + String(repeating: "x", count: 107),
     "/" + String(repeating: "é", count: 54),
   ])
-  func `what is no address is refused`(text: String) throws {
+  func `an invalid address is refused`(text: String) throws {
     let error = #expect(throws: NotifyError.self) {
       _ = try NotifySocket(environment: ["NOTIFY_SOCKET": text])
     }
@@ -30,14 +30,14 @@ import Testing
     #expect(reason.description.hasSuffix("of at most 107 bytes"))
   }
 
-  @Test func `an address of 107 bytes is taken`() throws {
+  @Test func `an address of 107 bytes is accepted`() throws {
     for sigil in ["/", "@"] {
       let text = sigil + String(repeating: "x", count: 106)
       #expect(try NotifySocket(environment: ["NOTIFY_SOCKET": text]) != nil)
     }
   }
 
-  @Test func `an abstract name is reached, to its last byte`() throws {
+  @Test func `a manager at an abstract name is reached, to the name's last byte`() throws {
     let name = "@lockstep-\(getpid())-" + String(repeating: "n", count: 80)
     let manager = try FakeManager(at: name)
     let socket = try #require(try NotifySocket(environment: ["NOTIFY_SOCKET": name]))
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `nobody there is an error, and a manager that comes back is reached again`() throws {
+  @Test func `a missing manager is an error, and a returning one is reached again`() throws {
     try withPath { path in
       let socket = try #require(try NotifySocket(environment: ["NOTIFY_SOCKET": path]))
       let nobody = NotifyError.system(
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `several notifications are one datagram`() throws {
+  @Test func `several notifications are sent in one datagram`() throws {
     try withManager { manager, socket in
       try socket.send([.ready, .status("serving")])
       try socket.send(assignments: ["X_OWN=a=b", "ERRNO=2"])
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test(arguments: ["", "READY", "=1", "A=b\nREADY=1", "A=\0", "\nA=b"])
-  func `what is no assignment is not sent`(text: String) throws {
+  func `an invalid assignment is not sent`(text: String) throws {
     try withManager { manager, socket in
       #expect(throws: NotifyError.invalidAssignment(text)) {
         try socket.send(assignments: ["READY=1", text])
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func `a datagram is as long as the manager takes, and no longer`() throws {
+  @Test func `a datagram has at most the length that the manager accepts`() throws {
     try withManager { manager, socket in
       let longest = "A=" + String(repeating: "x", count: 4093)
       try socket.send(assignments: [longest])
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `as many descriptors go as the kernel takes`() throws {
+  @Test func `a notification carries at most the kernel's limit of descriptors`() throws {
     try withManager { manager, socket in
       let ends = try pipeEnds()
       let many = [Int32](repeating: ends.numbers[0], count: NotifySocket.descriptorLimit)
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(arguments: ["a:b", "a\nREADY=1", "é", "\u{7f}", String(repeating: "x", count: 256)])
-  func `a name that the manager would not keep is refused`(name: String) throws {
+  func `a name that the manager would refuse is refused`(name: String) throws {
     try withManager { manager, socket in
       let ends = try pipeEnds()
       #expect(throws: NotifyError.invalidName(name)) {
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test func `descriptors and what is said of them fit`() throws {
+  @Test func `descriptors must match their notifications`() throws {
     try withManager { manager, socket in
       let ends = try pipeEnds()
       let store = Notification.fdStore(name: "c1", polls: false)
@@ -212,7 +212,7 @@ import Testing
 
   // MARK: - A busy manager
 
-  /// Fill the manager's queue, and return how many datagrams it took.
+  /// Fills the manager's queue, and returns the number of datagrams it took.
   private func fill(_ socket: NotifySocket) -> Int {
     for count in 0..<100_000 {
       guard (try? socket.send(.watchdog, patience: .zero)) != nil else { return count }
@@ -220,7 +220,7 @@ import Testing
     return .max
   }
 
-  @Test func `a manager that does not read is waited for, but not for ever`() throws {
+  @Test func `sending waits for a manager that does not read, and then fails`() throws {
     try withManager { manager, socket in
       #expect(fill(socket) < 100_000)
       let start = ContinuousClock.now
@@ -237,7 +237,7 @@ import Testing
     }
   }
 
-  @Test func `a manager that reads late gets it`() throws {
+  @Test func `a manager that reads late receives the notification`() throws {
     try withPath { path in
       let manager = try FakeManager(at: path)
       let socket = try #require(try NotifySocket(environment: ["NOTIFY_SOCKET": path]))
@@ -258,7 +258,7 @@ import Testing
     let texts = Mutex<[String]>([])
   }
 
-  @Test func `a barrier opens when the manager has read what came before`() throws {
+  @Test func `a barrier returns when the manager has read everything before it`() throws {
     try withPath { path in
       let manager = try FakeManager(at: path)
       let socket = try #require(try NotifySocket(environment: ["NOTIFY_SOCKET": path]))
@@ -275,7 +275,7 @@ import Testing
     }
   }
 
-  @Test func `a barrier does not wait for ever`() throws {
+  @Test func `a barrier times out`() throws {
     try withManager { manager, socket in
       #expect(throws: NotifyError.barrierTimedOut) {
         try socket.barrier(timeout: .milliseconds(20))

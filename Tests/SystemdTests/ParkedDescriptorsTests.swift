@@ -2,9 +2,9 @@ import Glibc
 import Systemd
 import Testing
 
-/// Many descriptors in one.
+/// Many descriptors parked in one.
 @Suite struct ParkedDescriptorsTests {
-  /// The reading ends of pipes, each of which holds its number as a byte.
+  /// The read ends of pipes, each with its number as a byte.
   private func pipes(_ count: Int) throws -> [(number: UInt64, descriptor: Int32)] {
     try (0..<count).map { number in
       var ends: [Int32] = [-1, -1]
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 253, 254, 900])
-  func `what is parked is taken out, by its numbers`(count: Int) throws {
+  func `parked descriptors are taken out with their numbers`(count: Int) throws {
     let given = try pipes(count)
     let parked = try ParkedDescriptors.park(given)
     defer { close(parked) }
@@ -33,13 +33,13 @@ import Testing
     #expect(ParkedDescriptors.take(parked).isEmpty)
   }
 
-  @Test func `what holds nothing gives nothing`() throws {
+  @Test func `a descriptor that holds none gives none`() throws {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
     #expect(ParkedDescriptors.take(ends[0]).isEmpty)
     #expect(ParkedDescriptors.take(-1).isEmpty)
-    // Bytes without descriptors, as nobody sends them.
+    // Bytes without descriptors, which our code never sends.
     var pair: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &pair) == 0)
     defer { close(pair[1]) }
@@ -49,7 +49,7 @@ import Testing
     #expect(ParkedDescriptors.take(pair[1]).isEmpty)
   }
 
-  @Test func `a descriptor that is none is not parked`() {
+  @Test func `an invalid descriptor is not parked`() {
     #expect(throws: SystemError.self) {
       _ = try ParkedDescriptors.park([(number: 1, descriptor: 1 << 20)])
     }

@@ -13,7 +13,9 @@ import Testing
       (["XDG_STATE_HOME": "", "HOME": "/"], nil),
       (["HOME": "h"], nil), (["HOME": ""], nil), ([:], nil),
     ] as [([String: String], String?)])
-  func `the first that is said counts`(variables: [String: String], directory: String?) {
+  func `the first directory of the environment is used`(
+    variables: [String: String], directory: String?
+  ) {
     #expect(StateDirectory.standard(Environment(variables)) == directory)
   }
 }

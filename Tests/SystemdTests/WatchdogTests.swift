@@ -12,14 +12,14 @@ import Testing
       (["WATCHDOG_PID": "7"], nil), (["WATCHDOG_USEC": "0"], nil), (["WATCHDOG_USEC": ""], nil),
       ([:], nil),
     ] as [([String: String], Duration?)])
-  func `a watchdog is petted twice in its time`(
+  func `the interval of heartbeats is half the watchdog's time`(
     variables: [String: String], interval: Duration?
   ) throws {
     #expect(try Watchdog(environment: Environment(variables), pid: 7)?.interval == interval)
   }
 
   @Test(arguments: ["-1", "+1", "1s", " 1", "9223372036854775808", "1e6"])
-  func `a time that is no number is an error`(text: String) throws {
+  func `a time that is not a number is an error`(text: String) throws {
     let error = #expect(throws: EnvironmentError.self) {
       _ = try Watchdog(environment: ["WATCHDOG_USEC": text], pid: 7)
     }

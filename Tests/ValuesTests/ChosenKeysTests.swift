@@ -2,11 +2,12 @@ import Testing
 
 @testable import Values
 
-/// Every client knows the seed of the hashes. What it can choose with it must not make others wait.
+/// Every client knows the seed of the hashes. Keys that a client chooses with it must not slow down
+/// the others.
 @Suite struct ChosenKeysTests {
   let seed = HashSeed(0x0123_4567_89ab_cdef)
 
-  /// The number whose hash is this one: `Int.hash(seed:)` is a bijection.
+  /// The number with this hash: `Int.hash(seed:)` is a bijection.
   func key(hashing hash: UInt64) -> Int {
     func unshift(_ value: UInt64, _ shift: UInt64) -> UInt64 {
       var result = value
@@ -24,7 +25,8 @@ import Testing
     return Int(bitPattern: UInt(z))
   }
 
-  /// The most places of a map's notes that a search may have to pass.
+  /// The longest run of occupied places in the index of a map's notes, which a search may have to
+  /// scan.
   func longestRun(_ map: SyncMap<Int, Int>) throws -> Int {
     let table = try #require(map.notes).table.pointee
     let index = try #require(table.index)
@@ -36,8 +38,9 @@ import Testing
     return longest
   }
 
-  /// Hashes that end alike, that begin alike, and that are alike but for some bits in the middle.
-  @Test(arguments: [32, 0, 20]) func `chosen keys do not crowd a map's notes`(
+  /// Hashes with equal low bits, with equal high bits, and that differ only in some bits in the
+  /// middle.
+  @Test(arguments: [32, 0, 20]) func `chosen keys do not cluster in a map's notes`(
     shift: UInt64
   ) throws {
     var map = SyncMap<Int, Int>(seed: seed)

@@ -2,7 +2,7 @@ import CBOR
 import Testing
 import Values
 
-/// What values take in memory, by their bytes.
+/// The memory that values take, estimated from their bytes.
 @Suite struct MemoryEstimateTests {
   private func whole(_ bytes: [UInt8]) -> Int? {
     var estimate = MemoryEstimate()
@@ -31,7 +31,7 @@ import Values
     return encoder.bytes
   }
 
-  @Test func `a small replacement is estimated without being decoded, and alike`() {
+  @Test func `the estimate of a small replacement equals the full one, without decoding`() {
     let long = String(repeating: "k", count: 14)
     for path in [[], ["a"], ["a", .text(long), ""], [3, "b"]] as [[PathKey]] {
       for value in [0, -1, 23, 24, 1_099_511_627_776, 1.5, true, nil, "", "short", .text(long)]
@@ -45,7 +45,7 @@ import Values
     }
   }
 
-  @Test func `what is not sure to be small is decoded`() {
+  @Test func `a replacement that may not be small has no quick estimate`() {
     let long = String(repeating: "k", count: 15)
     for bytes in [
       patch(["a"], []), patch(["a"], [:]), patch(["a"], .text(long)), patch([.text(long)], 1),
@@ -56,7 +56,7 @@ import Values
     }
   }
 
-  @Test(arguments: 0..<20) func `bytes of any kind are no trap`(seed: Int) {
+  @Test(arguments: 0..<20) func `an estimate of any bytes does not trap`(seed: Int) {
     var random = SplitMix64(UInt64(seed))
     for length in 0..<200 {
       var bytes = patch(["a", "bc"], 1)

@@ -11,7 +11,7 @@ import Values
     ("/a", "the number at /a/b is no array", "the number at /a/b is no array (at /a)"),
     ("/a", "the number at /ab, is", "the number at /ab, is (at /a)"),
   ])
-  func `a sentence names its path once`(pointer: String, sentence: String, named: String) throws {
+  func `a message names its path once`(pointer: String, sentence: String, named: String) throws {
     let path = try #require(Path(pointer: pointer))
     #expect(path.named(behind: sentence) == named)
   }

@@ -32,7 +32,7 @@ private func apply<T: Synchronizable>(_ patch: [UInt8], to value: inout T) throw
   }
 }
 
-/// What every two values of a type must keep.
+/// The law that every two values of a type must keep.
 private func expectLaw<T: Synchronizable>(from old: T, to new: T) throws {
   let difference = patch(from: old, to: new)
   #expect(difference.isEmpty == (bytes(old) == bytes(new)))
@@ -109,7 +109,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(patch(from: [:], to: dictionary()) == patch(from: [:], to: dictionary()))
   }
 
-  @Test func `an array patch is edits where the count stays, else one splice`() {
+  @Test func `an array's patch is edits if the count stays equal, otherwise one splice`() {
     #expect(patch(from: [1, 2, 3], to: [1, 9, 3]) == [0x82, 0x80, 0xa1, 1, 9])
     #expect(patch(from: [1], to: [1, 2]) == [0x82, 0x83, 1, 0, 0x81, 2, 0xa0])
     #expect(patch(from: [1, 2, 3], to: [1, 3]) == [0x82, 0x83, 1, 1, 0x80, 0xa0])
@@ -119,7 +119,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
       ])
   }
 
-  @Test func `an array takes any splices and edits within its bounds, and refuses others`() throws {
+  @Test func `an array takes splices and edits within its bounds, and refuses others`() throws {
     var array = [1, 2, 3, 4, 5, 6]
     try apply(
       [0x82, 0x86, 0, 1, 0x80, 3, 0, 0x81, 9, 0xa2, 5, 7, 0, 0x81, 8], to: &array)
@@ -140,7 +140,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(throws: CBORError.self) { try apply([0x81, 0x81, 2], to: &octets) }
   }
 
-  @Test func `bytes travel as a byte string`() throws {
+  @Test func `bytes are encoded as a byte string`() throws {
     #expect(bytes([1, 2] as [UInt8]) == [0x42, 1, 2])
     #expect(patch(from: [1], to: [1, 2] as [UInt8]) == [0x42, 1, 2])
     #expect(([1, 2] as [UInt8]).digest(seed: seed) == Value.bytes([1, 2]).digest(seed: seed))
@@ -153,7 +153,9 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(Set<Int>.schemaKind(in: &schema) == .array(.integer))
   }
 
-  @Test func `digests are those of the same items as dynamic values`() throws {
+  @Test func `a standard collection has the digest of our collection with the same contents`()
+    throws
+  {
     let array = [1, 2]
     #expect(array.digest(seed: seed) == (TreeArray(array)).digest(seed: seed))
     let dictionary = ["a": 1, "b": 2]
@@ -181,7 +183,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     }
   }
 
-  @Test func `paths lead into dictionaries`() {
+  @Test func `paths resolve in dictionaries`() {
     let dictionary = [Tab.home: ["a": 1]]
     var encoder = CBOREncoder()
     dictionary.encode(at: ["home", "a"], into: &encoder)
@@ -194,7 +196,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(isChanged && encoder.bytes == [2])
   }
 
-  @Test func `durations travel as nanoseconds`() throws {
+  @Test func `durations are encoded in nanoseconds`() throws {
     #expect(bytes(Duration.seconds(1)) == bytes(1_000_000_000))
     #expect(bytes(Duration(secondsComponent: 0, attosecondsComponent: 1_900_000_000)) == [1])
     #expect(bytes(Duration(secondsComponent: 0, attosecondsComponent: -1_000_000_000)) == [0x20])
@@ -205,14 +207,14 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     for old in values { for new in values { try expectLaw(from: old, to: new) } }
   }
 
-  @Test func `floats travel as doubles of their value`() throws {
+  @Test func `floats are encoded as doubles of their value`() throws {
     #expect(bytes(1.5 as Float) == [0xf9, 0x3e, 0])
     let values: [Float] = [0, -0.0, 1.1, .infinity, .nan, .leastNonzeroMagnitude, .pi]
     for old in values { for new in values { try expectLaw(from: old, to: new) } }
     #expect(try decoded(Float.self, bytes(0.1)) == 0.1)
   }
 
-  @Test func `what stands for a raw value travels as that`() throws {
+  @Test func `a raw-representable value is encoded as its raw value`() throws {
     #expect(bytes(Tab.home) == bytes("home"))
     try expectLaw(from: Tab.home, to: .search)
     #expect(throws: CBORError(.notAllowed("x is no Tab"), at: 0)) {
@@ -225,7 +227,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(map.isPresent(at: [3]) && !map.isPresent(at: ["home"]))
   }
 
-  @Test func `integers of other sizes are keys as Int is`() throws {
+  @Test func `integers of other sizes have the hash and path key of an Int`() throws {
     for number in [Int32.min, -1, 0, 7, .max] {
       #expect(number.hash(seed: seed) == Int(number).hash(seed: seed))
       #expect(number.pathKey == Int(number).pathKey)
@@ -238,7 +240,7 @@ private let texts = ["", "a", "b", "\u{e9}", "e\u{301}", "a text that is not sma
     #expect(try decoded(SyncMap<Int64, Int>.self, [0xa1, 0x20, 1])[-1] == 1)
   }
 
-  @Test func `collections inside adopt the seed`() {
+  @Test func `nested collections adopt the seed`() {
     var array = [[SyncArray([1])]]
     array.adopt(seed: seed)
     #expect(array[0][0].seed == seed)

@@ -28,7 +28,7 @@ private func difference<T: Synchronizable>(_ old: T, _ new: T) -> [UInt8] {
   return encoder.bytes
 }
 
-/// Do one random thing.
+/// Performs one random operation.
 private func step(_ array: inout SyncArray<Int>, _ random: inout Random) {
   let index = array.isEmpty ? 0 : random.below(array.count)
   switch random.below(12) {
@@ -96,7 +96,7 @@ private func step(_ array: inout SyncArray<Int>, _ random: inout Random) {
     }
   }
 
-  @Test func `a copy carries its notes and leaves those of the original alone`() {
+  @Test func `a copy has its own notes, and leaves those of the original unchanged`() {
     var array: SyncArray = [1, 2, 3]
     array.append(4)
     var copy = array
@@ -105,7 +105,7 @@ private func step(_ array: inout SyncArray<Int>, _ random: inout Random) {
     #expect(settled(&array) == difference([1, 2, 3] as TreeArray, [1, 2, 3, 4]))
   }
 
-  @Test func `what is put in adopts the seed of the array, and its notes end with the transaction`()
+  @Test func `an inserted value adopts the array's seed, and its notes end with the transaction`()
     throws
   {
     var array = SyncArray<SyncArray<Int>>()

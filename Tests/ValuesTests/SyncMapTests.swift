@@ -4,7 +4,7 @@ import Testing
 @testable import Values
 
 @Suite struct SyncMapTests {
-  /// Settle, and check the patch against the difference from the start.
+  /// Settles, and checks the patch against the difference from the start.
   func settle<K, V>(
     _ map: inout SyncMap<K, V>, from start: TrieMap<K, V>
   ) throws {
@@ -58,7 +58,7 @@ import Testing
         change(&oracle[key])
       case 9: #expect(map[key] == oracle[key])
       case 10 where random.chance(20):
-        // Keep a copy in the middle of a transaction, with its notes.
+        // Keeps a copy in the middle of a transaction, with its notes.
         (copy, copyStart) = (map, start)
         (copyOracle, copyOracleAtStart) = (oracle, oracleAtStart)
       case 11 where random.chance(20):
@@ -93,21 +93,21 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 4])
-  func `a random writer settles to the difference`(seed: UInt64) throws {
+  func `random edits settle to the difference`(seed: UInt64) throws {
     let keys = [10, 60, 400, 2_000][Int(seed) - 1]
     try write(seed: seed, keys: keys, steps: stepsOfAWriter) { $0 * 3 }
   }
 
-  @Test func `a random writer of texts settles to the difference`() throws {
+  @Test func `random edits of texts settle to the difference`() throws {
     try write(seed: 8, keys: 100, steps: stepsOfAWriter) { "key \($0)" }
   }
 
-  @Test func `equal hashes settle to the difference`() throws {
+  @Test func `edits of keys with equal hashes settle to the difference`() throws {
     try write(seed: 9, keys: 150, steps: stepsOfAWriter / 2) { CollidingKey($0) }
   }
 
   @Test(arguments: [0, 1, 16, 17, 33, 5_000, 20_000])
-  func `as many edits as one likes settle at once`(edits: Int) throws {
+  func `any number of edits settle at once`(edits: Int) throws {
     var map = SyncMap(seed: HashSeed(1), uniqueKeysWithValues: (0..<30_000).map { ($0, $0) })
     for _ in 0..<3 {
       let start = map.trie
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func `a copy that is moved back settles right`() throws {
+  @Test func `a copy assigned back settles to the difference`() throws {
     var a: SyncMap<Int, Int> = [1: 1, 2: 2]
     let start = a.trie
     a[1] = 10
@@ -148,7 +148,7 @@ import Testing
     try settle(&b, from: startOfB)
   }
 
-  @Test func `replacing with other contents keeps the seed`() throws {
+  @Test func `replacing the contents keeps the seed`() throws {
     var map = SyncMap(seed: HashSeed(3), uniqueKeysWithValues: (0..<50).map { ($0, $0) })
     let start = map.trie
     map.replaceContents(with: TrieMap(uniqueKeysWithValues: (25..<75).map { ($0, $0 + $0 % 2) }))
@@ -160,7 +160,7 @@ import Testing
     #expect(map.isEmpty)
   }
 
-  @Test func `an edit that is undone leaves no patch`() throws {
+  @Test func `an edit that is reverted leaves no patch`() throws {
     var map: SyncMap<Int, Entry> = [1: Entry(title: "a", votes: 1)]
     let start = map.trie
     map[1]?.votes = 2
@@ -199,7 +199,7 @@ import Testing
     try settle(&map, from: start)
   }
 
-  @Test func `settling makes new values hash with the seed of the map`() throws {
+  @Test func `settling rehashes new values with the seed of the map`() throws {
     typealias Inner = SyncMap<String, Int>
     let seed = HashSeed(12)
     var map = SyncMap<Int, Inner>(seed: seed)
@@ -240,7 +240,7 @@ import Testing
   }
 
   @Test(arguments: [0, 5])
-  func `a patch is noted like any other edit`(seed: UInt64) throws {
+  func `applying a patch is noted like any other edit`(seed: UInt64) throws {
     var map: SyncMap<Int, Int> = [1: 1, 2: 2, 4: 4]
     let start = map.trie
     map[4] = 5
@@ -267,7 +267,7 @@ import Testing
     try settle(&map, from: map.trie)
   }
 
-  @Test func `copies with their notes go to other tasks`() async throws {
+  @Test func `copies with their notes can be used by other tasks`() async throws {
     var map = SyncMap(seed: HashSeed(3), uniqueKeysWithValues: (0..<500).map { ($0, "\($0)") })
     for key in 0..<40 { map[key] = "edited" }
     let (start, expected) = (map, difference(from: map.trie, to: map.trie))

@@ -16,7 +16,7 @@ private struct Random {
   mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
-/// An element that counts how often it is compared.
+/// An element that counts its comparisons.
 private struct Counted: Synchronizable {
   static let comparisons = Atomic<Int>(0)
   var value: Int
@@ -43,7 +43,7 @@ private struct Counted: Synchronizable {
   mutating func adopt(seed: HashSeed) {}
 }
 
-/// An element that remembers which seed it adopted.
+/// An element that records the seed it adopted.
 private struct Seeded: SynchronizableScalar, Equatable {
   var value: Int
   var adopted = HashSeed.unseeded
@@ -82,7 +82,7 @@ private func applying<T: Synchronizable>(_ patch: [UInt8], to value: T) throws(C
   }
 }
 
-/// Check the law for two values, in both directions.
+/// Checks the law for two values, in both directions.
 private func expectLaw<T: Synchronizable>(
   _ first: T, _ second: T, _ location: SourceLocation = #_sourceLocation
 ) throws {
@@ -99,7 +99,7 @@ private func expectLaw<T: Synchronizable>(
 }
 
 extension TreeArray {
-  /// Check every invariant of the tree; returns what is broken.
+  /// Checks every invariant of the tree; returns a description of the first violation.
   func broken() -> String? {
     guard let root else { return nil }
     if root.height > 0 && root.children.count < 2 { return "a root of one child" }
@@ -129,7 +129,7 @@ extension TreeArray {
   }
 }
 
-/// The digest from the definition alone.
+/// The digest computed from the definition alone.
 private func plainDigest(_ elements: [Int], _ seed: HashSeed) -> UInt64 {
   var polynomial: UInt64 = 0
   for (index, element) in elements.enumerated() {
@@ -140,7 +140,7 @@ private func plainDigest(_ elements: [Int], _ seed: HashSeed) -> UInt64 {
   return Hashing.array(polynomial: polynomial, count: elements.count)
 }
 
-/// Do one random thing to both.
+/// Performs one random operation on both.
 private func step(
   _ tree: inout TreeArray<Int>, _ oracle: inout [Int], _ random: inout Random, growth: Int
 ) {
@@ -171,7 +171,7 @@ private func step(
     tree.replaceSubrange(index..<upper, with: inserted)
     oracle.replaceSubrange(index..<upper, with: inserted)
   case 12 where random.below(20) == 0 && !oracle.isEmpty:
-    // A slice moves to another place, with its nodes.
+    // A slice is moved to another index, with its nodes.
     let upper = Swift.min(oracle.count, index + random.below(3000))
     let moved = Array(oracle[index..<upper])
     let slice = TreeArray(tree[index..<upper])
@@ -181,7 +181,7 @@ private func step(
     tree.replaceSubrange(place..<place, withTree: slice)
     oracle.insert(contentsOf: moved, at: place)
   case 13 where random.below(200) == 0:
-    // An array behind itself: every node occurs twice.
+    // An array appended to itself: every node occurs twice.
     if oracle.count < 2000 {
       tree.append(contentsOf: tree)
       oracle.append(contentsOf: oracle)
@@ -197,7 +197,7 @@ private func step(
 
 @Suite struct TreeArrayTests {
   @Test(arguments: 1...6 as ClosedRange<UInt64>)
-  func `a random writer and an Array agree, and held copies never change`(run: UInt64) {
+  func `a tree under random edits agrees with an Array, and held copies never change`(run: UInt64) {
     var random = Random(run)
     var tree = TreeArray<Int>()
     var oracle: [Int] = []
@@ -226,7 +226,7 @@ private func step(
   }
 
   @Test(arguments: [0, 1, 2, 15, 31, 61, 70])
-  func `a tree of any small size has its invariants`(size: Int) {
+  func `a tree of any small size keeps its invariants`(size: Int) {
     var appended = TreeArray<Int>()
     for value in 0..<size * 17 { appended.append(value) }
     #expect(appended.broken() == nil)
@@ -237,7 +237,7 @@ private func step(
     #expect(shrinking.isEmpty && Array(appended) == Array(0..<size * 17))
   }
 
-  @Test func `random splits and concatenations keep the tree in order`() {
+  @Test func `random splits and concatenations keep the tree valid`() {
     var random = Random(99)
     for _ in 0..<100 {
       let (first, second) = (random.below(1 << random.below(14)), random.below(3000))
@@ -353,7 +353,7 @@ private func step(
     #expect(notation(difference(tree, shorter)) == "[[1000, 89000, []], {}]")
   }
 
-  @Test func `patches are the shortest that the form allows`() {
+  @Test func `patches are the shortest that the format permits`() {
     let cases: [(TreeArray<Int>, TreeArray<Int>, String)] = [
       ([1, 2, 3], [1, 9, 3], "[[], {1: 9}]"),
       ([1, 2, 3], [2, 3, 4], "[[0, 1, [], 2, 0, [4]], {}]"),
@@ -444,7 +444,7 @@ private func step(
 
   // MARK: Digests and seeds
 
-  @Test func `the digest is that of the definition, whatever the tree's history`() {
+  @Test func `the digest is that of the definition, whatever edits made the tree`() {
     var random = Random(3)
     var tree = TreeArray<Int>()
     var oracle: [Int] = []
@@ -465,7 +465,7 @@ private func step(
     }
   }
 
-  @Test func `adopting reaches every element and leaves copies alone`() {
+  @Test func `adopting a seed reaches every element, and leaves copies unchanged`() {
     var random = Random(4)
     var tree = TreeArray((0..<3000).map(Seeded.init))
     let before = tree
@@ -499,7 +499,7 @@ private func step(
     #expect(tree.seed == HashSeed(9) && tree[0].adopted == HashSeed(9))
   }
 
-  @Test func `arrays are read, written and hashed on many threads at once`() async {
+  @Test func `arrays are read, written and hashed concurrently by many threads`() async {
     let tree = TreeArray(0..<5000)
     let expected = [tree.digest(seed: HashSeed(1)), tree.digest(seed: HashSeed(2))]
     let fresh = TreeArray(0..<5000)

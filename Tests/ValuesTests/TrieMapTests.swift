@@ -3,7 +3,7 @@ import Testing
 
 @testable import Values
 
-/// SplitMix64, so that a failure repeats.
+/// SplitMix64, so that a failure can be repeated.
 struct SplitMix64: RandomNumberGenerator {
   var state: UInt64
   init(_ seed: UInt64) { state = seed }
@@ -119,7 +119,7 @@ func applying<V: Synchronizable>(
   }
 }
 
-/// The digest of the definition, computed from nothing but the contents.
+/// The digest computed from the contents by its definition.
 func digestFromScratch<K, V>(_ map: TrieMap<K, V>, seed: HashSeed) -> UInt64 {
   var sum: UInt64 = 0
   for (key, value) in map {
@@ -128,7 +128,7 @@ func digestFromScratch<K, V>(_ map: TrieMap<K, V>, seed: HashSeed) -> UInt64 {
   return Hashing.map(sum: sum, count: map.count)
 }
 
-/// Check a map against its contents, and that its order and shape follow from them alone.
+/// Checks a map against its contents, and that its order and shape depend on the contents alone.
 func checkCanonical<K>(
   _ map: TrieMap<K, Entry>, _ oracle: [K: Entry], _ random: inout SplitMix64
 ) {
@@ -159,7 +159,7 @@ func checkCanonical<K>(
 #endif
 
 @Suite struct TrieMapTests {
-  /// Random operations on several maps of one lineage, against dictionaries.
+  /// Random operations on several maps of one lineage, compared with dictionaries.
   func write<K: SyncKey>(
     seed: UInt64, keys: Int, steps: Int, makeKey: (Int) -> K
   ) throws {
@@ -222,7 +222,7 @@ func checkCanonical<K>(
     let result = try applying(patch, to: old, seed: old.seed)
     #expect(encoded(result) == encoded(new))
     #expect(result.nodeCount == new.nodeCount)
-    // The same patch, found by look-ups.
+    // The same patch, found by lookups.
     var reseeded = old
     reseeded.adopt(seed: HashSeed(old.seed.rawValue &+ 1))
     #expect(difference(from: reseeded, to: new) == patch)
@@ -231,12 +231,12 @@ func checkCanonical<K>(
   }
 
   @Test(arguments: [1, 2, 3, 4])
-  func `a random writer and a dictionary agree`(seed: UInt64) throws {
+  func `a map under random edits agrees with a dictionary`(seed: UInt64) throws {
     let keys = [40, 300, 3_000, 33][Int(seed) - 1]
     try write(seed: seed, keys: keys, steps: stepsOfAWriter) { $0 * 7 - 50 }
   }
 
-  @Test func `a random writer of texts and a dictionary agree`() throws {
+  @Test func `a map of texts under random edits agrees with a dictionary`() throws {
     try write(seed: 5, keys: 500, steps: stepsOfAWriter) { "key number \($0)" }
   }
 
@@ -265,7 +265,7 @@ func checkCanonical<K>(
     #expect(MemoryLayout<TrieMap<Int, Entry>>.size == 8)
   }
 
-  @Test func `a value stands where the compiler puts it`() {
+  @Test func `a value is at the offset that the compiler chose`() {
     func check<Key: SyncKey, Value: Synchronizable>(_ key: Key.Type, _ value: Value.Type) {
       let offset = MemoryLayout<TrieEntry<Key, Value>>.offset(of: \.value)
       #expect(offset == TrieRef<Key, Value>.valueOffset, "\(key), \(value)")
@@ -309,7 +309,7 @@ func checkCanonical<K>(
     #expect(map[1] == 2)
   }
 
-  @Test func `an iterator goes over the map it was made from`() {
+  @Test func `an iterator iterates over the map that it was made from`() {
     var map = TrieMap(seed: HashSeed(1), uniqueKeysWithValues: (0..<500).map { ($0, $0) })
     var seen = 0
     for (key, _) in map {
@@ -322,7 +322,7 @@ func checkCanonical<K>(
   }
 
   @Test(arguments: [0, 1, 2, 31, 32, 33, 34, 100, 1_024, 1_025, 5_000])
-  func `every size has one shape, however it was reached`(size: Int) throws {
+  func `every size has one shape, whatever edits led to it`(size: Int) throws {
     let seed = HashSeed(UInt64(size))
     var random = SplitMix64(3)
     let oracle = Dictionary(
@@ -356,7 +356,7 @@ func checkCanonical<K>(
   }
 
   @Test(arguments: [2, 33, 500])
-  func `a key that comes twice is an error at its offset`(size: Int) throws {
+  func `a duplicate key is an error at its offset`(size: Int) throws {
     let seed = HashSeed(8)
     let map = TrieMap(seed: seed, uniqueKeysWithValues: (0..<size).map { ($0, $0) })
     for second in [0, size / 2, size - 1] {
@@ -380,7 +380,7 @@ func checkCanonical<K>(
     }
   }
 
-  @Test func `bytes cut off anywhere are an error`() {
+  @Test func `truncated bytes are an error`() {
     let seed = HashSeed(5)
     let entries = (0..<60).map { ("key \($0)", Entry(title: "t", votes: $0)) }
     let bytes = encoded(TrieMap(seed: seed, uniqueKeysWithValues: entries))
@@ -392,14 +392,14 @@ func checkCanonical<K>(
     }
   }
 
-  @Test func `a length without entries behind it reserves nothing`() {
+  @Test func `a length without entries reserves no memory`() {
     let bytes: [UInt8] = [0xbb, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x01, 0x01]
     #expect(throws: CBORError(.lengthBeyondInput(0x7f_ffff_ffff), at: 0)) {
       try decoded(TrieMap<Int, Int>.self, bytes, seed: .unseeded)
     }
   }
 
-  @Test func `a patch says what it may not do`() {
+  @Test func `a patch may neither remove nor edit an absent key`() {
     let map: TrieMap<Int, Entry> = [1: Entry(title: "one", votes: 1)]
     func error(_ patch: [UInt8]) -> CBORError? {
       do throws(CBORError) {
@@ -435,7 +435,7 @@ func checkCanonical<K>(
       ])
     #expect(try applying(patch, to: map, seed: .unseeded) == new)
     #expect(try applying([0x81] + encoded(new), to: map, seed: .unseeded) == new)
-    // A patch with another seed makes the map hash with it.
+    // A patch with another seed makes the map hash with that seed.
     let moved = try applying(patch, to: map, seed: HashSeed(4))
     #expect(moved.seed == HashSeed(4))
     #expect(moved == new)
@@ -455,7 +455,7 @@ func checkCanonical<K>(
     #expect(outer.digest(seed: HashSeed(4)) == digestFromScratch(outer, seed: HashSeed(4)))
   }
 
-  @Test func `copies are read and written by many tasks at once`() async {
+  @Test func `copies are read and written concurrently by many tasks`() async {
     let seed = HashSeed(6)
     let map = TrieMap(seed: seed, uniqueKeysWithValues: (0..<2_000).map { ($0, "\($0)") })
     let digest = digestFromScratch(map, seed: seed)
@@ -473,7 +473,7 @@ func checkCanonical<K>(
     }
   }
 
-  @Test func `reference-counted values are released as often as they are kept`() {
+  @Test func `reference-counted values are released as often as they are retained`() {
     final class Witness: Sendable {}
     struct Holder: SynchronizableScalar, Equatable {
       var witness: Witness

@@ -9,7 +9,7 @@ import Values
   static let file = VectorFile<ActionVector>("actions.json")
 
   @Test(arguments: file.vectors)
-  func `an action does what the vector says`(vector: ActionVector) throws {
+  func `an action has the effect that its vector says`(vector: ActionVector) throws {
     let seed = Self.file.hashSeed
     let action: DocumentAction
     do throws(CBORError) {
@@ -40,7 +40,7 @@ import Values
   }
 
   @Test(arguments: file.vectors)
-  func `an action reads as what it means, and is written so`(vector: ActionVector) throws {
+  func `an action decodes to its meaning and is encoded to its bytes`(vector: ActionVector) throws {
     guard let meaning = vector.action else { return }
     let action = try decode(bytes(vector.hex))
     #expect(action == meaning.action)
@@ -78,10 +78,10 @@ import Values
 struct ActionVector: Decodable, CustomStringConvertible {
   let name: String
   let hex: String
-  /// Absent where the bytes are no action.
+  /// Absent where the bytes are not a valid action.
   let action: JSON?
   let before: JSON
-  /// The document behind the action, or the code of the rejection.
+  /// The document after the action; absent if the action is rejected.
   let after: JSON?
   let rejected: UInt64?
   /// Whether our encoder writes these bytes.
@@ -91,7 +91,7 @@ struct ActionVector: Decodable, CustomStringConvertible {
 }
 
 extension JSON {
-  /// The action in the notation of the vectors: its name and fields.
+  /// The action in the notation of the vectors: its name and its fields.
   fileprivate var action: DocumentAction {
     let fields = elements
     switch fields[0].string {
@@ -112,7 +112,7 @@ extension JSON {
 }
 
 extension DocumentAction {
-  /// Make the value inside hash with a seed, so that its entries are written in that order.
+  /// Rehashes the values in the action with a seed, so that its entries are encoded in that order.
   fileprivate mutating func adopt(seed: HashSeed) {
     func adopted(_ value: Value) -> Value {
       var value = value

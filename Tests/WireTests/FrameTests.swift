@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 @Suite struct FrameTests {
-  /// Items of many lengths, and their frames behind one another.
+  /// Items of many lengths, and their frames one after the other.
   private static let items: [[UInt8]] = (0..<60).map { index in
     [UInt8](repeating: UInt8(index), count: [0, 1, 3, 4, 5, 200, 5_000][index % 7])
   }
@@ -17,20 +17,20 @@ import Wire
       Self.frame([UInt8](repeating: 0, count: 0x1_0203)).prefix(4) == [0x03, 0x02, 0x01, 0x00])
   }
 
-  @Test func `frames that come all at once are cut`() throws {
+  @Test func `frames that arrive all at once are split`() throws {
     #expect(try receive([Self.stream]) == Self.items)
   }
 
-  @Test func `a frame that comes alone is cut`() throws {
+  @Test func `a frame that arrives alone is decoded`() throws {
     #expect(try receive(Self.items.map(Self.frame)) == Self.items)
   }
 
-  @Test func `a stream that comes byte by byte is cut`() throws {
+  @Test func `a stream that arrives byte by byte is split into frames`() throws {
     #expect(try receive(Self.stream.map { [$0] }) == Self.items)
   }
 
   @Test(arguments: 0..<100)
-  func `a stream that is split anywhere is cut`(seed: UInt64) throws {
+  func `a stream cut at any positions is split into frames`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let longest = [2, 10, 1000, 20_000].randomElement(using: &random)!
     var pieces: [[UInt8]] = []
@@ -43,7 +43,7 @@ import Wire
     #expect(try receive(pieces) == Self.items)
   }
 
-  @Test func `a frame of the limit passes, one byte more does not`() throws {
+  @Test func `a frame of the limit is accepted, one byte more is not`() throws {
     let item = [UInt8](repeating: 1, count: 100)
     #expect(try receive([Self.frame(item)], limit: 100) == [item])
     #expect(throws: tooLarge(100, limit: 99)) { try receive([Self.frame(item)], limit: 99) }
@@ -52,14 +52,14 @@ import Wire
     }
   }
 
-  @Test func `a length over the limit is refused before its item comes`() {
+  @Test func `a length over the limit is refused before its item arrives`() {
     var decoder = FrameDecoder(limit: 1000)
     #expect(throws: tooLarge(1001, limit: 1000)) {
       try decoder.take([0xe9, 0x03, 0, 0]) { _ in }
     }
   }
 
-  @Test func `only bytes that have come are kept, whatever length is claimed`() throws {
+  @Test func `only bytes that have arrived are buffered, whatever the length says`() throws {
     var decoder = FrameDecoder(limit: .max)
     try decoder.take([0xff, 0xff, 0xff, 0xff]) { _ in }
     #expect(decoder.buffered == 4)
@@ -69,7 +69,7 @@ import Wire
     }
   }
 
-  @Test func `nothing is kept between whole frames`() throws {
+  @Test func `nothing is buffered between whole frames`() throws {
     var decoder = FrameDecoder(limit: 1 << 20)
     for piece in Self.items.map(Self.frame) {
       try decoder.take(Array(piece.prefix(2))) { _ in }
@@ -79,7 +79,7 @@ import Wire
     }
   }
 
-  @Test func `frames before a bad one are handed on`() {
+  @Test func `frames before a bad one are delivered`() {
     var decoder = FrameDecoder(limit: 10)
     var seen: [[UInt8]] = []
     #expect(throws: WireError.self) {
@@ -145,7 +145,8 @@ private func tooLarge(_ length: Int, limit: Int) -> WireError {
     limit: LimitBreach("frameBytes", limit: limit, observed: length))
 }
 
-/// The items of a stream that comes in pieces. Never more is buffered than has come of a frame.
+/// The items of a stream that arrives in pieces. Checks that no more than an incomplete frame is
+/// buffered.
 private func receive(_ pieces: [[UInt8]], limit: Int = 1 << 20) throws -> [[UInt8]] {
   var decoder = FrameDecoder(limit: limit)
   var items: [[UInt8]] = []

@@ -11,12 +11,12 @@ import Values
   // MARK: Vectors
 
   @Test(arguments: vectors)
-  func `a message vector is what we write`(vector: MessageVector) throws {
+  func `a message is encoded as its vector`(vector: MessageVector) throws {
     #expect(hex(try vector.message(seed: Self.seed).bytes) == vector.hex)
   }
 
   @Test(arguments: vectors)
-  func `a message vector reads as what it means`(vector: MessageVector) throws {
+  func `a message vector decodes to its meaning`(vector: MessageVector) throws {
     let message = try Message(vector.encoded, from: vector.sender, seed: Self.seed)
     #expect(message == (try vector.message(seed: Self.seed)))
   }
@@ -43,7 +43,9 @@ import Values
   // MARK: Round trips
 
   @Test(arguments: interestingNumbers)
-  func `every message comes back with extreme numbers in every field`(number: UInt64) throws {
+  func `every message survives a round trip with extreme numbers in every field`(
+    number: UInt64
+  ) throws {
     let messages = Message.all(number)
     #expect(Set(messages.map(\.type)) == Set(MessageType.allCases))
     for message in messages {
@@ -51,7 +53,7 @@ import Values
     }
   }
 
-  @Test func `a reason of a later version is none`() throws {
+  @Test func `an unknown reason of a later version is none`() throws {
     let message = try Message(bytes("860c0100021863182a"), from: .daemon)
     #expect(
       message
@@ -59,7 +61,7 @@ import Values
           .subscribed(.init(subscription: 1, scope: 0, .snapshot, .none, revision: 42))))
   }
 
-  @Test func `a goodbye with half a limit has none`() throws {
+  @Test func `a goodbye with an incomplete limit has none`() throws {
     let message = try Message(bytes("871509616c6178f601f6"), from: .daemon)
     #expect(message == .daemon(.goodbye(Goodbye(.limit, "l"))))
   }
@@ -68,7 +70,7 @@ import Values
 
   @Test(arguments: vectors)
   func `fields that a later version adds are skipped`(vector: MessageVector) throws {
-    // Fields of this version that were left out may come as null.
+    // Fields of this version that were omitted may be present as null.
     let extra = bytes("f6f6" + "1bffffffffffffffff" + "a161619f01ff" + "c17f6161ff")
     var longer = vector.encoded
     let isPatch = vector.type == "patch"
@@ -79,8 +81,8 @@ import Values
   }
 
   @Test(arguments: vectors)
-  func `heads may be longer than they need be`(vector: MessageVector) throws {
-    // The array's head and the type's, in nine bytes each.
+  func `heads may be longer than needed`(vector: MessageVector) throws {
+    // The heads of the array and of the type, in nine bytes each.
     var longer = encoded { encoder in
       encoder.bytes += [0x9b] + [UInt8](repeating: 0, count: 7) + [vector.encoded[0] & 0x1f]
       encoder.bytes += [0x1b] + [UInt8](repeating: 0, count: 7) + [vector.encoded[1]]
@@ -103,14 +105,14 @@ import Values
   }
 
   @Test(arguments: vectors)
-  func `a byte behind a message is an error`(vector: MessageVector) {
+  func `a byte after a message is an error`(vector: MessageVector) {
     #expect(throws: WireError.self) {
       try Message(vector.encoded + [0], from: vector.sender, seed: Self.seed)
     }
   }
 
   @Test(arguments: 0..<8)
-  func `damaged messages never crash, and what reads comes back`(seed: UInt64) throws {
+  func `damaged messages never crash, and what decodes survives a round trip`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let samples = Self.vectors.map { ($0.encoded, $0.sender) }
     var read = 0
@@ -123,7 +125,7 @@ import Values
       guard let message = try? Message(sample, from: sender, seed: Self.seed) else { continue }
       read += 1
       let again = try Message(message.bytes, from: sender, seed: Self.seed)
-      // `#require` itself would take most of the time.
+      // `#require` would take most of the time.
       if again != message { Issue.record("\(hex(sample)) comes back as \(hex(message.bytes))") }
     }
     #expect(read > 1000, "Damage that is always noticed early tests little.")
@@ -139,7 +141,7 @@ struct BadMessage: Decodable, CustomStringConvertible {
   var description: String { name }
 }
 
-/// Where heads grow, and where numbers end.
+/// The limits of head lengths and of numbers.
 let interestingNumbers: [UInt64] = [
   0, 1, 23, 24, 0xff, 0x100, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000,
   UInt64(Int64.max), UInt64(Int64.max) + 1, .max - 1, .max,
@@ -160,7 +162,7 @@ extension Message {
     }
   }
 
-  /// Every message, with `number` in every field that takes any.
+  /// Every message, with `number` in every field that accepts any number.
   static func all(_ number: UInt64) -> [Message] {
     client(number).map { .client($0) } + daemon(number).map { .daemon($0) }
   }

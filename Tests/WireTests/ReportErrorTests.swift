@@ -4,7 +4,7 @@ import Wire
 
 @Suite struct ReportErrorTests {
   @Test(arguments: ReportError.Code.allCases)
-  func `an error is read as it was written`(code: ReportError.Code) {
+  func `a report error survives a round trip`(code: ReportError.Code) {
     let error = ReportError(code, "why")
     #expect(ReportError(error.report) == error)
     #expect(error.report == ["error": "why", "code": .text(code.rawValue)])
@@ -14,11 +14,11 @@ import Wire
     arguments: [
       ["error": "why"], ["error": "why", "code": "ofTheFuture"], ["error": "why", "code": 7],
     ] as [Value])
-  func `without a code that is known here it is refused`(report: Value) {
+  func `an error without a known code is read as refused`(report: Value) {
     #expect(ReportError(report) == ReportError(.refused, "why"))
   }
 
-  @Test func `later versions may add members`() {
+  @Test func `members of later versions are ignored`() {
     let report: Value = ["error": "why", "code": "absent", "retryAfterMs": 5]
     #expect(ReportError(report) == ReportError(.absent, "why"))
   }
@@ -28,7 +28,7 @@ import Wire
       [:], ["error": 1], ["error": "why", "rows": []], ["code": "denied"], "error",
       [["error": "x"]],
     ] as [Value])
-  func `a report is no error`(report: Value) {
+  func `a report that is no error is not read as one`(report: Value) {
     #expect(ReportError(report) == nil)
   }
 }

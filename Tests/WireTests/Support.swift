@@ -3,7 +3,7 @@ import Foundation
 import Values
 import Wire
 
-/// The bytes that the hex digits say. Digits that are none are the test's own mistake.
+/// The bytes of a hex string. An invalid digit traps, because it is a mistake in the test.
 func bytes(_ hex: String) -> [UInt8] {
   let digits = hex.map { UInt8($0.hexDigitValue!) }
   precondition(digits.count.isMultiple(of: 2), "Half a byte in \(hex).")
@@ -24,7 +24,7 @@ func encoded(_ body: (inout CBOREncoder) -> Void) -> [UInt8] {
   return encoder.bytes
 }
 
-/// A message of either side.
+/// A message of either end.
 enum Message: Equatable, CustomStringConvertible {
   case client(ClientMessage)
   case daemon(ServerMessage)
@@ -64,7 +64,7 @@ enum Sender: String, Decodable {
   case client, daemon
 }
 
-/// Random numbers that are the same in every run.
+/// Random numbers that are equal in every run.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
   init(seed: UInt64) { state = seed }

@@ -2,12 +2,13 @@ import CBOR
 import Testing
 import Values
 
-/// What `Protocols/wire.md` says of values, patches and digests, held against this implementation.
+/// The rules of `Protocols/wire.md` on values, patches and digests, checked against this
+/// implementation.
 @Suite struct ValueVectorTests {
   // MARK: Hashes
 
   @Test(arguments: VectorFile<HashVector>("siphash.json").vectors)
-  func `a hash is the one of the vector`(vector: HashVector) throws {
+  func `a hash is that of the vector`(vector: HashVector) throws {
     let expected = try #require(UInt64(vector.hash, radix: 16))
     let seed = HashSeed(vector.seed.flatMap { UInt64($0, radix: 16) } ?? 0)
     switch vector.kind {
@@ -29,7 +30,7 @@ import Values
   // MARK: Digests
 
   @Test(arguments: VectorFile<DigestVector>("digests.json").vectors)
-  func `a digest is the one of the vector`(vector: DigestVector) throws {
+  func `a digest is that of the vector`(vector: DigestVector) throws {
     if let map = vector.value.integerMap {
       try check(map, vector)
     } else {
@@ -77,7 +78,7 @@ import Values
   static let patches = VectorFile<PatchVector>("patches.json")
 
   @Test(arguments: patches.vectors)
-  func `a patch makes what the vector says`(vector: PatchVector) throws {
+  func `a patch has the result that its vector says`(vector: PatchVector) throws {
     let seed = Self.patches.hashSeed
     let (before, after) = vector.values(seed)
     let value = try apply(bytes(vector.patch), to: before, seed)
@@ -87,7 +88,7 @@ import Values
   }
 
   @Test(arguments: patches.vectors.filter(\.made))
-  func `a difference is the patch of the vector`(vector: PatchVector) {
+  func `a difference is the patch of its vector`(vector: PatchVector) {
     let (before, after) = vector.values(Self.patches.hashSeed)
     var encoder = CBOREncoder()
     #expect(after.encodeDifference(from: before, into: &encoder))
@@ -115,7 +116,7 @@ import Values
   }
 
   @Test(arguments: 0..<8)
-  func `damaged patches never crash, and leave a value that travels`(random seed: UInt64) throws {
+  func `damaged patches never crash, and leave an encodable value`(random seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let hashSeed = Self.patches.hashSeed
     let samples = Self.patches.vectors.map { ($0.values(hashSeed).before, bytes($0.patch)) }
@@ -129,7 +130,7 @@ import Values
       guard let after = try? apply(patch, to: before, hashSeed) else { continue }
       let form = encoded { after.encode(into: &$0) }
       let read = try decode(like: after, form, hashSeed)
-      // `#require` itself would take most of the time.
+      // `#require` would take most of the time.
       if !read.isSame(as: after) || read.digest(hashSeed) != after.digest(hashSeed) {
         Issue.record("\(hex(patch)) on \(before as Any)")
       }
@@ -165,7 +166,7 @@ struct PatchVector: Decodable, CustomStringConvertible {
   let before: JSON
   let patch: String
   let after: JSON
-  /// Whether a difference of the two is this patch; others are only understood.
+  /// Whether the difference of the two values is this patch; other patches are only applied.
   let made: Bool
 
   var description: String { name }
@@ -187,7 +188,7 @@ struct BadPatch: Decodable, CustomStringConvertible {
   var description: String { name }
 }
 
-/// Decode one value, of the type of another.
+/// Decodes one value, of the type of another.
 private func decode<T: Synchronizable>(
   like _: T, _ form: [UInt8], _ seed: HashSeed = .unseeded
 ) throws(CBORError) -> T {

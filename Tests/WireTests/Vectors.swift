@@ -3,7 +3,7 @@ import Foundation
 import Values
 import Wire
 
-/// A file of `Protocols/vectors`. Its README tells the notation.
+/// A file of `Protocols/vectors`, whose README explains the notation.
 struct VectorFile<Vector: Decodable & Sendable>: Decodable, Sendable {
   let seed: String?
   let vectors: [Vector]
@@ -17,14 +17,14 @@ struct VectorFile<Vector: Decodable & Sendable>: Decodable, Sendable {
     }
   }
 
-  /// What the collections of the file hash with.
+  /// The seed with which the collections of the file hash.
   var hashSeed: HashSeed { HashSeed(seed.flatMap { UInt64($0, radix: 16) } ?? 0) }
 }
 
 let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
   .deletingLastPathComponent().deletingLastPathComponent()
 
-/// JSON with integers of 64 bits kept exact.
+/// JSON that keeps 64-bit integers exact.
 enum JSON: Decodable, Equatable {
   case null
   case bool(Bool)
@@ -60,7 +60,7 @@ enum JSON: Decodable, Equatable {
     return member
   }
 
-  /// A member that may be left out.
+  /// An optional member.
   func member(_ name: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
     return members[name]
@@ -91,17 +91,17 @@ enum JSON: Decodable, Equatable {
     return value
   }
 
-  /// The number that sixteen hexadecimal digits say.
+  /// The number of sixteen hex digits.
   var word: UInt64 { UInt64(string, radix: 16)! }
 
-  /// The value, or nil where it is `null`.
+  /// The mapped value, or nil for `null`.
   func map<T>(_ body: (JSON) -> T) -> T? { isNull ? nil : body(self) }
 }
 
 // MARK: Values
 
 extension JSON {
-  /// The value in the notation of the vectors; nil for what is absent.
+  /// The value in the notation of the vectors; nil for an absent one.
   var value: Value? {
     switch self {
     case .null: return .null
@@ -158,7 +158,7 @@ extension JSON {
 
 // MARK: Messages
 
-/// A message of `messages.json`: its bytes beside what it means.
+/// A message of `messages.json`: its bytes and its meaning.
 struct MessageVector: Decodable, CustomStringConvertible {
   let name: String
   let sender: Sender

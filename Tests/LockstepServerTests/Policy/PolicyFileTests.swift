@@ -7,7 +7,7 @@ import Values
 
 @testable import LockstepServer
 
-/// A policy of a document's daemon, on a machine with these users and groups.
+/// A policy of a document daemon, on a machine with these users and groups.
 private func policy(
   _ text: String, schema: Schema = DocumentFeature.schema, namesPaths: Bool = true
 ) throws(PolicyError) -> Policy {
@@ -36,7 +36,7 @@ private func load(
 private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(steps) }
 
 @Suite struct PolicyFileTests {
-  @Test func `a policy says who may do what`() throws {
+  @Test func `a policy grants and denies rights`() throws {
     let result = try policy(
       """
       # Who may see the house.
@@ -81,7 +81,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
 
   // MARK: Types
 
-  /// A state with a field of each kind, and actions with children.
+  /// A state with a field of each kind, and nested actions.
   private static let typed = Schema(
     state: .type("State"), action: .type("Action"),
     types: [
@@ -124,14 +124,16 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
   ]
 
   @Test(arguments: typedPaths)
-  func `a path of a typed state goes by its names`(
+  func `a path of a typed state uses its names`(
     _ path: String, _ patterns: [PathPattern]
   ) throws {
     #expect(try typedPolicy("read: [\"\(path)\"]").read == patterns)
   }
 
   @Test(arguments: ["*", "reload", "todos", "todos.*", "todos.toggle", "row.toggle", "filter"])
-  func `an action goes by its name and that of the action it carries`(_ name: String) throws {
+  func `an action is named by its case and the case of the action it carries`(
+    _ name: String
+  ) throws {
     #expect(try typedPolicy("act: [\"\(name)\"]").act == [try #require(ActionPattern(name))])
   }
 
@@ -172,7 +174,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
   ]
 
   @Test(arguments: badTyped)
-  func `a name that the types do not have is an error`(_ line: String, _ message: String) {
+  func `an unknown name of the types is an error`(_ line: String, _ message: String) {
     #expect(throws: PolicyError("policy.yaml", 5, message)) { try typedPolicy(line) }
   }
 
@@ -186,7 +188,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
 
     """
 
-  /// A whole file, or what stands behind a good rule of four lines; then the line and the message.
+  /// A whole file, or the text after a good rule of four lines; then the line and the message.
   static let bad: [(String, Int, String)] = [
     ("", 1, "the file is empty"),
     ("# nothing\n", 1, "the file is empty"),
@@ -276,7 +278,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
   ]
 
   @Test(arguments: bad)
-  func `what is wrong with a file is said with its line`(
+  func `each error in a file is reported with its line`(
     _ text: String, _ line: Int, _ message: String
   ) {
     #expect(throws: PolicyError("policy.yaml", line, message)) { try policy(text) }
@@ -301,7 +303,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
   ]
 
   @Test(arguments: unknown)
-  func `a name that no account has is nobody's, and is told of`(
+  func `a name without an account matches no user, and is reported`(
     _ rule: String, _ users: Set<UInt64>, _ groups: Set<UInt64>, _ note: String
   ) throws {
     let loaded = try load(Array((Self.good + rule).utf8))
@@ -312,7 +314,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     #expect(loaded.notes.map(\.description) == [note])
   }
 
-  @Test func `a byte order mark is named`() {
+  @Test func `a byte order mark is reported`() {
     let text = Array(Self.good.utf8)
     for (mark, message) in [
       (
@@ -332,14 +334,14 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `each rule is known by its line`() throws {
+  @Test func `each rule has its line`() throws {
     let loaded = try load(Array((Self.good + "- everyone: true\n\n\n- groups: [7]").utf8))
     #expect(loaded.policy.source == .file("policy.yaml", lines: [3, 5, 8]))
   }
 
   // MARK: Many paths
 
-  /// The seconds that reading a policy takes, and working out what it lets a user do.
+  /// The seconds to read a policy and to compute a user's rights.
   private func seconds(paths count: Int) throws -> Double {
     let paths = (0..<count).map { "/key\($0)" }.joined(separator: ", ")
     let bytes = Array("\(Self.good)  read: [/]\n  deny-read: [\(paths)]\n".utf8)
@@ -350,14 +352,15 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     return Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
   }
 
-  @Test func `many paths take no longer than their number says`() throws {
+  @Test func `the time for many paths is linear in their number`() throws {
     _ = try seconds(paths: 100)
-    // Four times as many: four times as long, and sixteen times if each were compared with each.
+    // Four times the paths take four times as long; a comparison of each pair would take sixteen
+    // times.
     let (few, many) = (try seconds(paths: 2000), try seconds(paths: 8000))
     #expect(many < 10 * few, "\(few) and \(many)")
   }
 
-  @Test func `many names of actions take no longer than their number says`() {
+  @Test func `the time for many action names is linear in their number`() {
     func seconds(_ count: Int) -> Double {
       let names = (0..<count).map { ActionPattern.name("part\($0 % 100).action\($0)") }
       let start = ContinuousClock.now
@@ -373,7 +376,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     #expect(many < 10 * few, "\(few) and \(many)")
   }
 
-  @Test func `bytes that are no text are an error on their line`() {
+  @Test func `bytes that are not UTF-8 are an error on their line`() {
     let reader = PolicyReader(file: "p", schema: DocumentFeature.schema, namesPaths: true)
     for bytes in [[0xff], [0xff, 0xfe, 0x61, 0], [0xc3, 0x28], [0x00], [0xed, 0xa0, 0x80]]
       as [[UInt8]]
@@ -386,7 +389,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     #expect(error?.description == "p:3: it is not YAML: invalid leading UTF-8 octet")
   }
 
-  @Test func `paths that multiply are refused`() {
+  @Test func `paths that expand to too many places are refused`() {
     let paths = (0..<6).flatMap { place in
       (0..<8).map { key in
         (0..<6).map { $0 == place ? "/k\(key)" : "/*" }.joined()
@@ -441,7 +444,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
 
   // MARK: Files and accounts
 
-  /// A file in a folder of its own, which goes with the test.
+  /// A file in a folder of its own, which is removed after the test.
   private func withFile(
     _ text: String, mode: mode_t = 0o600, _ body: (String) throws -> Void
   ) throws {
@@ -460,7 +463,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     try body(path)
   }
 
-  @Test func `a file is read by the names of its feature and of the machine`() throws {
+  @Test func `a file is read with the names of the feature and of the machine`() throws {
     let text = "version: 1\nrules:\n- users: [root]\n  connect: true\n  write: [/a]\n"
     try withFile(text, mode: 0o644) { path in
       let policy = try PolicyFile.read(path, for: DocumentFeature.self)
@@ -476,7 +479,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `what may be written and not read is told of`() throws {
+  @Test func `a place that may be written but not read is reported`() throws {
     let text = """
       version: 1
       rules:
@@ -497,7 +500,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `what others can write is not believed`() throws {
+  @Test func `a file that other users can write is refused`() throws {
     for mode in [0o620, 0o602, 0o666] as [mode_t] {
       try withFile(Self.good, mode: mode) { path in
         let expected = PolicyError(
@@ -519,7 +522,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `what is no file, not there, or too large is an error`() throws {
+  @Test func `a path that is no file, is missing or is too large is an error`() throws {
     let folder = #expect(throws: PolicyError.self) {
       try PolicyFile.read("/tmp", for: DocumentFeature.self)
     }
@@ -538,7 +541,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `accounts are found by name, and only whole names`() {
+  @Test func `accounts are found by their whole names only`() {
     #expect(Accounts.system.user("root") == .found(0))
     #expect(Accounts.system.group("root") == .found(0))
     #expect(Accounts.system.user("root\0") == .unknown)
@@ -548,7 +551,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
 
   // MARK: Kept policies
 
-  /// Keep a policy in a new directory, and read it as the next process does.
+  /// Keeps a policy in a new directory, and reads it as the next process does.
   private func kept(_ text: String) throws -> (loaded: LoadedPolicy, kept: LoadedPolicy) {
     var template = Array("/tmp/lockstep-policy-XXXXXX".utf8CString)
     let directory = try #require(mkdtemp(&template).map { String(cString: $0) })
@@ -563,9 +566,9 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     return (loaded, try KeptPolicy.read(in: directory, for: DocumentFeature.self))
   }
 
-  @Test func `a policy that was in force comes back, with the accounts as they were`() throws {
+  @Test func `a kept policy is read back, with the former accounts`() throws {
     for ending in ["", "\n", "\n# the end", "\n..."] {
-      // On this machine there is no alice, and no operator.
+      // This machine has no alice and no group of operators.
       let (loaded, kept) = try kept(
         "version: 1\nrules:\n- users: [alice, nobody-at-all, 7]\n  groups: [operators]\n"
           + "  connect: true\n  read: [/a, \"/#\"]\(ending)")
@@ -580,7 +583,7 @@ private func pattern(_ steps: PathPattern.Step...) -> PathPattern { PathPattern(
     }
   }
 
-  @Test func `a policy that was never kept is no policy`() {
+  @Test func `a missing kept policy is an error`() {
     #expect(throws: PolicyError.self) {
       try KeptPolicy.read(in: "/no/such", for: DocumentFeature.self)
     }

@@ -2,7 +2,7 @@ import Lockstep
 import Testing
 
 @Suite struct ActionTests {
-  @Test func `a case travels as its number, or with what it carries`() throws {
+  @Test func `a case is encoded as its number, with its values if it has any`() throws {
     let expected: [(Todos.Action, String)] = [
       (.increment, "00"), (.set(7), "820107"), (.rename(id: 1, "b"), "8402016162f7"),
       (.rename(id: 1, "b", note: "c"), "84020161626163"), (.todo(3, .toggle), "83030300"),
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func `what may be left out at the end has its default, and more is skipped`() throws {
+  @Test func `values missing at the end have their default, and extra ones are skipped`() throws {
     #expect(try decoded(Todos.Action.self, unhex("83 02 01 61 62")) == .rename(id: 1, "b"))
     #expect(try decoded(Todos.Action.self, unhex("82 05 80")) == .tabs([]))
     #expect(try decoded(Todos.Action.self, unhex("84 01 07 09 a0")) == .set(7))
@@ -33,14 +33,14 @@ import Testing
     }
   }
 
-  @Test func `the name has that of the action inside behind it`() {
+  @Test func `the name of an action is followed by the name of the action it carries`() {
     #expect(Todos.Action.increment.name == "increment")
     #expect(Todos.Action.child(.tag("x")).name == "child.tag")
     #expect(Todos.Action.todo(1, .toggle).name == "todo.toggle")
     #expect(Todos.Action.set(1).name == "set")
   }
 
-  /// What it is an alias of, the macro cannot see.
+  /// The macro cannot see the type behind an alias.
   typealias Gesture = TodoAction
 
   @Action enum Spelled: Equatable {
@@ -55,14 +55,14 @@ import Testing
     case child(Int, Child)
   }
 
-  @Test func `the name of an action inside is there, however its type is spelled`() {
+  @Test func `the name of a carried action is included, however its type is spelled`() {
     #expect(Spelled.row(1, .toggle).name == "row.toggle")
     #expect(Spelled.one(.toggle).name == "one.toggle")
     #expect(Spelled.perhaps(id: 1, .tag("a")).name == "perhaps.tag")
     #expect(Spelled.perhaps(id: 1, nil).name == "perhaps")
     #expect(Around<TodoAction>.child(1, .toggle).name == "child.toggle")
     #expect(Around<Spelled>.child(1, .row(2, .toggle)).name == "child.row.toggle")
-    // No action inside.
+    // These carry no action.
     #expect(Spelled.opened(1, .home).name == "opened" && Spelled.named(1, "a").name == "named")
   }
 
@@ -77,7 +77,7 @@ import Testing
     #expect(Todos.Action.increment.is(\.increment) && !Todos.Action.increment.is(\.set))
   }
 
-  @Test func `an enumeration is replaced whole and is the same by its bytes`() throws {
+  @Test func `an enumeration is replaced whole, and compared by its bytes`() throws {
     var composed = Screen.detail(Todo(title: "\u{e9}"), .home)
     let decomposed = Screen.detail(Todo(title: "e\u{301}"), .home)
     #expect(!composed.isSame(as: decomposed))
@@ -92,7 +92,7 @@ import Testing
     #expect(composed == .none)
   }
 
-  @Test func `a schema has cases, fields by place, and names`() {
+  @Test func `a schema has cases, positional fields, and names`() {
     var schema = SchemaBuilder()
     #expect(Todos.Action.schemaKind(in: &schema) == .type("Todos.Action"))
     #expect(

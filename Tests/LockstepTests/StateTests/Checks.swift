@@ -3,7 +3,7 @@ import Testing
 
 let seed = HashSeed(0x5eed)
 
-/// SplitMix64: the same numbers for the same seed.
+/// SplitMix64: the same seed gives the same numbers.
 struct Random {
   var state: UInt64
   init(_ seed: UInt64) { state = seed }
@@ -52,7 +52,7 @@ func apply<T: Synchronizable>(_ patch: [UInt8], to value: inout T) throws(CBOREr
   }
 }
 
-/// What every two values of a type must keep.
+/// The law that every two values of a type must keep.
 func expectLaw<T: Synchronizable>(from old: T, to new: T) throws {
   var (old, new) = (old, new)
   old.adopt(seed: seed)

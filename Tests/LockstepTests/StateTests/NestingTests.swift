@@ -1,8 +1,8 @@
 import Lockstep
 import Testing
 
-// The seeds' shapes: one struct with the states of its parts nested in it, one enumeration with their
-// actions.
+// The shapes of the architecture documents: one struct with the states of its parts nested in it,
+// and one enumeration with their actions.
 
 @ObservableState struct WholeState: Equatable {
   var tabState = TabState()
@@ -69,7 +69,7 @@ private struct Whole: Reducer {
       ])
   }
 
-  @Test("RDX-09: a change deep inside costs what it touched")
+  @Test("RDX-09: the patch of a change deep inside has the size of the change")
   func patch() throws {
     let old = WholeState()
     var new = old

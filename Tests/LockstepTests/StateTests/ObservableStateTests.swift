@@ -2,7 +2,7 @@ import Lockstep
 import Testing
 
 @Suite struct ObservableStateTests {
-  @Test func `fields travel by number, and absent ones not at all`() throws {
+  @Test func `fields are encoded by number, and absent ones are omitted`() throws {
     var state = Todos.State()
     #expect(hex(bytes(state)) == "a2000002a0")
     state.count = 5
@@ -11,7 +11,7 @@ import Testing
     #expect(try decoded(Todos.State.self, bytes(state)) == state)
   }
 
-  @Test func `a patch has the fields that changed, and says what became absent`() throws {
+  @Test func `a patch has the changed fields, and the fields that became absent`() throws {
     let old = Todos.State()
     var new = old
     new.count = 5
@@ -28,16 +28,14 @@ import Testing
   }
 
   @Test
-  func `fields come in any order, unknown ones are skipped, missing ones have their defaults`()
-    throws
-  {
+  func `fields come in any order, unknown ones are skipped, missing ones have defaults`() throws {
     let state = try decoded(Todos.State.self, unhex("a4 09 8101 02a0 01 6161 00 05"))
     #expect(state == Todos.State(count: 5, fact: "a"))
     #expect(try decoded(Todos.State.self, unhex("a0")) == Todos.State())
     #expect(try decoded(Todos.State.self, unhex("a1 01 f7")).fact == nil)
   }
 
-  @Test func `a field without a default must come unless it is optional`() throws {
+  @Test func `a field without a default is required unless it is optional`() throws {
     let account = Account(id: 1, name: "n", nick: nil, badges: ["b"], motto: nil)
     #expect(hex(bytes(account)) == "a3000101616e03816162")
     #expect(try decoded(Account.self, bytes(account)) == account)
@@ -45,13 +43,13 @@ import Testing
     #expect(throws: error) { try decoded(Account.self, unhex("a2 00 01 03 80")) }
   }
 
-  @Test func `a field that comes twice is an error`() {
+  @Test func `a duplicate field is an error`() {
     #expect(throws: CBORError(.notAllowed("duplicate key"), at: 3)) {
       try decoded(Todos.State.self, unhex("a2 00 01 00 02"))
     }
   }
 
-  @Test func `constants change by patch, and everything else stays`() throws {
+  @Test func `a patch changes constants, and leaves everything else unchanged`() throws {
     let old = Account(id: 1, name: "n", badges: ["b"], motto: nil)
     let new = Account(id: 2, name: "n", badges: ["b", "c"], motto: "m")
     try expectLaw(from: old, to: new)
@@ -64,7 +62,7 @@ import Testing
     #expect(mirror.badges.seed == seed)
   }
 
-  @Test func `an ignored field does not travel and survives every patch`() throws {
+  @Test func `an ignored field is not encoded, and survives every patch`() throws {
     var state = Everything()
     state.cache["a"] = 1
     #expect(bytes(state) == bytes(Everything()))
@@ -98,7 +96,7 @@ import Testing
     #expect(Empty.fields.isEmpty)
   }
 
-  @Test func `ephemeral fields are reset, in the structs inside, too, and nothing else`() {
+  @Test func `only ephemeral fields are reset, in nested structs too`() {
     var state = Published(title: "t")
     state.draft = "d"
     state.inner.value = 2
@@ -115,14 +113,14 @@ import Testing
     #expect(everything.$alert.count == 1)
   }
 
-  @Test func `a state of defaults is known where every field has one`() {
+  @Test func `a type whose fields all have defaults has an initial value`() {
     #expect(Todos.State.initialValue == Todos.State())
     #expect(Published.initialValue?.title == "a")
     #expect(Account.initialValue == nil)
     #expect(Page<Int, String>.initialValue == Page())
   }
 
-  @Test func `a pulse tells an equal assignment`() throws {
+  @Test func `a pulse makes a patch of an equal assignment`() throws {
     var new = Everything()
     new.alert = nil
     #expect(difference(from: Everything(), to: new) == unhex("a1 0d a1 00 01"))
@@ -146,7 +144,7 @@ import Testing
         ]))
   }
 
-  @Test func `generic types have a name for each of their arguments`() {
+  @Test func `generic types have a name for each set of arguments`() {
     var schema = SchemaBuilder()
     #expect(Page<Todo, Int>.schemaKind(in: &schema) == .type("Page<Todo, Int>"))
     #expect(Page<Int, Int>.schemaKind(in: &schema) == .type("Page<Int, Int>"))
@@ -159,7 +157,7 @@ import Testing
         ]))
   }
 
-  @Test func `types that hold themselves end, in schemas, too`() throws {
+  @Test func `recursive types terminate, in schemas too`() throws {
     var schema = SchemaBuilder()
     _ = Branch.schemaKind(in: &schema)
     _ = Screen.schemaKind(in: &schema)
@@ -173,14 +171,14 @@ import Testing
     try expectLaw(from: old, to: tree)
   }
 
-  @Test func `collections are known of`() {
+  @Test func `a type knows whether it holds collections`() {
     #expect(!Published.Inner.holdsCollections && !Words.holdsCollections)
     #expect(!Published.Failure.holdsCollections && !Empty.holdsCollections)
     #expect(Todo.holdsCollections && Todos.State.holdsCollections && Everything.holdsCollections)
     #expect(!Loadable<Int>.holdsCollections && Loadable<SyncArray<Int>>.holdsCollections)
   }
 
-  @Test func `reserved words are fields and cases`() throws {
+  @Test func `reserved words can be names of fields and cases`() throws {
     let words = Words(default: 1, class: "c", a: 4, b: 5)
     #expect(
       Words.fields.map(\.name) == ["default", "class", "seed", "decoder", "digest", "a", "b"])
@@ -189,7 +187,7 @@ import Testing
     #expect(WordAction.switch(in: 3)[case: \.switch] == 3)
   }
 
-  @Test func `thirty fields are in the order of their numbers`() throws {
+  @Test func `thirty fields are encoded in the order of their numbers`() throws {
     var new = Thirty()
     new.f1 = 1
     new.f23 = 2

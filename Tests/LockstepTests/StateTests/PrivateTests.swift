@@ -26,7 +26,7 @@ private struct Hidden: Reducer {
 }
 
 @Suite struct PrivateTests {
-  @Test func `a feature that is private to its file is like any other`() throws {
+  @Test func `a feature that is private to its file works like any other`() throws {
     var state = Hidden.State(id: 7)
     let old = state
     _ = Hidden().reduce(into: &state, action: .part(.tag(1, "a")))

@@ -1,10 +1,10 @@
 import Lockstep
 import Testing
 
-/// Writes a state in every way that Swift has.
+/// Writes a state in every way that Swift permits.
 private struct Writer {
   var random: Random
-  /// Clean copies, which were settled once and are moved in later.
+  /// Settled copies, which are moved in later.
   var copies: [Everything] = []
 
   mutating func todo() -> Todo {
@@ -58,7 +58,7 @@ private struct Writer {
     case 27: state.alert = number == 0 ? nil : "!"
     case 28: if let copy = copies.randomElement(&random) { state = copy }
     default:
-      // A copy that is written to and moved back in, and one that is thrown away.
+      // A modified copy that is moved back in, and one that is discarded.
       var copy = state
       copy.nested.todos[key] = todo()
       copy.progress += 0.25
@@ -83,7 +83,7 @@ extension Array {
   ]
 
   @Test(arguments: 1...6 as ClosedRange<UInt64>)
-  func `every way to write settles to a patch that keeps a mirror`(run: UInt64) throws {
+  func `every way to write settles to a patch that updates a mirror`(run: UInt64) throws {
     var writer = Writer(random: Random(run))
     var state = Everything()
     state.adopt(seed: seed)
@@ -115,7 +115,7 @@ extension Array {
   }
 
   @Test(
-    "TCA-04: a state is a value: what is done to a copy stays with the copy, and is in its patch",
+    "TCA-04: a state is a value: changes to a copy stay in the copy, and are in its patch",
     arguments: 1...4 as ClosedRange<UInt64>)
   func copies(run: UInt64) throws {
     var writer = Writer(random: Random(run))
@@ -125,7 +125,7 @@ extension Array {
       let start = state
       for _ in 0..<writer.random.below(4) { writer.write(&state) }
       let (before, digest) = (bytes(state), state.digest(seed: seed))
-      // It shares its storage with the state, and what the state has noted so far.
+      // The copy shares the state's storage and its notes so far.
       var copy = state
       for _ in 0...writer.random.below(4) { writer.write(&copy) }
       #expect(bytes(state) == before && state.digest(seed: seed) == digest)
@@ -145,7 +145,7 @@ extension Array {
     }
   }
 
-  /// What the whole patch says of a scope is what the scope's own difference says.
+  /// A scope's part of the whole patch equals the scope's own difference.
   private func expectScopes(_ patch: [UInt8], from old: Everything, to new: Everything) {
     for path in paths {
       var scoped = CBOREncoder()

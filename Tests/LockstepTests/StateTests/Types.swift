@@ -8,7 +8,7 @@ struct Todo: Equatable {
   var note: String?
 }
 
-/// The state that the README shows, as a feature has it.
+/// The state in the README, as a feature has it.
 enum Todos {
   @ObservableState
   struct State: Equatable {
@@ -35,10 +35,10 @@ enum TodoAction: Equatable {
   case tag(String)
 }
 
-/// Raw values need no macro.
+/// A type with raw values needs no macro.
 enum Tab: String, SynchronizableScalar, SyncKey { case home, search }
 
-/// A payload of every sort, collections among them.
+/// A case with each kind of payload, collections among them.
 @ObservableState
 enum Screen: Equatable {
   case none
@@ -47,7 +47,7 @@ enum Screen: Equatable {
   indirect case stack(Screen, over: Screen)
 }
 
-/// One field of every sort.
+/// One field of every kind.
 @ObservableState
 struct Everything: Equatable {
   var number = 1

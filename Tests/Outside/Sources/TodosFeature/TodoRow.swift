@@ -4,7 +4,7 @@ import Lockstep
   public var id: Int
   public var title: String
   public var isCompleted = false
-  /// What has to be done for it: todos again.
+  /// The steps of this todo, which are todos too.
   public var parts: SyncMap<Int, Todo> = [:]
 
   public init(id: Int, title: String) {
@@ -13,7 +13,7 @@ import Lockstep
   }
 }
 
-/// One todo: a feature whose rows are itself.
+/// One todo: a feature whose rows are of its own type.
 public struct TodoRow: Reducer {
   public typealias State = Todo
 

@@ -2,8 +2,8 @@ import Lockstep
 import LockstepClient
 import TodosFeature
 
-/// Loads the todos, completes the first and a part of a part of the second, and says what its own
-/// mirror then shows.
+/// Loads the todos, completes the first todo and a part of a part of the second, and prints its
+/// mirror.
 @main struct Client {
   static func main() async throws {
     let mirror = try await MirrorStore<Todos>.connect()

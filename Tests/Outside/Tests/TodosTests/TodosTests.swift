@@ -35,7 +35,7 @@ import TodosFeature
   }
 }
 
-/// Scripts/test-outside runs these by themselves, and expects them to fail.
+/// Scripts/test-outside runs these alone, and expects them to fail.
 @Suite struct MustFailTests {
   @Test func mustFail() async {
     var state = Todos.State()

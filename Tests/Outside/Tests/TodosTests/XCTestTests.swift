@@ -3,7 +3,7 @@ import LockstepTesting
 import TodosFeature
 import XCTest
 
-/// The same under XCTest, which many still use.
+/// The same under XCTest, which many projects still use.
 final class MustFailXCTests: XCTestCase {
   func testMustFail() async {
     var state = Todos.State()
