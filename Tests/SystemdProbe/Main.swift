@@ -5,7 +5,7 @@ import Glibc
 ///
 ///     SystemdProbe serve [silent]          under a manager; silent never says READY
 ///     SystemdProbe clients PATH COUNT SECONDS
-///                                          so many clients, each of which adds as fast as it is told
+///                                          COUNT clients, which add as fast as they get answers
 @main
 struct SystemdProbe {
   static func main() throws {

@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// A `SyncArray` of some length.
+/// A `SyncArray` of a given length.
 struct ArrayBenchmark {
   private let operations: Int
   private var array: SyncArray<Item>
@@ -32,7 +32,7 @@ struct ArrayBenchmark {
     return time
   }
 
-  /// Insert and, outside of the time, take out again.
+  /// Inserts and, outside of the measured time, removes again.
   private mutating func insert() -> Double {
     let middle = array.count / 2
     let time = nanoseconds(operations) {

@@ -1,7 +1,7 @@
 import CBOR
 import Values
 
-/// An entry as an application would keep it: three fields, the second of which changes.
+/// An entry as in an application: three fields, the second of which changes.
 struct Item: Synchronizable {
   var name: String
   var count: Int

@@ -2,12 +2,12 @@ import CBOR
 import HashTreeCollections
 import Values
 
-/// A `SyncMap` of some size beside a `TreeDictionary` of the same entries.
+/// A `SyncMap` of a given size, compared with a `TreeDictionary` of the same entries.
 struct MapBenchmark {
   private static let seed = HashSeed(7)
 
   private let keys: [Int]
-  /// The keys that are touched, at random.
+  /// The keys of the operations, at random.
   private let picks: [Int]
   private let operations: Int
   private var next = 0
@@ -41,7 +41,7 @@ struct MapBenchmark {
     if !isQuick || keys.count <= 100_000 { runWhole(max(1, rounds / 128), &report) }
   }
 
-  /// Other keys at every turn.
+  /// Returns other keys for every turn.
   private mutating func turn(_ count: Int) -> ArraySlice<Int> {
     if next + count > picks.count { next = 0 }
     defer { next += count }
@@ -52,8 +52,8 @@ struct MapBenchmark {
 // MARK: - Changes
 
 extension MapBenchmark {
-  /// What the issue bounds: a change and its patch against a plain change. Returns the plain change
-  /// of the trie.
+  /// The bounded figures: a change and its patch, relative to a plain change. Returns the time of a
+  /// plain change of the trie.
   private mutating func runChanges(_ rounds: Int, _ report: inout Report) -> Double {
     let times = interleaved(
       &self, rounds: rounds,
@@ -214,7 +214,7 @@ extension MapBenchmark {
         { $0.insertIntoTree() }, { $0.insertIntoMap() }, { $0.encodeWhole() },
         { $0.decodeWhole() },
         {
-          // The least of several runs: the rest of a pause is the operating system's.
+          // The minimum of several runs: the rest of a pause is caused by the operating system.
           longest = min(longest, $0.longestInsert())
           return longest
         },
@@ -255,7 +255,7 @@ extension MapBenchmark {
     return nanoseconds(keys.count) { trie.encode(into: &encoder) }
   }
 
-  /// What `encodeWhole` has left in the encoder.
+  /// Decodes the bytes that `encodeWhole` left in the encoder.
   private mutating func decodeWhole() -> Double {
     let bytes = encoder.bytes
     defer { encoder = CBOREncoder(reservingCapacity: 4096) }

@@ -1,6 +1,6 @@
 import Values
 
-/// Nanoseconds that `body` takes, for each of its operations.
+/// The nanoseconds of `body` for each of its operations.
 @inline(never)
 func nanoseconds(_ operations: Int, _ body: () -> Void) -> Double {
   let time = ContinuousClock().measure(body).components
@@ -9,11 +9,11 @@ func nanoseconds(_ operations: Int, _ body: () -> Void) -> Double {
 
 func median(_ times: [Double]) -> Double { times.sorted()[times.count / 2] }
 
-/// The compiler must take `value` for used.
+/// Keeps the compiler from removing `value` as unused.
 @inline(never)
 func consume<T>(_ value: T) {}
 
-/// Numbers that are the same in every run.
+/// Random numbers that are equal in every run.
 struct SplitMix: RandomNumberGenerator {
   var state: UInt64
 
@@ -23,10 +23,10 @@ struct SplitMix: RandomNumberGenerator {
   }
 }
 
-/// Measures of one subject that take turns, so that what slows the machine slows all of them.
+/// Measures of one subject that take turns, so that a slow machine slows all of them alike.
 ///
-/// A turn is short, a quarter of a millisecond, for the median to pass over those in which another
-/// process had the processor. Returns the median of each measure, in nanoseconds.
+/// A turn is short, a quarter of a millisecond, so that the median ignores the turns in which
+/// another process had the processor. Returns the median of each measure, in nanoseconds.
 func interleaved<Subject>(
   _ subject: inout Subject, rounds: Int, _ measures: [(inout Subject) -> Double]
 ) -> [Double] {

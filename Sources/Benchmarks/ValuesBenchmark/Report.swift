@@ -1,4 +1,4 @@
-/// One figure of a size, and the bound it must keep.
+/// One figure for one size, and its bound.
 struct Figure {
   enum Unit: String {
     case nanoseconds = "ns"
@@ -54,12 +54,12 @@ struct Report {
       Figure(name: name, entries: entries, value: value, unit: unit, limit: limit))
   }
 
-  /// Whether a figure is over its bound; the table marks it with an exclamation mark.
+  /// Whether a figure exceeds its bound; the table marks it with an exclamation mark.
   var hasMissed: Bool { figures.contains(where: \.isMissed) }
 
   var json: String { "[\n  " + figures.map(\.json).joined(separator: ",\n  ") + "\n]" }
 
-  /// A row for each name, a column for each size, and the bound behind them.
+  /// A row for each name, a column for each size, and the bounds in the last column.
   var table: String {
     var names: [String] = []
     for figure in figures where !names.contains(figure.name) { names.append(figure.name) }

@@ -4,11 +4,11 @@
   import Darwin
 #endif
 
-/// What changes and patches of the state types cost, and whether they keep their bounds.
+/// Measures the cost of changes and patches of the state types, and checks their bounds.
 ///
 ///     swift run -c release ValuesBenchmark [--quick] [--check] [--json]
 ///
-/// Absolute times move with the machine: compare only figures of one run.
+/// Absolute times depend on the machine: compare only figures of one run.
 @main
 struct ValuesBenchmark {
   private static let usage = """

@@ -5,7 +5,7 @@ import Glibc
 import LockstepClient
 import Values
 
-/// Sends what `/proc` says, so many times a second, as one action each time.
+/// Sends the data of `/proc` at a fixed rate, as one action each time.
 struct Feed: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Send what /proc says, ten times a second.")
@@ -19,7 +19,7 @@ struct Feed: AsyncParsableCommand {
   var seconds = 15
 
   func run() async throws {
-    // The feeder shows nothing, so it mirrors nothing but the counter of its own work.
+    // The feeder shows nothing, so it mirrors only the counter of its own samples.
     let mirror = try await Subscription<Value>.connect(
       to: ["proc", "samples"], .init(socket: daemon.socket, label: daemon.label))
     try await mirror.send(DocumentAction.set(["proc"], [:]))
@@ -40,7 +40,7 @@ struct Feed: AsyncParsableCommand {
       ("network", ProcFiles.network()), ("processes", ProcFiles.largestProcesses(20)),
       ("samples", .integer(Int64(number))), ("sentAt", .integer(MonotonicClock.nanoseconds())),
     ]
-    // Memory has a time of its own, for those who see nothing else.
+    // Memory has a timestamp of its own, for clients that mirror nothing else.
     return .transaction(
       parts.map { .set(["proc", $0], $1) }
         + [.set(["proc", "memory", "sentAt"], .integer(MonotonicClock.nanoseconds()))])

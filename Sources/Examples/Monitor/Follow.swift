@@ -7,7 +7,7 @@ import LockstepClient
 import Values
 import Wire
 
-/// Mirrors a part of the document until it is told to stop, then says how that went.
+/// Mirrors a part of the document until it is stopped, then prints a report.
 struct Follow: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Mirror a part of the document; at SIGTERM, compare with the daemon and report.",
@@ -41,7 +41,7 @@ struct Follow: AsyncParsableCommand {
     if !isEqual { throw ExitCode(1) }
   }
 
-  /// Follow the mirror to the end of its changes, and note how old each sample was on arrival.
+  /// Follow the mirror to the end of its changes, and record the age of each sample on arrival.
   private func measure(_ mirror: Subscription<Value>, _ path: Path) async -> [Int64] {
     var latencies: [Int64] = []
     var screen = Table()
@@ -59,7 +59,8 @@ struct Follow: AsyncParsableCommand {
   private func compare(
     _ mirror: Subscription<Value>, _ path: Path, _ latencies: Task<[Int64], Never>
   ) async throws -> Bool {
-    // The answer stands in the stream where the digest is true, so the mirror is there as well.
+    // The answer arrives in the stream at the revision of the digest, so the mirror is at that
+    // revision.
     let theirs = try await mirror.daemonDigest()
     let digest = mirror.digest
     let coalesced = try await coalescedRevisions(mirror)
@@ -94,7 +95,7 @@ struct Follow: AsyncParsableCommand {
     fwrite(bytes, 1, bytes.count, file)
   }
 
-  /// How many revisions the daemon coalesced for this process, by its own account.
+  /// The number of revisions that the daemon coalesced for this process, as it reports.
   private func coalescedRevisions(_ mirror: Subscription<Value>) async throws -> Value {
     guard case .array(let clients) = try await mirror.connection.report("clients") else {
       return .null
@@ -108,7 +109,7 @@ struct Follow: AsyncParsableCommand {
 struct Termination {
   private let signals: AsyncStream<Int32>
 
-  /// From here on the signals no longer end the process.
+  /// From here on the signals do not end the process.
   init() throws {
     let loop = try Loop.startThread(name: "signals")
     let (signals, continuation) = AsyncStream<Int32>.makeStream()
@@ -119,7 +120,7 @@ struct Termination {
     }
   }
 
-  /// Return when one of the signals has come.
+  /// Return when one of the signals has arrived.
   func wait() async {
     for await _ in signals { return }
   }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// A system monitor in two halves: a process that says what `/proc` says, and any number of
+/// A system monitor in two halves: a process that sends the data of `/proc`, and any number of
 /// processes that show it.
 @main
 struct Monitor: AsyncParsableCommand {

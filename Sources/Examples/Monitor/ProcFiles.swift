@@ -1,7 +1,7 @@
 import Glibc
 import Values
 
-/// What the kernel says of itself in `/proc`.
+/// The kernel's data in `/proc`.
 enum ProcFiles {
   /// Ticks of each core: user, system, idle.
   static func cpu() -> Value {
@@ -77,7 +77,7 @@ enum ProcFiles {
   }
 
   private static func process(_ pid: Int64) -> (Int64, String, Int64)? {
-    // The name stands in parentheses and may hold anything, even parentheses.
+    // The name is in parentheses and may contain anything, even parentheses.
     guard let line = lines("/proc/\(pid)/stat").first, let open = line.firstIndex(of: "("),
       let close = line.lastIndex(of: ")")
     else { return nil }

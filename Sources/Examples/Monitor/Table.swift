@@ -2,7 +2,7 @@ import Glibc
 import Values
 import Wire
 
-/// Draws `/proc` on a terminal, over and over in the same place; as a line a second elsewhere.
+/// Draws `/proc` on a terminal, always in the same place; otherwise prints one line a second.
 struct Table {
   private let isTerminal = isatty(STDOUT_FILENO) == 1
   private var lastLine: Int64 = 0

@@ -1,8 +1,8 @@
 public import Lockstep
 
 extension Cause {
-  /// An action of a client of this session, for tests of features that ask for their `origin`. The
-  /// client's connection and process have the number of the session too.
+  /// The cause of an action that a client of this session sent, for tests of features that read
+  /// their `origin`. The client's connection and process have the same number as the session.
   public static func client(session: UInt64, label: String = "") -> Cause {
     Cause(
       .client(

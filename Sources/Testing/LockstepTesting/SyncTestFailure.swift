@@ -1,12 +1,12 @@
 import Simulator
 
-/// Something that must not happen happened around a `SyncTestStore`.
+/// A violation of an invariant, found by a `SyncTestStore`.
 public struct SyncTestFailure: Error, Sendable, CustomStringConvertible {
   public let seed: UInt64
-  /// How many things had happened before.
+  /// The number of steps before it.
   public let step: Int
   public let message: String
-  /// The message, with the seed and the step, and how to see it again.
+  /// The message, with the seed and the step, and how to reproduce it.
   public let description: String
 
   init(_ failure: SimulationFailure) {

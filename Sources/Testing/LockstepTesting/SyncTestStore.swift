@@ -3,8 +3,8 @@ import Simulator
 import Values
 import Wire
 
-/// A feature of yours under test with its daemon, several mirrors, its effects, and a bad network
-/// between them, all in one process, on one thread, and in an invented time. One seed is one run.
+/// A feature under test with its daemon, several mirrors, its effects, and a bad network between
+/// them, all in one process, on one thread, and in simulated time. One seed gives one run.
 ///
 ///     @Test(arguments: 1...200 as ClosedRange<UInt64>)
 ///     func `every mirror gets what was loaded`(seed: UInt64) throws {
@@ -23,33 +23,33 @@ import Wire
 ///       #expect(store.mirror(1).state == store.state)
 ///     }
 ///
-/// Server and clients are the real ones. After every step it is checked, among much else, that
-/// each mirror shows a state that the daemon had at the revision that it claims, that no mirror
-/// goes back, that every action is done once and in order and answered with the truth after its
-/// change has come, and that limits hold. What breaks a rule is thrown as a `SyncTestFailure`,
-/// which says how to see it again. After one, the store is of no further use.
+/// Server and clients are the real ones. Every step is followed by checks, among them that each
+/// mirror shows a state that the daemon had at the mirror's revision, that no mirror goes back,
+/// that every action is performed once and in order and acknowledged truthfully after its change
+/// has arrived, and that limits hold. A violation is thrown as a `SyncTestFailure`, which says how
+/// to reproduce it; the store cannot be used afterwards.
 ///
-/// Effects run as tasks on an executor of the store: which of them goes on next, the seed decides.
-/// The clock of their dependencies shows the store's time, in 1970; so does `date`; identifiers
-/// count, and random numbers follow from the seed. An effect that does something which no seed
-/// decides (`Task.detached`, `Task.sleep`, `ContinuousClock`, the network) fails the run. One that
-/// nobody awaits is found out only if it comes back before the test is over.
+/// Effects run as tasks on an executor of the store, and the seed decides which of them continues
+/// next. The clock of their dependencies shows the store's time, in 1970; so does `date`;
+/// identifiers count, and random numbers derive from the seed. An effect whose timing no seed
+/// decides (`Task.detached`, `Task.sleep`, `ContinuousClock`, the network) fails the run. If
+/// nothing awaits such work, it is detected only if it returns before the test ends.
 ///
-/// Nothing happens outside of calls, and nothing is asynchronous: use a store in one function that
-/// is neither. Not thread-safe.
+/// Nothing happens between calls, and nothing is asynchronous: use a store in one synchronous
+/// function. Not thread-safe.
 public final class SyncTestStore<R: Reducer> {
   private var simulation: DrivenSimulation<R>
   private let mirrors: Int
 
   /// A daemon that has just started, and clients that are about to connect to it, each of which
-  /// sees the whole state.
+  /// mirrors the whole state.
   ///
   /// - Parameters:
-  ///   - misfortunes: What the network, and the daemon's process, have in store until `settle`.
-  ///   - effectsMayWait: Whether effects may wait for something that only the test brings, such as
+  ///   - misfortunes: The faults of the network and of the daemon's process, until `settle`.
+  ///   - effectsMayWait: Whether effects may wait for input that only the test provides, such as
   ///     the events of a fake device.
-  ///   - withDependencies: Changes what the reducer and its effects depend on: the test values of all
-  ///     keys, if nothing else is said.
+  ///   - withDependencies: Changes the dependencies of the reducer and its effects, which by
+  ///     default are the test values of all keys.
   public init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     seed: UInt64, mirrors: Int = 2, misfortunes: Misfortunes = .some,
@@ -75,8 +75,8 @@ public final class SyncTestStore<R: Reducer> {
 
   // MARK: Acting
 
-  /// Send an action from a client, now or as soon as it is connected. What becomes of it, `run` and
-  /// `settle` show.
+  /// Send an action from a client, now or as soon as it is connected. `run` and `settle` bring its
+  /// outcome.
   @discardableResult
   public func send(
     _ action: R.Action, from client: Int
@@ -88,25 +88,25 @@ public final class SyncTestStore<R: Reducer> {
     return SyncTestAction(client: client, number: number)
   }
 
-  /// Let so many things happen, each of which the seed chooses: some bytes arrive somewhere, the
-  /// daemon ends a turn, an effect goes on, a connection is cut. A little time passes with each.
+  /// Let `steps` events happen, each chosen by the seed: some bytes arrive, the daemon ends a turn,
+  /// an effect continues, a connection is cut. A little time passes with each.
   public func run(steps: Int) throws(SyncTestFailure) {
     for _ in 0..<steps {
       try simulate { (simulation) throws(SimulationFailure) in try simulation.advance() }
     }
   }
 
-  /// Let time pass. Whoever sleeps on the effects' clock wakes on the way, in the order of their
-  /// deadlines, and does all that it can before the next wakes. The network goes on meanwhile.
+  /// Let time pass. Tasks that sleep on the effects' clock wake in the order of their deadlines,
+  /// and each runs as far as it can before the next wakes. The network continues meanwhile.
   public func advance(by duration: Duration) throws(SyncTestFailure) {
     try simulate { (simulation) throws(SimulationFailure) in
       try simulation.advance(by: duration)
     }
   }
 
-  /// Let everything come to rest: misfortunes end, every client comes back and reads. Then every
-  /// mirror equals the state, and every action is answered. Time passes only where nothing goes on
-  /// without it; effects that sleep go on sleeping.
+  /// Let everything come to rest: faults end, and every client reconnects and reads. Then every
+  /// mirror equals the state, and every action is answered. Time passes only where nothing
+  /// continues without it; sleeping effects stay asleep.
   public func settle() throws(SyncTestFailure) {
     try simulate { (simulation) throws(SimulationFailure) in try simulation.pause() }
   }
@@ -121,22 +121,22 @@ public final class SyncTestStore<R: Reducer> {
 
   // MARK: Looking
 
-  /// The daemon's state; while the daemon is down, the one with which it will come back.
+  /// The daemon's state; while the daemon is down, the state with which it will restart.
   public var state: R.State { simulation.state }
 
-  /// What a client sees.
+  /// The mirror of a client.
   public func mirror(_ client: Int) -> SyncTestMirror<R.State> {
     precondition(0..<mirrors ~= client, "There is no client \(client).")
     let (state, revision, isLive) = simulation.mirror(client)
     return SyncTestMirror(state: state, revision: revision, isLive: isLive)
   }
 
-  /// What a client was told of an action; nil while it has not been told.
+  /// The outcome of an action as its client knows it; nil before the acknowledgement.
   public func outcome(of action: SyncTestAction) -> SyncTestOutcome? {
     simulation.outcome(of: action.number, from: action.client).map { SyncTestOutcome($0) }
   }
 
-  /// The effects that run, in the order of their start.
+  /// The running effects, in the order of their start.
   public var runningEffects: [RunningEffect] { simulation.runningEffects }
 
   /// The store's time.
@@ -145,37 +145,37 @@ public final class SyncTestStore<R: Reducer> {
   /// A hash of everything that happened: one seed and the same calls have one trace.
   public var trace: UInt64 { simulation.trace }
 
-  /// How often what has happened, by name.
+  /// The number of events of each kind, by name.
   public var counts: [String: Int] { simulation.counts }
 }
 
 /// An action that a client of a `SyncTestStore` sent.
 public struct SyncTestAction: Hashable, Sendable {
   public let client: Int
-  /// The how manyth action of its client it is.
+  /// The action's ordinal among its client's actions.
   public let number: UInt64
 }
 
-/// What a client of a `SyncTestStore` sees.
+/// The mirror of one client of a `SyncTestStore`.
 public struct SyncTestMirror<State: Sendable>: Sendable {
   /// Nil before the first snapshot.
   public let state: State?
   public let revision: Revision?
-  /// Whether the client is connected and gets every change.
+  /// Whether the client is connected and receives every change.
   public let isLive: Bool
 }
 
-/// What a client was told of an action.
+/// The outcome of an action, as its client knows it.
 public enum SyncTestOutcome: Hashable, Sendable {
   /// It changed the state.
   case reduced
   case unchanged
-  /// A middleware kept it from the reducer.
+  /// A middleware stopped it before the reducer.
   case swallowed
-  /// It changed nothing, but its work goes on.
+  /// It changed nothing, but its effect continues.
   case accepted
   case rejected(Rejection)
-  /// The daemon that could know is no more.
+  /// The daemon that knew the outcome is gone.
   case unknown
 
   init(_ outcome: Acknowledgement.Outcome) {

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A clock whose time moves only when a test says so.
+/// A clock whose time advances only when a test says so.
 ///
-/// Sleepers wake in the order of their deadlines, those of one deadline in the order in which they
-/// went to sleep; each does what it woke for before the next is woken. A cancelled sleeper throws
-/// `CancellationError` at once.
+/// Sleepers wake in the order of their deadlines, and with equal deadlines in the order in which
+/// they began to sleep; each runs as far as it can before the next wakes. A cancelled sleeper
+/// throws `CancellationError` at once.
 public final class TestClock: Clock, Sendable {
-  /// A point in the time of a test clock, counted from its making.
+  /// A point in the time of a test clock, counted from the clock's creation.
   public struct Instant: InstantProtocol, Hashable {
     public var offset: Duration
 
@@ -30,11 +30,11 @@ public final class TestClock: Clock, Sendable {
     var next: UInt64 = 0
     /// Ordered by deadline, then by number.
     var sleepers: [Sleeper] = []
-    /// Those that were cancelled before they slept.
+    /// Sleepers that were cancelled before they slept.
     var cancelled: Set<UInt64> = []
-    /// Those that were woken and do not run yet.
+    /// Sleepers that were woken and do not run yet.
     var woken: Set<UInt64> = []
-    /// Returns when everything that was woken has done what it can.
+    /// Returns when every woken sleeper has run as far as it can.
     var settle: (@Sendable () async -> Void)?
   }
 
@@ -46,7 +46,7 @@ public final class TestClock: Clock, Sendable {
 
   public var minimumResolution: Duration { .zero }
 
-  /// How many tasks sleep: a condition that tests may wait for.
+  /// The number of sleeping tasks, for which tests may wait.
   public var sleepers: Int { storage.withLock { $0.sleepers.count } }
 
   // MARK: Sleeping
@@ -91,12 +91,12 @@ public final class TestClock: Clock, Sendable {
 
   // MARK: Moving
 
-  /// Let time pass, waking on the way whoever sleeps until then.
+  /// Let time pass, and wake every sleeper whose deadline it reaches.
   public func advance(by duration: Duration = .zero) async {
     await advance(to: now.advanced(by: duration))
   }
 
-  /// Move to a point in time, waking on the way whoever sleeps until then. Time never moves back.
+  /// Advance to a point in time, and wake every sleeper on the way. Time never goes back.
   public func advance(to instant: Instant) async {
     await settle()
     while let sleeper = wake(until: instant) {
@@ -107,7 +107,7 @@ public final class TestClock: Clock, Sendable {
     await settle()
   }
 
-  /// Move from sleeper to sleeper until nobody sleeps. It never returns while a timer runs.
+  /// Advance from deadline to deadline until no task sleeps. It never returns while a timer runs.
   public func run() async {
     await settle()
     while let sleeper = wake(until: nil) {
@@ -116,7 +116,7 @@ public final class TestClock: Clock, Sendable {
     }
   }
 
-  /// Take out who sleeps shortest, and move to the end of that sleep.
+  /// Remove the sleeper with the earliest deadline, and advance to that deadline.
   private func wake(until limit: Instant?) -> CheckedContinuation<Void, any Error>? {
     storage.withLock { storage in
       guard let first = storage.sleepers.first else { return nil }
@@ -127,7 +127,7 @@ public final class TestClock: Clock, Sendable {
     }
   }
 
-  /// Ask `settle` whether all that was woken has done what it can.
+  /// Call `settle` to wait until woken sleepers have run as far as they can.
   func onSettle(_ settle: @escaping @Sendable () async -> Void) {
     storage.withLock { $0.settle = settle }
   }
@@ -138,7 +138,7 @@ public final class TestClock: Clock, Sendable {
     if let settle = storage.withLock({ $0.settle }) { await settle() }
   }
 
-  /// Let other tasks go first. The detached tasks queue behind whatever is ready to run.
+  /// Let other tasks run first. The detached tasks queue behind every task that is ready to run.
   static func yield() async {
     for _ in 0..<20 {
       await Task<Void, Never>.detached(priority: .background) { await Task.yield() }.value

@@ -2,8 +2,8 @@ import Lockstep
 import Synchronization
 
 extension TestStore {
-  /// Wait until every effect has ended, and report what is left over: effects that still run,
-  /// actions that were not received.
+  /// Wait until every effect has ended, and report what the test has not handled: running effects,
+  /// and actions not received.
   public nonisolated(nonsending) func finish(
     timeout: Duration? = nil, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
@@ -18,7 +18,7 @@ extension TestStore {
     reportLeftOver(place)
   }
 
-  /// Pass over the actions that were received. With `strict`, there has to be one.
+  /// Skip the received actions. With `strict`, there must be at least one.
   public nonisolated(nonsending) func skipReceivedActions(
     strict: Bool = true, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
@@ -33,7 +33,7 @@ extension TestStore {
     }
   }
 
-  /// Cancel the effects that run. With `strict`, there has to be one.
+  /// Cancel the running effects. With `strict`, there must be at least one.
   public nonisolated(nonsending) func skipInFlightEffects(
     strict: Bool = true, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column

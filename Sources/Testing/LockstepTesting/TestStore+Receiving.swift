@@ -64,10 +64,10 @@ extension TestStore {
 
   // MARK: How
 
-  /// What a test expects to receive, and how it is said when it does not.
+  /// An expected action, with the texts for the case that it is not received.
   private struct Expectation {
     let phrase: String
-    /// The text when other actions are received, and not this one.
+    /// The text for the case that only other actions are received.
     let missing: String
     let difference: (R.Action) -> String
     let matches: (R.Action) -> Bool
@@ -109,7 +109,7 @@ extension TestStore {
     compare(received.state, update, place)
   }
 
-  /// Wait for an action that could be the one. Reports, and returns false, when none comes.
+  /// Wait for an action that may match. Reports a failure and returns false when none arrives.
   private nonisolated(nonsending) func waitForAction(
     _ expectation: Expectation, _ timeout: Duration, _ place: SourcePlace
   ) async -> Bool {
@@ -138,7 +138,7 @@ extension TestStore {
     }
   }
 
-  /// A store that is not exhaustive passes over what comes before.
+  /// A store that is not exhaustive skips the actions before the expected one.
   private func skipOthers(before expectation: Expectation, _ place: SourcePlace) {
     if exhaustivity == .on { return }
     let skipped = engine.withLock { storage in

@@ -2,8 +2,8 @@ public import Lockstep
 import Synchronization
 import Values
 
-/// A store for tests of a feature: every change of the state, every action that an effect sends,
-/// and the end of every effect has to be asserted.
+/// A store for tests of a feature: the test must assert every change of the state, every action of
+/// an effect, and the end of every effect.
 ///
 ///     let store = TestStore(initialState: Counter.State()) { Counter() }
 ///     await store.send(.factTapped) { $0.isLoading = true }
@@ -13,17 +13,17 @@ import Values
 ///     }
 ///     await store.finish()
 ///
-/// Effects run as tasks of their own, with the store's dependencies: test values, and the time of
-/// `clock`. What is not asserted is a failure, reported to Swift Testing or XCTest, with the
-/// difference between what was expected (−) and what is (+). A test uses its store one call after
-/// the other; at the store's end, what is left over is a failure.
+/// Effects run as tasks, with the store's dependencies: test values, and the time of `clock`.
+/// Anything not asserted is a failure, reported to Swift Testing or XCTest, with the difference
+/// between the expected (−) and the actual value (+). A test uses its store one call after the
+/// other; at the store's end, anything left is a failure.
 public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   struct Settings: Sendable {
     /// The state as far as the test has asserted it.
     var state: R.State
     var exhaustivity = Exhaustivity.on
     var timeout = Duration.seconds(1)
-    /// Where the actions of the test were sent.
+    /// The source locations at which the test sent its actions.
     var places: [UInt64: SourcePlace] = [:]
   }
 
@@ -33,7 +33,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   let settings: Mutex<Settings>
   let place: SourcePlace
 
-  /// A store with the dependencies of a test, and with what `withDependencies` changes of them.
+  /// A store with the dependencies of a test, changed by `withDependencies`.
   public init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
@@ -63,38 +63,38 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   /// The state as far as the test has asserted it.
   public var state: R.State { settings.withLock { $0.state } }
 
-  /// The dependencies of the reductions to come, and of the effects that they begin.
+  /// The dependencies of later reductions and their effects.
   public var dependencies: DependencyValues {
     get { engine.withLock { $0.core.dependencies } }
     set { engine.withLock { $0.core.dependencies = newValue } }
   }
 
-  /// How much has to be asserted.
+  /// Which changes the test must assert.
   public var exhaustivity: Exhaustivity {
     get { settings.withLock { $0.exhaustivity } }
     set { settings.withLock { $0.exhaustivity = newValue } }
   }
 
-  /// How long to wait, in real time, for what does not come. Of interest only for effects that
-  /// wait for something else than `clock`.
+  /// How long to wait, in real time, for an expected event. Matters only for effects that wait for
+  /// something other than `clock`.
   public var timeout: Duration {
     get { settings.withLock { $0.timeout } }
     set { settings.withLock { $0.timeout = newValue } }
   }
 
-  /// The effects that run.
+  /// The running effects.
   public var runningEffects: [RunningEffect] { engine.withLock { $0.core.runningEffects } }
 
-  /// What is known of the actions that were taken, each with its cause.
+  /// The log of the actions, each with its cause.
   public var log: ActionLog<R.Action> { engine.withLock { $0.core.log } }
 
   // MARK: Sending
 
-  /// Send an action, and assert with `assert` how it changes the state: the closure is given the
-  /// state before, and makes of it the state behind. Without a closure, nothing may change. The
-  /// action is the owner's, or, `from: .client(session: 1)`, a client's.
+  /// Send an action, and assert with `assert` how it changes the state: the closure turns the state
+  /// before into the state after. Without a closure, nothing may change. The action is the owner's
+  /// or, with `from: .client(session: 1)`, a client's.
   ///
-  /// Returns when the effects that the action began wait for something, or have ended.
+  /// Returns when the action's effects wait for something or have ended.
   @discardableResult
   public nonisolated(nonsending) func send(
     _ action: R.Action, from cause: Cause = .owner,
@@ -110,7 +110,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return await conclude(sent, update, place)
   }
 
-  /// Send an action that has to be rejected with this reason, and then changes nothing.
+  /// Send an action that must be rejected with this reason, and then changes nothing.
   @discardableResult
   public nonisolated(nonsending) func send(
     _ action: R.Action, from cause: Cause = .owner, rejected expected: Rejection,
@@ -129,7 +129,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return await conclude(sent, nil, place)
   }
 
-  /// Send an action that has to be rejected with this code, and then changes nothing.
+  /// Send an action that must be rejected with this code, and then changes nothing.
   @discardableResult
   public nonisolated(nonsending) func send(
     _ action: R.Action, from cause: Cause = .owner, rejected expected: Rejection.Code,
@@ -148,8 +148,8 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return await conclude(sent, nil, place)
   }
 
-  /// Tell the feature what became of a client's session, as a daemon does, and assert how the
-  /// actions that it makes of it change the state. None does if it does not watch sessions.
+  /// Deliver a session event to the feature, as a daemon does, and assert how the resulting actions
+  /// change the state. A feature that does not watch sessions has none.
   public nonisolated(nonsending) func tell(
     _ news: SessionEvent, assert update: ((inout R.State) throws -> Void)? = nil,
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
@@ -158,8 +158,9 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     await tell(.session(news), update, SourcePlace(fileID, filePath, line, column))
   }
 
-  /// Tell the features that the store has started, as a daemon does before all else, and assert how
-  /// the actions that they name for it change the state. A test store does not do so by itself.
+  /// Tell the features that the store has started, as a daemon does before anything else, and
+  /// assert how the actions of their life cycle change the state. A test store does not do so by
+  /// itself.
   public nonisolated(nonsending) func tell(
     _ start: Start, assert update: ((inout R.State) throws -> Void)? = nil,
     fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
@@ -182,7 +183,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     reportWarnings(place)
   }
 
-  /// Send an action, once all that was received has been asserted.
+  /// Send an action after every received action has been handled.
   private nonisolated(nonsending) func take(
     _ action: R.Action, _ cause: Cause, _ place: SourcePlace
   ) async -> TestStoreEngine<R>.Sent {
@@ -192,7 +193,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return sent
   }
 
-  /// See to it that all that was received has been asserted.
+  /// Require that every received action has been handled.
   private nonisolated(nonsending) func prepare(_ place: SourcePlace) async {
     await engine.settle()
     reportWarnings(place)
@@ -234,7 +235,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
 
   // MARK: Asserting
 
-  /// Assert something of the state as it stands; what the closure leaves alone is not compared.
+  /// Assert a part of the current state; properties that the closure does not set are not compared.
   public func assert(
     _ update: (inout R.State) throws -> Void, fileID: StaticString = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -242,7 +243,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     compareInPart(state, update, SourcePlace(fileID, filePath, line, column))
   }
 
-  /// Do something with another exhaustivity.
+  /// Run an operation with another exhaustivity.
   @discardableResult
   public nonisolated(nonsending) func withExhaustivity<T>(
     _ exhaustivity: Exhaustivity, _ operation: () async throws -> T
@@ -253,7 +254,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     return try await operation()
   }
 
-  /// Compare the state with what the test makes of the one asserted before.
+  /// Compare the actual state with the asserted state after `update`.
   func compare(
     _ actual: R.State, _ update: ((inout R.State) throws -> Void)?, _ place: SourcePlace
   ) {
@@ -301,7 +302,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     show(TestStoreFailures.mismatch(expected, actual, isUpdated: update != nil), place)
   }
 
-  /// Equal to Swift, and to every mirror.
+  /// Whether two states are equal for Swift and for every mirror.
   private static func areSame(_ first: R.State, _ second: R.State) -> Bool {
     first == second && first.isSame(as: second)
   }
@@ -315,7 +316,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     }
   }
 
-  /// Take out what was received, and take the state behind it for asserted.
+  /// Remove the received actions, and accept the state after them as asserted.
   func takeReceived() -> [TestStoreEngine<R>.Received] {
     let received = engine.withLock { storage in
       defer { storage.received = [] }

@@ -5,21 +5,21 @@ import Values
 
 // Theory of operation
 //
-// The engine runs the store ahead of the assertions: an action that an effect sends is reduced at
-// once and noted, with the state behind it, until the test receives it. Effects run as tasks of an
+// The engine runs the store ahead of the assertions: an action of an effect is reduced at once and
+// recorded, with the state after it, until the test receives it. Effects run as tasks on an
 // executor that knows when it is idle, so that "nothing more can be received" is a condition and
 // not a guess about time.
 
 /// A store and its effects, under a test.
 final class TestStoreEngine<R: Reducer>: Sendable {
-  /// An action that did not come from the test.
+  /// An action that the test did not send.
   struct Received: Sendable {
     let action: R.Action
     let state: R.State
     let reduction: Reduction
   }
 
-  /// What became of an action of the test.
+  /// The result of an action of the test.
   struct Sent: Sendable {
     let sequence: UInt64
     let state: R.State
@@ -49,7 +49,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 
   // MARK: Actions
 
-  /// Run an action of the test, and what follows from it without waiting.
+  /// Perform an action of the test, and everything that follows from it without waiting.
   func send(_ action: R.Action, from cause: Cause) -> Sent {
     change { storage in
       var patch = CBOREncoder()
@@ -59,8 +59,8 @@ final class TestStoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Run the actions that tell the features of an event, as a server does, and what follows from
-  /// them without waiting. Returns the state before what follows.
+  /// Perform the life-cycle actions for an event, as a server does, and everything that follows
+  /// from them without waiting. Returns the state before what follows.
   func tell(_ event: LifecycleEvent) -> (state: R.State, rejected: [(R.Action, Rejection)]) {
     change { storage in
       var rejected: [(R.Action, Rejection)] = []
@@ -74,7 +74,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Run an action of an effect.
+  /// Perform an action of an effect.
   private func deliver(_ action: R.Action, from effect: EffectID) {
     change { storage in
       var patch = CBOREncoder()
@@ -91,14 +91,14 @@ final class TestStoreEngine<R: Reducer>: Sendable {
     }
   }
 
-  /// Do something with the store, and what follows from it without waiting.
+  /// Call the store, and perform everything that follows without waiting.
   private func change<T: Sendable>(_ body: (inout Storage) -> T) -> T {
     let (result, cancels) = storage.withLock { storage in
       storage.core.time = clock.timestamp
       let result = body(&storage)
       return (result, goOn(&storage))
     }
-    // With the lock free, since tasks may do something of their own when they are cancelled.
+    // The lock is free, because a task's cancellation handler may call the store.
     for cancel in cancels { cancel() }
     return result
   }
@@ -109,7 +109,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
       Received(action: action, state: storage.core.state, reduction: reduction))
   }
 
-  /// Run the actions that wait, then start the effects that are due. Returns what cancels others.
+  /// Perform the queued actions, then start the due effects. Returns the cancel closures of others.
   private func goOn(_ storage: inout Storage) -> [NamedTasks.Cancel] {
     var patch = CBOREncoder()
     while let reduction = storage.core.sendNext(patch: &patch) { note(reduction, &storage) }
@@ -137,16 +137,16 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 
   // MARK: Effects
 
-  /// Cancel what an action of the test has led to.
+  /// Cancel the cascade of an action of the test.
   func cancelCascade(of sequence: UInt64) {
     change { $0.core.cancelCascade(of: sequence) }
   }
 
-  /// Cancel every effect. Returns what ran.
+  /// Cancel every effect. Returns those that were running.
   func cancelAll() -> [RunningEffect] {
     let running = change { storage in
       let running = storage.core.runningEffects
-      // Cancelling one lets the next of a sequence start.
+      // Cancelling a part lets the next part of a sequence start.
       while storage.core.effectCount > 0 {
         for effect in storage.core.runningEffects {
           _ = storage.core.cancelEffects(effect.id.description)
@@ -160,11 +160,11 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 
   // MARK: Waiting
 
-  /// Return when no effect can go on by itself.
+  /// Return when no effect can continue by itself.
   func settle() async { await executor.settle() }
 
-  /// Wait until `condition` holds. Returns false when it does not within `timeout`, and no effect
-  /// can go on by itself.
+  /// Wait until `condition` holds. Returns false if it does not within `timeout` and no effect can
+  /// continue by itself.
   func wait(
     _ timeout: Duration, until condition: @Sendable (Storage) -> Bool
   ) async -> Bool {
@@ -195,6 +195,6 @@ extension TestStoreEngine: EffectHost {
 }
 
 extension TestClock {
-  /// The time of the clock as a time of the wall: it was made in 1970.
+  /// The clock's time as a wall-clock time: the clock starts in 1970.
   var timestamp: Timestamp { Timestamp(nanoseconds: 0) + now.offset }
 }

@@ -1,13 +1,13 @@
 import Dispatch
 import Synchronization
 
-/// Runs the tasks of a test's effects, one job at a time, and knows when none is left to run: then
-/// every effect waits for something outside.
+/// Runs the tasks of a test's effects, one job at a time, and knows when no job is left: then every
+/// effect waits for something outside.
 final class TestStoreExecutor: TaskExecutor {
   private let queue = DispatchQueue(label: "effects of a test store")
   private let jobs = Atomic(0)
 
-  /// Whether no effect can go on by itself.
+  /// Whether no effect can continue by itself.
   var isIdle: Bool { jobs.load(ordering: .sequentiallyConsistent) == 0 }
 
   func enqueue(_ job: consuming ExecutorJob) {
@@ -19,7 +19,7 @@ final class TestStoreExecutor: TaskExecutor {
     }
   }
 
-  /// Return when no effect can go on by itself, or, with effects that never pause, after `limit`.
+  /// Return when no effect can continue by itself, or after `limit` if effects never pause.
   func settle(limit: Duration = .seconds(10)) async {
     let clock = ContinuousClock()
     let deadline = clock.now.advanced(by: limit)

@@ -2,7 +2,7 @@ import CustomDump
 import IssueReporting
 import Lockstep
 
-/// Where in a test something was asked for.
+/// The source location of a call in a test.
 struct SourcePlace: Sendable {
   let fileID: StaticString
   let filePath: StaticString
@@ -29,7 +29,7 @@ struct SourcePlace: Sendable {
   }
 }
 
-/// The texts of what goes wrong in a test.
+/// The texts of failures.
 enum TestStoreFailures {
   static let unnecessaryUpdate = """
     Expected state to change, but no change occurred.

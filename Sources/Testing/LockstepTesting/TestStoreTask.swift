@@ -1,4 +1,4 @@
-/// What an action of a test has led to: its effects, the actions that they send, and so on.
+/// The cascade of an action of a test: its effects, the actions that they send, and so on.
 public struct TestStoreTask: Sendable {
   let end: @Sendable (Duration?, SourcePlace) async -> Void
   let stop: @Sendable () async -> Void
@@ -7,7 +7,8 @@ public struct TestStoreTask: Sendable {
   /// Whether all of it has ended.
   public var isFinished: Bool { isDone() }
 
-  /// Wait until all of it has ended; a failure when it does not within the store's `timeout`.
+  /// Wait until all of it has ended; it is a failure if it does not end within the store's
+  /// `timeout`.
   public func finish(
     timeout: Duration? = nil, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column

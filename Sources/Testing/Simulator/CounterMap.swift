@@ -44,12 +44,12 @@ public struct CounterMap: Journaled {
   }
 }
 
-/// What may be done to counters.
+/// The actions on counters.
 public enum CounterAction: Equatable, SynchronizableAction, SynchronizableScalar {
   case set(String, String, Int)
   case remove(String, String)
   case drop(String)
-  /// Changes much and then fails: nothing of it may show.
+  /// Changes much and then fails: none of it may be visible.
   case fail(String)
 
   public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .value }

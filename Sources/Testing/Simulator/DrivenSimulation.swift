@@ -4,7 +4,7 @@ public import Lockstep
 import Values
 public import Wire
 
-/// A simulation whose clients do what a test says, each of which sees the whole state.
+/// A simulation whose clients act as a test says, each of which mirrors the whole state.
 public struct DrivenSimulation<R: Reducer>: Sendable {
   private var simulation: Simulation<R, R.State>
 
@@ -16,7 +16,7 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
     simulation = Simulation(seed: seed, of: feature) { drawn in
       drawn = plan
       drawn.clients = clients
-      // Clients have numbers: none comes or goes.
+      // Clients have fixed numbers: none is added or removed.
       (drawn.clones, drawn.closes, drawn.trials) = (0, 0, 0)
     }
     simulation.isDriven = true
@@ -36,10 +36,10 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
     return number
   }
 
-  /// Let one thing happen.
+  /// Let one event happen.
   public mutating func advance() throws(SimulationFailure) { try simulation.advance() }
 
-  /// Let time pass, and everyone do what it is time for.
+  /// Let time pass, and every timer fire that is due.
   public mutating func advance(by duration: Duration) throws(SimulationFailure) {
     try simulation.advance(by: duration)
   }
@@ -49,14 +49,14 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
 
   // MARK: Looking
 
-  /// The daemon's state; while the daemon is down, the one with which it will come back.
+  /// The daemon's state; while the daemon is down, the state with which it will restart.
   public var state: R.State {
     simulation.daemon?.state
-      // Invariant: what is durable was a state of the newest run.
+      // Invariant: the durable revision had a state in the newest run.
       ?? simulation.ledger.newest.state(at: simulation.durable).unsafelyUnwrapped
   }
 
-  /// What a client sees, at which revision, and whether it gets every change.
+  /// The value of a client's mirror, its revision, and whether it receives every change.
   public func mirror(_ client: Int) -> (state: R.State?, revision: Revision?, isLive: Bool) {
     let session = simulation.clients[client].session
     let mirror = session.mirrors.first
@@ -66,22 +66,22 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
     )
   }
 
-  /// What a client was told of its action with this number; nil while it has not been told.
+  /// The outcome of a client's action as the client knows it; nil before the acknowledgement.
   public func outcome(of number: UInt64, from client: Int) -> Acknowledgement.Outcome? {
     let outcomes = simulation.clients[client].outcomes
     let place = Int(number) - 1
     return place < outcomes.count ? outcomes[place] : nil
   }
 
-  /// The effects that run, in the order of their start.
+  /// The running effects, in the order of their start.
   public var runningEffects: [RunningEffect] { simulation.daemon?.runningEffects ?? [] }
 
   /// The simulation's time.
   public var now: Timestamp { simulation.clock.timestamp }
 
-  /// A hash of everything that happened.
+  /// A hash of every event.
   public var trace: UInt64 { simulation.trace }
 
-  /// How often what has happened, by name.
+  /// The number of events of each kind, by name.
   public var counts: [String: Int] { simulation.counts }
 }

@@ -2,26 +2,26 @@ public import CBOR
 public import Lockstep
 public import Values
 
-/// What may be done to the counters, and what work it begins.
+/// The actions on the counters, and the work that they start.
 public enum Errand: UInt64, Sendable, CaseIterable {
-  /// Changes and no work.
+  /// Changes without work.
   case set, add, remove
-  /// Changes much and then fails: nothing of it may show.
+  /// Changes much and then fails: none of it may be visible.
   case fail
-  /// Work that adds to a counter as it goes on.
+  /// Work that adds to a counter as it continues.
   case run, send, merge, concatenate, accept, named, debounce, throttle, timer, owned, inner
   case cancel, cancelInner
-  /// Sends itself so many times, without a pause.
+  /// Sends itself `number` times, without a pause.
   case flood
-  /// Work that fails, with and without someone who minds.
+  /// Work that fails, with and without an error handler.
   case failingWork
-  /// What middleware does.
+  /// Actions that the middleware handles.
   case swallowed, doubled, refused, changed, followed
   /// End all timers.
   case hush
 }
 
-/// What may be done to one counter, which ends with it.
+/// The actions on one counter, whose effects end with it.
 public enum ChildErrand: UInt64, Sendable, CaseIterable {
   case step, work, timer, hush
 }

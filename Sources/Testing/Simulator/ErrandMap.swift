@@ -2,7 +2,7 @@ public import CBOR
 import DaemonCore
 public import Values
 
-/// Counters by name: the state of errands, which are effects of every kind.
+/// Counters by name: the state of the errands, which start effects of every kind.
 public struct ErrandMap: Journaled {
   var counters = SyncMap<String, Int>()
 

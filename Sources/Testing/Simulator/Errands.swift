@@ -1,7 +1,7 @@
 public import Lockstep
 public import Values
 
-/// Effects of every kind as a feature: they count, so that a mirror shows what they did.
+/// A feature with effects of every kind: they count, so that a mirror shows what they did.
 public struct Errands: Reducer {
   @Dependency(\.clock) private var clock
   static let names = ["a", "b", "c", "d", "e"]
@@ -61,7 +61,7 @@ public struct Errands: Reducer {
         id: "throttle \(name)", for: pause, latest: number.isMultiple(of: 2))
     case .timer: return timer(name, number)
     case .owned:
-      // Beside it something that its client leaves behind, and that owns something later.
+      // Beside the owned work there is work without an owner, which starts owned work later.
       return .merge(
         Effect.concatenate(work, timer(name, number)).ownedByClient,
         .concatenate(work, .send(.errand(number.isMultiple(of: 5) ? .owned : .add, name, 301))))
@@ -74,7 +74,7 @@ public struct Errands: Reducer {
     }
   }
 
-  /// Adds to a counter so many times, with pauses.
+  /// Adds to a counter `times` times, with pauses.
   private func run(_ name: String, _ times: Int, _ pause: Duration) -> Effect<ErrandAction> {
     .run(name: "run \(name)") { [clock] send in
       for _ in 0..<times {
@@ -89,7 +89,7 @@ public struct Errands: Reducer {
       .cancellable(id: "timer \(name)", cancelInFlight: true)
   }
 
-  /// Works side by side inside of the effect, where a part has a name of its own.
+  /// Works concurrently inside the effect, with a named task for one part.
   private func inner(_ name: String, _ pause: Duration) -> Effect<ErrandAction> {
     .run(name: "inner \(name)") { [clock] send in
       async let first: Void = send(.errand(.add, name, 1))
@@ -129,7 +129,7 @@ public struct Errands: Reducer {
   }
 }
 
-/// What goes on in one counter, for as long as there is one.
+/// The work of one counter, which lives as long as the counter.
 struct ChildErrands: Reducer {
   @Dependency(\.clock) private var clock
 
@@ -154,7 +154,7 @@ struct ChildErrands: Reducer {
   }
 }
 
-/// A middleware that does all that a middleware may do.
+/// A middleware that does everything that a middleware may do.
 struct ErrandMiddleware: Middleware {
   func before(
     _ action: inout ErrandAction, context: inout MiddlewareContext<ErrandAction>
@@ -162,7 +162,7 @@ struct ErrandMiddleware: Middleware {
     guard case .errand(let errand, let name, let number) = action else { return .proceed }
     switch errand {
     case .swallowed:
-      // Swallowed, and yet not without a trace.
+      // Swallowed, but sometimes with an added action.
       if number.isMultiple(of: 3) { context.add(.errand(.add, name, 1)) }
       return .swallow
     case .doubled: context.add(.errand(.add, name, 1))
@@ -199,7 +199,7 @@ extension ErrandAction {
     let errand = Errand.allCases[Int.random(in: 0..<Errand.allCases.count, using: &random)]
     switch errand {
     case .flood:
-      // Seldom more than a turn of the daemon's own limit takes.
+      // Rarely longer than the daemon's own limit for a turn.
       let sizes = [10, 10, 100, 100, 100, 100, 100, 100, 100, 5000]
       let place = Int.random(in: 0..<40, using: &random)
       return .errand(.flood, name, place < sizes.count ? sizes[place] : 20)

@@ -2,8 +2,8 @@ import Lockstep
 import Values
 import Wire
 
-/// All that was ever true in a simulation: each state that each run of the daemon had, and what
-/// became of each action.
+/// The true history of a simulation: each state of each run of the daemon, and the outcome of each
+/// action.
 struct Ledger<State: Synchronizable>: Sendable {
   struct RunKey: Hashable, Sendable {
     var epoch: UInt64
@@ -13,7 +13,7 @@ struct Ledger<State: Synchronizable>: Sendable {
   struct Run: Sendable {
     let base: UInt64
     let seed: HashSeed
-    /// The run from which it goes on, if that is one of the same history.
+    /// The run that it continues, if that has the same history.
     let former: RunKey?
     /// The states from revision `base` on.
     var states: [State]
@@ -30,21 +30,21 @@ struct Ledger<State: Synchronizable>: Sendable {
       case reduced, unchanged, swallowed, accepted, rejected
     }
     var run: RunKey
-    /// Counts all that was done.
+    /// The position among all performed actions.
     var order: Int
     var outcome: Outcome
-    /// The revision at which the state then stood.
+    /// The revision of the state after the action.
     var revision: UInt64
   }
 
   private(set) var runs: [RunKey: Run] = [:]
   private(set) var current = RunKey(epoch: 0, run: 0)
   private(set) var applications: [Tag: Application] = [:]
-  /// What was done and is lost, the last time each.
+  /// The latest lost application of each action.
   private var lost: [Tag: Application] = [:]
-  /// How much has been done.
+  /// The number of actions performed so far.
   private(set) var order = 0
-  /// The number of each client's action that was done last.
+  /// The number of each client's latest performed action.
   private var last: [UInt64: UInt64] = [:]
 
   var newest: Run {
@@ -53,7 +53,7 @@ struct Ledger<State: Synchronizable>: Sendable {
     _modify { yield &runs[current]! }
   }
 
-  /// A daemon starts.
+  /// Begin a run of the daemon.
   mutating func begin(
     _ run: RunKey, _ state: State, seed: HashSeed, at revision: UInt64, goesOn: Bool = false
   ) {
@@ -62,12 +62,12 @@ struct Ledger<State: Synchronizable>: Sendable {
     runs[run] = Run(base: revision, seed: seed, former: former, states: [state])
   }
 
-  /// What became of an action as a client of this run was told: it may be lost since.
+  /// The application of an action as a client of this run knows it; it may be lost since.
   func application(of tag: Tag, toldBy run: RunKey) -> Application? {
     applications[tag] ?? lost[tag].flatMap { $0.run == run ? $0 : nil }
   }
 
-  /// What was done behind this point is lost.
+  /// Lose every application after this position.
   mutating func lose(after order: Int) {
     for (tag, application) in applications where application.order > order {
       applications[tag] = nil
@@ -87,8 +87,8 @@ struct Ledger<State: Synchronizable>: Sendable {
     return nil
   }
 
-  /// Enter what an action came to, as far as the daemon says, and the state behind it if it was
-  /// reduced. Returns what is wrong with that.
+  /// Record the result of an action as the daemon reports it, and the state after it if it was
+  /// reduced. Returns a description of the fault if the result is wrong.
   mutating func enter(_ tag: Tag, _ reduction: Reduction?, after: State?) -> String? {
     let before = newest.states[newest.states.count - 1]
     let isChanged = after.map { !$0.isSame(as: before) } ?? false
@@ -120,7 +120,7 @@ struct Ledger<State: Synchronizable>: Sendable {
     }
   }
 
-  /// Note that a client's action was done, which must be once and in order.
+  /// Record that a client's action was performed, which must be once and in order.
   private mutating func note(_ tag: Tag, _ outcome: Application.Outcome) -> String? {
     if applications[tag] != nil { return "\(tag) was done twice" }
     if let last = last[tag.client], last >= tag.number {
@@ -134,7 +134,7 @@ struct Ledger<State: Synchronizable>: Sendable {
 }
 
 extension Ledger.Application.Outcome {
-  /// What an acknowledgement says of actions that were done; nil for any other.
+  /// The outcome in an acknowledgement of a performed action; nil for any other.
   init?(_ outcome: Acknowledgement.Outcome) {
     switch outcome {
     case .reduced: self = .reduced

@@ -1,8 +1,8 @@
 import DaemonCore
 import Wire
 
-/// A connection over the invented network: two streams of bytes, and two ends that learn about
-/// each other's end late.
+/// A connection over the simulated network: two streams of bytes, and two ends that learn late that
+/// the other has closed.
 struct Link: Sendable {
   let id: ConnectionID
 
@@ -10,14 +10,14 @@ struct Link: Sendable {
   var toDaemon: [UInt8] = []
   /// In the socket's buffer, not yet read by the client.
   var toClient: [UInt8] = []
-  /// Waits in the daemon because the buffer is full.
+  /// Bytes that wait in the daemon because the buffer is full.
   var unsent: [UInt8] = []
-  /// How many bytes the socket's buffer takes.
+  /// The capacity of the socket's buffer, in bytes.
   let capacity: Int
 
-  /// The daemon reads nothing for now.
+  /// The daemon has paused reading.
   var isPaused = false
-  /// The daemon knows that something is unsent.
+  /// The daemon knows that some bytes are unsent.
   var isBlocked = false
   /// The daemon closes once everything is written.
   var isClosing = false
@@ -27,7 +27,7 @@ struct Link: Sendable {
   var closedIsTold = false
   /// The client has the connection.
   var clientIsOpen = true
-  /// Nothing passes any more, and neither end knows.
+  /// The connection is cut, and neither end knows.
   var isCut = false
   /// The client reads nothing before this time.
   var stalledUntil = Instant(nanoseconds: 0)
@@ -41,13 +41,13 @@ struct Link: Sendable {
 
   /// The daemon writes.
   mutating func write(_ bytes: [UInt8]) {
-    // What is written to a dead connection is lost, as far as it fits the buffer.
+    // Bytes written to a dead connection are lost.
     if isCut || !clientIsOpen { return }
     unsent.append(contentsOf: bytes)
     pump()
   }
 
-  /// Move what waits into the socket's buffer.
+  /// Move unsent bytes into the socket's buffer.
   mutating func pump() {
     let room = min(capacity - toClient.count, unsent.count)
     if room > 0 {
@@ -57,13 +57,13 @@ struct Link: Sendable {
     if isClosing && unsent.isEmpty { daemonIsOpen = false }
   }
 
-  /// The daemon's end goes away at once.
+  /// The daemon's end closes at once.
   mutating func abort() {
     unsent = []
     daemonIsOpen = false
   }
 
-  /// The client's end goes away: what it has written still arrives.
+  /// The client's end closes; the bytes that it has written still arrive.
   mutating func leave() {
     clientIsOpen = false
     toClient = []

@@ -16,7 +16,7 @@ extension UniqueIDGenerator {
 }
 
 extension RandomSource {
-  /// The numbers of a seed.
+  /// The random numbers of a seed.
   static func seeded(_ seed: UInt64) -> RandomSource {
     let generator = Shared(SplitMix64(seed))
     return RandomSource { generator.access { $0.next() } }

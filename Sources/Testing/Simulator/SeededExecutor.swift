@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Collects the jobs of tasks, and runs one when told, on the thread that tells: which one, a seed
-/// decides.
+/// Collects the jobs of tasks. The simulation runs them one by one on its own thread, in an order
+/// that a seed decides.
 ///
-/// Jobs that come from another thread are never run: there, nothing repeats. Cost: one lock a job.
+/// Jobs from another thread never run, because their order is not reproducible. Cost: one lock for
+/// each job.
 final class SeededExecutor: TaskExecutor, SerialExecutor {
   private struct Storage: Sendable {
     var jobs: [UnownedJob] = []
@@ -14,13 +15,13 @@ final class SeededExecutor: TaskExecutor, SerialExecutor {
 
   private let storage = Mutex(Storage())
 
-  /// Make the caller's thread the one whose jobs count.
+  /// Make the caller's thread the one whose jobs run.
   func enter() { storage.withLock { $0.thread = pthread_self() } }
 
   /// Whether the caller is on that thread.
   var isEntered: Bool { storage.withLock { $0.thread == pthread_self() } }
 
-  /// How many jobs wait.
+  /// The number of waiting jobs.
   var count: Int { storage.withLock { $0.jobs.count } }
 
   /// Whether a job came from another thread.
@@ -37,10 +38,11 @@ final class SeededExecutor: TaskExecutor, SerialExecutor {
     }
   }
 
-  /// Run the job at a place in the order of their coming.
+  /// Run the job at this index, in the order of arrival.
   func run(at place: Int) {
     let job = storage.withLock { $0.jobs.remove(at: place) }
-    // Both faces, so that neither actors of this executor nor tasks that prefer it go elsewhere.
+    // As both kinds of executor, so that neither actors of this executor nor tasks that prefer it
+    // leave it.
     job.runSynchronously(
       isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
   }

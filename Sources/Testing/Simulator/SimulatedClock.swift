@@ -1,7 +1,7 @@
 import Lockstep
 import Synchronization
 
-/// The clock of a simulation's effects: it shows the simulation's time, and moves with it.
+/// The clock of a simulation's effects: it shows the simulation's time.
 final class SimulatedClock: Clock, Sendable {
   struct Instant: InstantProtocol, Hashable {
     var offset: Duration
@@ -19,7 +19,7 @@ final class SimulatedClock: Clock, Sendable {
     let effect: UInt64
   }
 
-  /// The effect that is running, and whoever it runs: tasks that it detaches are not known.
+  /// The running effect, for its own tasks: tasks that it detaches are unknown.
   @TaskLocal static var owner: Owner?
 
   private struct Sleeper: Sendable {
@@ -34,7 +34,7 @@ final class SimulatedClock: Clock, Sendable {
     var next: UInt64 = 0
     /// Ordered by deadline, then by number.
     var sleepers: [Sleeper] = []
-    /// The daemon's run. Effects of another never wake.
+    /// The daemon's run. Effects of another run never wake.
     var run = 0
   }
 
@@ -43,13 +43,13 @@ final class SimulatedClock: Clock, Sendable {
   var now: Instant { storage.withLock { $0.now } }
   var minimumResolution: Duration { .zero }
 
-  /// The time as a time of the wall: simulations happen in 1970.
+  /// The time as a wall-clock time: simulations happen in 1970.
   var timestamp: Timestamp { Timestamp(nanoseconds: 0) + now.offset }
 
-  /// When the first sleeper wakes.
+  /// The earliest deadline of a sleeper.
   var nextDeadline: Instant? { storage.withLock { $0.sleepers.first?.deadline } }
 
-  /// The effects that sleep.
+  /// The sleeping effects.
   var sleepingEffects: Set<UInt64> {
     storage.withLock { Set($0.sleepers.compactMap { $0.owner?.effect }) }
   }
@@ -72,7 +72,7 @@ final class SimulatedClock: Clock, Sendable {
     }
   }
 
-  /// Whether the caller is an effect of a run that is over.
+  /// Whether the caller is an effect of a former run.
   private var isDead: Bool {
     guard let owner = Self.owner else { return false }
     return storage.withLock { $0.run != owner.run }
@@ -97,7 +97,7 @@ final class SimulatedClock: Clock, Sendable {
     sleeper?.continuation.resume(throwing: CancellationError())
   }
 
-  /// Show another time, and wake everyone whose sleep is over, in the order of their deadlines.
+  /// Advance to a time, and wake every sleeper whose deadline has come, in the order of deadlines.
   func move(to instant: Instant) {
     let woken = storage.withLock { storage in
       storage.now = instant
@@ -108,7 +108,7 @@ final class SimulatedClock: Clock, Sendable {
     for sleeper in woken { sleeper.continuation.resume() }
   }
 
-  /// Forget everyone who sleeps: another run of the daemon begins.
+  /// Drop every sleeper: another run of the daemon begins.
   func begin(run: Int) {
     storage.withLock { storage in
       storage.sleepers = []

@@ -4,9 +4,9 @@ import Records
 import Values
 import Wire
 
-// What a daemon keeps, in a simulation: a queue of tasks as the journal's thread has it, and what
-// has come to the platter. The seed decides when something is written, when writing fails, and how
-// much of the queue a crash has still let through.
+// A simulated daemon's journal: a queue of tasks like that of the journal's thread, and the
+// contents that have reached the disk. The seed decides when something is written, when a write
+// fails, and how much of the queue is written despite a crash.
 
 /// The file of a simulated daemon.
 struct SimulatedDisk: Sendable {
@@ -16,32 +16,32 @@ struct SimulatedDisk: Sendable {
     case reopen
   }
 
-  /// What a crash leaves.
+  /// The contents that a crash leaves.
   struct Contents: Sendable {
     var snapshot: JournalSnapshot
     var bytes: [UInt8]
-    /// Batches behind the snapshot.
+    /// Batches after the snapshot.
     var batches: [JournalBatch] = []
     var sessions: [SessionToken: JournalSession] = [:]
     var epoch: UInt64
     var seed: HashSeed
     var runs: [JournalRun]
-    /// Where the last run ended, if it said so.
+    /// The revision at which the last run ended, if it recorded one.
     var ended: UInt64?
-    /// How many entries of the ledger are kept.
+    /// The number of the ledger's entries that are kept.
     var order = 0
   }
 
   private(set) var contents: Contents?
   private(set) var queue: [Task] = []
-  /// Writing fails until the file is opened anew.
+  /// Writes fail until the file is reopened.
   private(set) var isBroken = false
-  /// What follows a failure waits for the snapshot that heals it.
+  /// After a failure, later batches wait for the snapshot that repairs the file.
   private var isHealing = false
-  /// The entries of the ledger that some news has called committed.
+  /// The events that the daemon has not received yet.
   var news: [JournalEvent] = []
 
-  /// A new file, with the state that the epoch begins with.
+  /// A new file, with the first state of the epoch.
   mutating func create(
     _ snapshot: JournalSnapshot, _ bytes: [UInt8], epoch: UInt64, seed: HashSeed, run: JournalRun,
     order: Int
@@ -60,7 +60,7 @@ struct SimulatedDisk: Sendable {
 
   var isIdle: Bool { queue.isEmpty && news.isEmpty }
 
-  /// Do the first tasks, as one transaction where they are batches.
+  /// Perform the first tasks, consecutive batches as one transaction.
   mutating func work(_ count: Int) {
     var committed: UInt64?
     for _ in 0..<min(count, queue.count) {
@@ -76,11 +76,11 @@ struct SimulatedDisk: Sendable {
     if let committed { news.append(.committed(through: committed)) }
   }
 
-  /// Returns the number of the batch if it is one that is committed.
+  /// Returns the number of a committed batch; nil for any other task.
   private mutating func write(_ task: Task) -> UInt64? {
     switch task {
     case .batch(let batch, let order):
-      // Invariant: the snapshot that heals stands before the batches that follow it.
+      // Invariant: the repairing snapshot is written before the batches that follow it.
       guard !isHealing else { return nil }
       for session in batch.sessions { contents?.sessions[session.token] = session }
       for token in batch.forgotten { contents?.sessions[token] = nil }
@@ -109,12 +109,12 @@ struct SimulatedDisk: Sendable {
     contents?.order = max(known, order)
   }
 
-  /// Writing fails: the first so many tasks have been written all the same.
+  /// A write fails, though the first `count` tasks have been written.
   mutating func fail(after count: Int) {
     guard !isBroken else { return }
     let known = news
     work(count)
-    // Nobody is told.
+    // The daemon does not learn of the written tasks.
     news = known
     queue.removeAll { if case .reopen = $0 { false } else { true } }
     isBroken = true
@@ -122,7 +122,7 @@ struct SimulatedDisk: Sendable {
     news.append(.failed("the disk is full"))
   }
 
-  /// Still full.
+  /// The disk is still full: a reopen fails.
   mutating func refuse() {
     guard isBroken,
       let place = queue.firstIndex(where: { if case .reopen = $0 { true } else { false } })
@@ -131,7 +131,7 @@ struct SimulatedDisk: Sendable {
     news.append(.stillFailing("the disk is full"))
   }
 
-  /// The process ends: the first so many tasks come through.
+  /// The process crashes: the first `count` tasks are written.
   mutating func crash(after count: Int) {
     if !isBroken { work(count) }
     queue = []
@@ -140,8 +140,8 @@ struct SimulatedDisk: Sendable {
     isHealing = false
   }
 
-  /// The process ends in order: all tasks come through, and the file says where the run ended, if
-  /// it lacks nothing.
+  /// The process ends in order: all tasks are written, and the file records the end of the run if
+  /// nothing is missing in it.
   mutating func end(at revision: UInt64) {
     if !isBroken { work(queue.count) }
     if !isBroken && !isHealing { contents?.ended = revision }

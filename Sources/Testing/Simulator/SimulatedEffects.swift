@@ -3,23 +3,23 @@ import Synchronization
 
 // Theory of operation
 //
-// The effects of a simulated daemon are tasks on an executor that runs nothing by itself. What they
-// do, they do in jobs, one of which runs whenever the simulation says so; what they tell the daemon
-// (an action, their end) waits here until the simulation hands it over. An effect can then only be
-// in one of four places: it has a job here, it sleeps on the simulation's clock, it waits for its
-// action to be reduced, or it waits for another effect. One that is in none of them does something
-// that the simulation does not run, and cannot repeat: it has *escaped*.
+// The effects of a simulated daemon are tasks on an executor that runs nothing by itself. They
+// consist of jobs, each of which runs when the simulation says so; their messages to the daemon (an
+// action, their end) wait here until the simulation delivers them. So an effect is always in one of
+// four places: it has a job here, it sleeps on the simulation's clock, it waits for its action to
+// be reduced, or it waits for another effect. An effect in none of them does something that the
+// simulation neither runs nor can repeat: it has *escaped*.
 //
-// A daemon that dies takes its effects with it. None of them says anything, or wakes, any more; but
-// what they have begun with actors, which others use too, comes to an end.
+// The effects of a dead daemon send nothing and never wake. But their calls of actors, which others
+// use too, complete.
 
 /// The tasks of the effects of one run of a daemon.
 final class SimulatedEffects<Action: Sendable>: Sendable {
-  /// Something that an effect tells the daemon.
+  /// A message of an effect to the daemon.
   struct Delivery: Sendable {
     enum Content: Sendable {
       case action(Action, UnsafeContinuation<Void, Never>)
-      /// What runs under a name is to be cancelled.
+      /// A named task is to be cancelled.
       case cancel(ScopedEffectKey, UnsafeContinuation<Void, Never>)
       /// With the error that the effect did not catch.
       case end(String?)
@@ -55,7 +55,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     clock.begin(run: run)
   }
 
-  /// The daemon's process is no more: its effects are heard of no more.
+  /// Abandon the effects of a daemon whose process is gone.
   func abandon() {
     let tasks = storage.withLock { storage in
       storage.isOver = true
@@ -94,13 +94,13 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     await deliver(id) { .action(action, $0) }
   }
 
-  /// Return when the daemon has been told.
+  /// Return when the simulation has delivered the message.
   private func deliver(
     _ id: EffectID, _ content: (UnsafeContinuation<Void, Never>) -> Delivery.Content
   ) async {
     await withUnsafeContinuation { continuation in
       let isTaken = storage.withLock { storage in
-        // Nobody goes on with an effect of a dead process.
+        // An effect of a dead process never continues.
         if storage.isOver { return true }
         guard executor.isEntered else {
           storage.misdeed = storage.misdeed ?? storage.runs[id].map { Self.escape($0.effect) }
@@ -121,18 +121,18 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
 
   // MARK: What the simulation asks
 
-  /// Whether effects run, or have not quite ended.
+  /// Whether effects run, or have not completely ended.
   var isBusy: Bool { count > 0 || executor.count > 0 }
 
-  /// Whether an effect can go on before time passes.
+  /// Whether an effect can continue before time passes.
   var isAwake: Bool { executor.count > 0 || deliveryCount > 0 }
 
   var deliveryCount: Int { storage.withLock { $0.deliveries.count } }
 
-  /// How many effects have a task, be they cancelled or not.
+  /// The number of effects with a task, cancelled or not.
   var count: Int { storage.withLock { $0.runs.count } }
 
-  /// Take out the first of what the effect says that has the delivery at a place.
+  /// Remove the first message of the effect that sent the message at this index.
   func takeDelivery(at place: Int) -> (delivery: Delivery, isCancelled: Bool) {
     storage.withLock { storage in
       let id = storage.deliveries[place].id
@@ -144,9 +144,9 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     }
   }
 
-  /// What an effect did that it must not do; nil when all is well.
+  /// The description of a forbidden act of an effect; nil if there is none.
   ///
-  /// With `mayWait`, an effect may wait for something that only the test brings.
+  /// With `mayWait`, an effect may wait for input that only the test provides.
   func misdeed(mayWait: Bool) -> String? {
     if let misdeed = storage.withLock({ $0.misdeed }) { return misdeed }
     let isForeign = executor.hasForeignJobs
@@ -155,7 +155,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     let (running, waiting) = storage.withLock { storage in
       (storage.runs.count, storage.runs.keys.filter { !sleeping.contains($0.rawValue) }.sorted())
     }
-    // While another effect sleeps, this one may wait for it.
+    // This effect may wait for another one that sleeps.
     guard let first = waiting.first, isForeign || waiting.count == running else { return nil }
     return storage.withLock { $0.runs[first].map { Self.escape($0.effect) } }
   }
@@ -195,7 +195,7 @@ extension SimulatedEffects: EffectHost {
     await deliver(id) { .cancel(name, $0) }
   }
 
-  /// Cancel what effects run under a name inside themselves.
+  /// Cancel the tasks with this name inside effects.
   func cancelTasks(_ name: ScopedEffectKey) {
     for cancel in storage.withLock({ $0.named.cancels(of: name) }) { cancel() }
   }

@@ -2,19 +2,19 @@ public import Documents
 public import Lockstep
 public import Values
 
-/// A feature, and what its users do, as a simulation needs them.
+/// A feature and its users' behaviour, as a simulation needs them.
 public struct SimulatedFeature<R: Reducer, Mirrored: Synchronizable>: Sendable {
   public var reducer: R
   public var middleware: [any Middleware<R.State, R.Action>] = []
-  /// Changes what the feature depends on: the simulation's clock and time, if nothing else is said.
+  /// Changes the feature's dependencies: by default the simulation's clock and time.
   public var dependencies: @Sendable (inout DependencyValues) -> Void = { _ in }
   /// The state of a daemon whose history begins.
   public var initial: @Sendable () -> R.State
-  /// Something that a user may send, sensible or not; nil for nothing.
+  /// A random action of a user, valid or not; nil for none.
   public var action: @Sendable (inout SplitMix64) -> R.Action?
-  /// Something that a user may want to see.
+  /// A random path of a user.
   public var path: @Sendable (inout SplitMix64) -> Path
-  /// What ends effects that would go on for ever, so that everything can come to rest.
+  /// Ends effects that never end by themselves, so that everything can come to rest.
   public var hush: R.Action?
 
   public init(
@@ -32,7 +32,7 @@ public struct SimulatedFeature<R: Reducer, Mirrored: Synchronizable>: Sendable {
 // MARK: The document
 
 extension SimulatedFeature<DocumentFeature, Value> {
-  /// The stock daemon's document, with a handful of names so that users get in each other's way.
+  /// The stock daemon's document, with few names so that users conflict.
   public static var document: SimulatedFeature {
     SimulatedFeature(
       DocumentFeature(), mirroredAs: Value.self, initial: { Document(["a": ["b": 1], "l": []]) },
@@ -85,7 +85,7 @@ extension Value {
 extension DocumentAction {
   static func random(using random: inout SplitMix64, depth: Int) -> DocumentAction {
     let path = Path.random(using: &random, longest: 3)
-    // The whole is replaced seldom, so that something grows.
+    // The root is replaced rarely, so that the document grows.
     let place = path.keys.isEmpty && Int.random(in: 0..<10, using: &random) > 0 ? ["a"] : path
     switch Int.random(in: 0..<(depth == 0 ? 22 : 18), using: &random) {
     case 0...3: return .set(place, .random(using: &random, depth: 0))
@@ -100,7 +100,7 @@ extension DocumentAction {
     case 16: return .test(path, 1)
     case 17: return .replace(place, .random(using: &random, depth: 0))
     case 18: return .remove(["l", .text("0")])
-    // Keeps what copies have made grow small.
+    // Keeps the growth by copies small.
     case 19: return .set([], ["a": ["b": ["c": 0]], "l": [1, 2, 3]])
     default:
       return .transaction(

@@ -6,17 +6,17 @@ import Lockstep
 import Values
 import Wire
 
-/// What must be true, always.
+/// The invariants that every step must keep.
 extension Simulation {
   // MARK: The daemon
 
-  /// Enter what the daemon has done into the ledger, and see that it may have. With `isDirect`,
-  /// it was first told of an action from inside, which did not wait.
+  /// Record the daemon's latest actions in the ledger, and check them. With `isDirect`, the first
+  /// of them is an action from inside that did not wait.
   mutating func enterWork(isDirect: Bool = false) throws(SimulationFailure) {
     guard let daemon else { return }
     let entries = log.entries
     log.entries.removeAll(keepingCapacity: true)
-    // Behind each action that was reduced stands the state that the next one found.
+    // The state after each reduction is the state before the next one.
     var after: [R.State?] = []
     var next = daemon.state
     for entry in entries.reversed() {
@@ -47,7 +47,7 @@ extension Simulation {
     }
   }
 
-  /// Whoever was served first is sent to first: nothing of the order depends on hashing.
+  /// The connection that was served first is sent to first: no order depends on hashing.
   mutating func checkOrder(_ commands: [Command]) throws(SimulationFailure) {
     guard let served else { return }
     var rank: [ConnectionID: Int] = [:]
@@ -55,7 +55,7 @@ extension Simulation {
     var last = -1
     for command in commands {
       switch command {
-      // Who is told goodbye for another's sake is served with that other.
+      // A connection closed on account of another is served together with that one.
       case .close, .abort: return
       case .send(let id, _):
         let place = rank[id] ?? Int.max
@@ -88,7 +88,7 @@ extension Simulation {
     }
   }
 
-  /// Look at what the daemon sends.
+  /// Check the frames that the daemon sends.
   mutating func checkFrames(_ frames: [[UInt8]], to link: Link) throws(SimulationFailure) {
     for frame in frames {
       var rest = frame[...]
@@ -120,7 +120,7 @@ extension Simulation {
 
   // MARK: The clients
 
-  /// Each mirror is a state that the daemon had, where it says; and never goes back.
+  /// Each mirror has a state that the daemon had at the mirror's position, and never goes back.
   mutating func checkMirrors(_ slot: Int) throws(SimulationFailure) {
     for mirror in clients[slot].session.mirrors {
       guard let position = mirror.position else { continue }
@@ -153,7 +153,7 @@ extension Simulation {
     }
   }
 
-  /// What a client may see of a state, as bytes.
+  /// The part of a state that a client may see, encoded.
   private func valueForm(of state: R.State, at path: Path, seenBy slot: Int) -> [UInt8] {
     var whole = CBOREncoder()
     state.encode(at: path, into: &whole)
@@ -213,7 +213,7 @@ extension Simulation {
     }
   }
 
-  /// Nobody ends for good who has done nothing wrong.
+  /// No client's session ends for good without a fault of the client.
   private func checkEnd(_ goodbye: Goodbye, _ slot: Int) throws(SimulationFailure) {
     let client = clients[slot]
     guard goodbye.code == .done || client.isGhost && goodbye.code == .replaced else {
@@ -224,11 +224,11 @@ extension Simulation {
     }
   }
 
-  /// Each action is answered once, in order, and with the truth.
+  /// Each action is answered once, in order, and truthfully.
   private mutating func checkAnswer(
     _ range: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ slot: Int
   ) throws(SimulationFailure) {
-    // What a ghost is told, its clone is told too.
+    // The ghost's answers go to its clone too.
     if clients[slot].isGhost { return }
     let client = clients[slot]
     guard range.lowerBound.rawValue == client.answered + 1,
@@ -279,7 +279,7 @@ extension Simulation {
       let kept = disk.contents?.order ?? 0
       try expect(application.map { $0.order <= kept } ?? false, "as durable, before it was kept")
     case .rejected(let rejection):
-      // Code 0 is the client's own: it ended before the action was sent.
+      // Code 0 comes from the client itself: its session ended before it sent the action.
       let wasSeen = rejection.code != 0 && !isRefusal(rejection)
       let wasDone = wasSeen && !client.malformed.contains(tag.number)
       try expect(wasDone == (application?.outcome == .rejected), "and was not")
@@ -303,7 +303,7 @@ extension Simulation {
 
   // MARK: At rest
 
-  /// Whether nothing is left to happen, for all clients but one.
+  /// Whether nothing is pending, for all clients but one.
   func isAtRest(excluding slot: Int?) -> Bool {
     guard daemon != nil, changesAt == nil, jobs.isEmpty, strangers.isEmpty, !isWoken,
       !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.isKeeping ?? false)
@@ -320,7 +320,8 @@ extension Simulation {
     return slot != nil || links.count == clients.count
   }
 
-  /// What every client sees is what there is, byte for byte, and nothing is kept for anyone.
+  /// Every client's mirror equals the state, byte for byte, and the daemon holds nothing for any
+  /// client.
   mutating func checkRest(excluding slot: Int?) throws(SimulationFailure) {
     guard let daemon else { return }
     for (index, client) in clients.enumerated() where index != slot {

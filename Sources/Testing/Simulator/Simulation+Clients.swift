@@ -5,7 +5,7 @@ import Lockstep
 import Values
 import Wire
 
-/// The clients' processes, and their users.
+/// The client processes, and their users.
 extension Simulation {
   mutating func addClient() {
     var configuration = ClientSession.Configuration(label: "client \(nextIdentity)")
@@ -30,7 +30,7 @@ extension Simulation {
     clients.append(client)
   }
 
-  /// A second process with the same session; the first does nothing of its own any more.
+  /// Start a second process with the same session; the first does nothing by itself any more.
   mutating func clone(_ slot: Int) throws(SimulationFailure) {
     guard !clients[slot].isGhost, clients[slot].link != nil, clients[slot].session.isLive else {
       return
@@ -76,12 +76,12 @@ extension Simulation {
     try update(slot) { $0.disconnected(at: $1, into: &$2) }
   }
 
-  /// A client reads some of what has come.
+  /// A client reads some of the bytes that have arrived.
   mutating func read(_ slot: Int) throws(SimulationFailure) {
     guard let id = clients[slot].link, let place = place(of: id) else { return }
     if now < links[place].stalledUntil { return }
     if isKind {
-      // All that waits comes through at once, however small the buffer is.
+      // All unsent bytes arrive at once, however small the buffer is.
       links[place].toClient += links[place].unsent
       links[place].unsent = []
       links[place].pump()
@@ -114,10 +114,10 @@ extension Simulation {
 
   // MARK: The user
 
-  /// The user of a client does something.
+  /// The user of a client acts.
   mutating func act(_ slot: Int) throws(SimulationFailure) {
     if clients[slot].isGhost { return }
-    // A test's clients do of themselves what changes nothing.
+    // A test's clients do by themselves only what changes no state.
     switch isDriven ? 3 + below(3) : below(20) {
     case 0, 1:
       guard clients[slot].session.mirrors.count <= plan.subscriptions else { return }
@@ -154,7 +154,7 @@ extension Simulation {
     }
   }
 
-  /// Send an action. Returns its number, or nil when it does not fit a frame, and is not sent.
+  /// Send an action. Returns its number, or nil if it exceeds the frame limit and is not sent.
   mutating func send(
     _ action: R.Action, from slot: Int
   ) throws(SimulationFailure) -> UInt64? {
@@ -194,7 +194,7 @@ extension Simulation {
 
   // MARK: Commands
 
-  /// Let something happen to a client's session, and do what it says.
+  /// Call a client's session, and perform its commands.
   mutating func update(
     _ slot: Int,
     _ body: (
@@ -209,7 +209,7 @@ extension Simulation {
       switch command {
       case .connect(let wait): clients[slot].connectAt = now + wait
       case .send(let bytes):
-        // A ghost says nothing more: its clone would not know.
+        // A ghost sends nothing more: its clone would not know of it.
         guard let id = clients[slot].link, let place = place(of: id), !clients[slot].isGhost
         else { continue }
         if !links[place].isCut && links[place].daemonIsOpen {
@@ -222,7 +222,7 @@ extension Simulation {
       }
     }
     if clients[slot].isGhost {
-      // The process is not there any more to connect again.
+      // The process no longer exists, so it does not reconnect.
       clients[slot].connectAt = nil
     }
     for number in refused {

@@ -5,7 +5,7 @@ import Values
 import Wire
 
 extension Simulation {
-  /// Let the misfortunes end, and everything come to rest.
+  /// End the faults, and let everything come to rest.
   mutating func rest() throws(SimulationFailure) {
     isKind = true
     for place in links.indices { links[place].stalledUntil = now }
@@ -18,7 +18,7 @@ extension Simulation {
     isKind = false
   }
 
-  /// See that everyone else comes to rest while one client reads nothing at all.
+  /// Check that all other clients come to rest while one client reads nothing at all.
   mutating func trial(_ slot: Int) throws(SimulationFailure) {
     guard !clients[slot].isGhost, let id = clients[slot].link, let stalled = place(of: id) else {
       return
@@ -27,7 +27,7 @@ extension Simulation {
     for place in links.indices { links[place].stalledUntil = now }
     links[stalled].stalledUntil = now + .seconds(100_000)
     isKind = true
-    // Something to do for the others.
+    // Give the others something to do.
     for other in clients.indices where other != slot { try act(other) }
     let identity = clients[slot].identity
     try settle(excluding: identity)
@@ -38,7 +38,7 @@ extension Simulation {
   private mutating func settle(excluding identity: UInt64?) throws(SimulationFailure) {
     effects.executor.enter()
     for round in 0..<3000 {
-      // A test says how time passes, as far as things go on without it.
+      // A test decides how time passes, except where events are due without it.
       if !isDriven || !isInMotion || round % 50 == 49 {
         pass(effects.isBusy && !isDriven ? 200_000_000 : 50_000_000)
       }
@@ -46,7 +46,7 @@ extension Simulation {
       try connectClients()
       for slot in clients.indices {
         if clients[slot].isGhost {
-          // Whether its clone has come back or not: the process ends some time.
+          // The process of a ghost ends at some time, whether its clone has reconnected or not.
           try read(slot)
           if clients[slot].link != nil { try lose(slot) }
         } else if clients[slot].identity != identity {
@@ -61,20 +61,20 @@ extension Simulation {
       if isAtRest(excluding: slot), identity != nil || isDriven || !effects.isBusy {
         return try checkRest(excluding: slot)
       }
-      // Once what ends by itself has had the time.
+      // After the effects that end by themselves have had time to do so.
       if round % 40 == 39 { try hush() }
     }
     throw failure("does not come to rest: \(restlessness)")
   }
 
-  /// Whether something is on its way.
+  /// Whether an event is due without time passing.
   private var isInMotion: Bool {
     isWoken || effects.isAwake || !jobs.isEmpty
       || clients.contains { client in client.connectAt.map { !(now < $0) } ?? false }
       || links.contains { !$0.toDaemon.isEmpty || !$0.toClient.isEmpty || !$0.unsent.isEmpty }
   }
 
-  /// What keeps everything from resting, for people.
+  /// A description of what keeps the simulation from resting.
   private var restlessness: String {
     var parts = ["\(jobs.count) jobs, \(strangers.count) strangers, \(links.count) links"]
     for client in clients {

@@ -1,15 +1,15 @@
 import DaemonCore
 
 extension SimulationPlan {
-  /// Nothing goes wrong. Bytes still come in pieces, and some clients read before others.
+  /// No faults. Bytes still arrive in pieces, and some clients read before others.
   public static var none: SimulationPlan {
     var plan = SimulationPlan()
     plan.digestInterval = .seconds(5)
     return plan
   }
 
-  /// The network is bad: small buffers, connections that are refused or cut, clients that do not
-  /// read for seconds. Nothing is lost by it.
+  /// A bad network: small buffers, connections that are refused or cut, clients that do not read
+  /// for seconds. It loses nothing.
   public static var some: SimulationPlan {
     var plan = SimulationPlan.none
     plan.socketBytes = 300
@@ -19,9 +19,9 @@ extension SimulationPlan {
     return plan
   }
 
-  /// Everything: a bad network, strangers that talk nonsense, limits that are small, and a daemon
-  /// that is stopped and crashes. A crash loses actions, sometimes the whole history, and every
-  /// stop ends the effects.
+  /// Every fault: a bad network, strangers that break the protocol, small limits, and a daemon that
+  /// is stopped and crashes. A crash loses actions, sometimes the whole history, and every stop
+  /// ends the effects.
   public static var all: SimulationPlan {
     var plan = SimulationPlan.some
     plan.socketBytes = 100

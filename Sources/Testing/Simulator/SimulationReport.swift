@@ -1,19 +1,19 @@
-/// What a simulation came to.
+/// The result of a simulation.
 public struct SimulationReport: Sendable {
   public var seed: UInt64
   public var steps: Int
-  /// A hash of everything that happened: one seed has one trace, in every process.
+  /// A hash of every event: one seed has one trace, in every process.
   public var trace: UInt64
-  /// How often what happened, by name: to see that every path is walked.
+  /// The number of events of each kind, by name, which shows that every path is exercised.
   public var counts: [String: Int]
 }
 
-/// Something that must not happen happened.
+/// A violation of an invariant.
 public struct SimulationFailure: Error, Sendable, CustomStringConvertible {
   public var seed: UInt64
   public var step: Int
   public var message: String
-  /// How to see it again, where that needs more than the seed.
+  /// How to reproduce it, if that needs more than the seed.
   public var advice: String?
 
   public var description: String {

@@ -5,7 +5,7 @@ import Lockstep
 import Values
 import Wire
 
-/// A peer that does not keep to the protocol, or to the rules.
+/// A peer that breaks the protocol or the rules.
 struct Stranger: Sendable {
   let link: ConnectionID
   let leavesAt: Instant
@@ -16,7 +16,7 @@ extension Simulation {
   mutating func addStranger() throws(SimulationFailure) {
     guard daemon != nil else { return }
     count("strangers")
-    // Another user, who may have seen a token.
+    // Another user, that may know a token.
     let id = try open(uid: 2000)
     guard let place = place(of: id) else { return }
     links[place].toDaemon = nonsense()
@@ -25,7 +25,7 @@ extension Simulation {
         link: id, leavesAt: now + .milliseconds(Int64(below(20_000))), reads: chance(700)))
   }
 
-  /// Strangers read what they are sent, or not, and leave some time.
+  /// Strangers read what they receive, or do not, and disconnect at some time.
   mutating func strangersRead() {
     for stranger in strangers {
       guard let place = place(of: stranger.link) else { continue }

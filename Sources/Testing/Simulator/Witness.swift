@@ -2,12 +2,13 @@ import CBOR
 import Lockstep
 import Values
 
-/// The name of an action in a simulation: who sent it, and the how manyth of theirs it is.
+/// The identity of an action in a simulation: its client, and its ordinal among that client's
+/// actions.
 struct Tag: Hashable, Sendable, CustomStringConvertible {
   var client: UInt64
   var number: UInt64
 
-  /// Of every action that no client sent, but an effect, a middleware or the daemon itself.
+  /// The tag of every action that no client sent, but an effect, a middleware or the daemon itself.
   static let inside = Tag(client: 0, number: 0)
 
   var description: String {
@@ -15,8 +16,8 @@ struct Tag: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// An action that says whose it is, so that it can be seen how often, and in which order, the
-/// daemon did it.
+/// An action with its sender, so that the simulation sees how often and in which order the daemon
+/// performs it.
 struct Tagged<Action: SynchronizableAction>: SynchronizableAction, SynchronizableScalar {
   var tag: Tag
   var action: Action
@@ -53,16 +54,16 @@ extension Tagged: PathNaming where Action: PathNaming {
   var writtenPaths: [Path] { action.writtenPaths }
 }
 
-/// What the daemon did since it was looked at last.
+/// The daemon's actions since the last check.
 ///
-/// Sendable: a simulation runs on one thread at a time, and its log is seen by nobody else.
+/// Sendable: a simulation runs on one thread at a time, and nothing else uses its log.
 final class WitnessLog<State: Sendable>: @unchecked Sendable {
   struct Entry {
     var tag: Tag
-    /// The state when the reducer was asked: a copy, so that every later write meets a shared
-    /// tree. Nil when it was not asked.
+    /// The state when the reducer was called: a copy, so that every later write meets a shared
+    /// tree. Nil if the reducer was not called.
     var before: State?
-    /// What the action came to, as far as that is known.
+    /// The result of the action, if it is known.
     var reduction: Reduction?
   }
 
@@ -71,11 +72,11 @@ final class WitnessLog<State: Sendable>: @unchecked Sendable {
   func note(_ reduction: Reduction) { entries[entries.count - 1].reduction = reduction }
 }
 
-/// A reducer that does what another does, and writes down what it was asked.
+/// A reducer that calls another, and records the calls.
 struct Witness<R: Reducer>: Reducer {
   let base: R
   let log: WitnessLog<R.State>
-  /// A `WitnessGate` has begun the entry already.
+  /// Whether a `WitnessGate` has already begun the entry.
   let isGated: Bool
 
   static var usesContext: Bool { R.usesContext }
@@ -103,7 +104,7 @@ struct Witness<R: Reducer>: Reducer {
 
 // MARK: Middleware
 
-/// The first of a simulation's middleware: writes down every action, and what it came to.
+/// The first of a simulation's middleware: records every action and its result.
 struct WitnessGate<State: Synchronizable, Action: SynchronizableAction>: Middleware {
   let log: WitnessLog<State>
 
@@ -123,7 +124,7 @@ struct WitnessGate<State: Synchronizable, Action: SynchronizableAction>: Middlew
   }
 }
 
-/// A middleware that does what another does, and writes down what it stops.
+/// A middleware that calls another, and records the actions that it stops.
 struct WitnessMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
   let base: any Middleware<State, Action>
   let log: WitnessLog<State>

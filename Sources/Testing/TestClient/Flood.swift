@@ -4,12 +4,13 @@ import Glibc
 import Values
 import Wire
 
-/// Connections that all send as many increments of `/floodUID` as a window takes, as fast as the daemon
-/// reads them, and read what it answers without looking. To show that others are served meanwhile.
+/// Connections that send increments of `/floodUID` as fast as the daemon reads them, as many at a
+/// time as the window admits, and discard the answers. Tests use it to show that others are served
+/// meanwhile.
 package struct Flood {
   private let clients: [RawClient]
   private let bytes: [UInt8]
-  /// So many actions of each connection.
+  /// `actions` is the number for each connection.
   init(socket: String, connections: Int, actions: UInt64) throws {
     clients = try (0..<connections).map { _ in
       let client = try RawClient(path: socket)
@@ -25,7 +26,7 @@ package struct Flood {
     }
   }
 
-  /// Go on until all is sent, or somebody ends the process.
+  /// Continue until everything is sent or the process is ended.
   func run(_ say: (String) -> Void) throws {
     say("connected")
     var sent = [Int](repeating: 0, count: clients.count)

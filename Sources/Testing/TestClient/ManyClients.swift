@@ -4,11 +4,12 @@ import Glibc
 import Values
 import Wire
 
-/// Many connections that never come back: each sees `/load`, and all of them increment it, as fast as
-/// they are answered. To show that a restart of the daemon ends no connection and loses no action.
+/// Many connections that never reconnect: each mirrors `/load`, and all of them increment it as
+/// fast as they are answered. Tests use it to show that a restart of the daemon ends no connection
+/// and loses no action.
 struct ManyClients {
   private let clients: [RawClient]
-  /// Where each client's subscription stands.
+  /// The revision of each client's subscription.
   private var revisions: [UInt64]
   private var actions: UInt64 = 0
 
@@ -26,8 +27,8 @@ struct ManyClients {
     self.revisions = revisions
   }
 
-  /// Go on for some seconds, and return how many actions were done by each client, and the longest
-  /// that all had to wait for an answer. Throws when a connection ends or a revision is missing.
+  /// Run for this time, and return the number of actions of each client, and the longest time that
+  /// all waited for an answer. Throws when a connection ends or a revision is missing.
   mutating func run(
     for time: Duration, say: (String) -> Void
   ) throws -> (actions: UInt64, longest: Duration) {

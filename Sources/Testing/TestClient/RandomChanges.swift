@@ -2,13 +2,13 @@ package import Documents
 package import Values
 
 /// Random actions on a document with objects, arrays, text and numbers of every kind. Some of them
-/// will be rejected: what they work on may be gone.
+/// are rejected, because their operand is gone.
 package struct RandomChanges {
   private var random: SplitMix64
 
   package init(seed: UInt64) { random = SplitMix64(seed) }
 
-  /// What the document must hold before.
+  /// The document that they need at the start.
   package static let beginning: Value = [
     "objects": [:], "lists": [:], "counts": [:],
   ]

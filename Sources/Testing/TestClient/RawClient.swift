@@ -2,7 +2,7 @@ import Glibc
 package import Values
 package import Wire
 
-/// A client that says what it is told to, right or wrong: a blocking socket, frames and messages.
+/// A client that sends what a test says, valid or not, over a blocking socket.
 package final class RawClient {
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
@@ -11,7 +11,7 @@ package final class RawClient {
   package let descriptor: Int32
   private var received: [UInt8] = []
   private var isOpen = true
-  /// What map contents hash with; known after `greet`.
+  /// The seed with which maps hash; known after `greet`.
   package var seed = HashSeed.unseeded
 
   package init(path: String) throws {
@@ -34,7 +34,7 @@ package final class RawClient {
     isOpen = false
   }
 
-  /// Tell the daemon that nothing more comes.
+  /// Close the sending direction.
   package func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   private static func failure(_ what: String) -> Failure {
@@ -55,7 +55,8 @@ package final class RawClient {
     }
   }
 
-  /// Send what the socket takes without waiting. Returns how many bytes it took; -1 for none ever.
+  /// Send what the socket accepts without waiting. Returns the number of bytes; -1 if it never
+  /// will.
   package func sendSome(_ bytes: ArraySlice<UInt8>) -> Int {
     let count = bytes.withUnsafeBytes {
       Glibc.send(
@@ -98,7 +99,7 @@ package final class RawClient {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     let count = recv(descriptor, &buffer, buffer.count, 0)
     if count < 0 && errno == EINTR { return true }
-    // A connection that was reset is a closed one, too.
+    // A connection that was reset is closed too.
     guard count > 0 else { return false }
     received.append(contentsOf: buffer[..<count])
     return true
@@ -106,7 +107,7 @@ package final class RawClient {
 
   // MARK: Conversations
 
-  /// Say hello, and return what the daemon answers.
+  /// Say hello, and return the daemon's answer.
   @discardableResult
   package func greet(
     label: String = "raw", token: SessionToken? = nil
@@ -119,7 +120,7 @@ package final class RawClient {
     return welcome
   }
 
-  /// Read until the daemon says goodbye and closes. Returns what it said; nil if it said nothing.
+  /// Read until the daemon closes the connection. Returns its goodbye; nil if there was none.
   package func goodbye() throws -> Goodbye? {
     var last: Goodbye?
     while let message = try receive() {
@@ -136,7 +137,7 @@ package final class RawClient {
     throw Failure(description: "the connection ended before an acknowledgement")
   }
 
-  /// Read acknowledgements through the one of this action, and return them.
+  /// Read acknowledgements up to the one of this action, and return them.
   package func acknowledgements(through number: UInt64) throws -> [Acknowledgement] {
     var all: [Acknowledgement] = []
     while all.last.map({ $0.last < number }) ?? true { all.append(try acknowledgement()) }

@@ -1,16 +1,16 @@
 import Glibc
 
-/// A connection of another user, lent to a test: it writes what lines of standard input say in
-/// hexadecimal, and says `bytes` and what came in the same form; `connected` or `failed ERRNO` at
-/// first, and `closed` in the end.
+/// A connection of another user, for a test. It sends the bytes of each line of standard input, in
+/// hexadecimal, and prints `bytes` and the received bytes in the same form; `connected` or `failed
+/// ERRNO` at the start, and `closed` at the end.
 ///
-/// As root, it becomes the user before it connects. Or, with `inherit`, it connects first, and its
-/// child, which has become the user, goes on with the connection.
+/// As root, it becomes the user before it connects. With `inherit` it connects first, and its
+/// child, which has become the user, continues with the connection.
 struct Relay {
   private let descriptor: Int32
 
-  /// `SOCKET relay UID GID GROUPS`, `SOCKET inherit UID GID GROUPS`, groups with commas between
-  /// them; the child of the latter has the descriptor for a socket.
+  /// `SOCKET relay UID GID GROUPS` or `SOCKET inherit UID GID GROUPS`, with commas between the
+  /// groups; the child of the latter has the descriptor in place of the socket.
   static func run(_ arguments: [String]) throws {
     guard arguments.count == 6, let uid = UInt32(arguments[3]), let gid = UInt32(arguments[4])
     else { throw RawClient.Failure(description: "relay UID GID GROUPS") }
@@ -79,7 +79,7 @@ struct Relay {
 
   private func write(_ line: String) {
     let bytes = Hex.bytes(line)
-    // Whoever has been told goodbye may not be listened to any more.
+    // After its goodbye, the daemon may not read any more.
     _ = bytes.withUnsafeBytes {
       send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
     }

@@ -7,7 +7,7 @@ import Values
 import Wire
 
 /// A client process for tests, which can stop it and kill it. It mirrors the document of the daemon
-/// at a socket, and does what the lines of its standard input say:
+/// at a socket, and performs the commands on its standard input:
 ///
 ///     increment POINTER COUNT     one after the other; says `ack REVISION` after each
 ///     post POINTER COUNT          all at once
@@ -19,10 +19,10 @@ import Wire
 /// and `done` after each. With a third argument, a file, it appends the numbers from 1 to the
 /// fourth argument to `/log`, in a session whose token that file keeps.
 ///
-/// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It says
-/// `connected`, and in the end `clients COUNT actions EACH longest-ms TIME`. As `TestClient SOCKET
-/// flood UID COUNT ACTIONS` it is a hostile user: see `Flood`. With five others it is another user: see
-/// `Relay`.
+/// As `TestClient SOCKET clients COUNT SECONDS` it is many clients: see `ManyClients`. It prints
+/// `connected`, and at the end `clients COUNT actions EACH longest-ms TIME`. As `TestClient SOCKET
+/// flood UID COUNT ACTIONS` it is a hostile user: see `Flood`. With five other arguments it is
+/// another user: see `Relay`.
 @main
 struct TestClient {
   @MainActor
@@ -88,7 +88,7 @@ struct TestClient {
     }
   }
 
-  /// Write a line at once: standard output would keep it back.
+  /// Write a line at once: standard output would buffer it.
   private static func say(_ line: String) {
     var line = line + "\n"
     line.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
@@ -114,7 +114,7 @@ struct TestClient {
     guard old == nil || welcome.isResumed else {
       throw RawClient.Failure(description: "the session is lost")
     }
-    // The token is kept before the first action, so no action is ever sent in an unknown session.
+    // The token is saved before the first action, so no action is ever sent in an unknown session.
     try keep(welcome.token, tokenFile)
     var number = welcome.lastAction
     say("resumed \(number)")

@@ -3,7 +3,7 @@ public import ArgumentParser
 import Glibc
 import LockstepClient
 
-/// A window of the app: shows the tab, the route and the user, and has them changed.
+/// A window of the app: shows the tab, the route and the user, and sends actions.
 @main struct AppShellClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "appshell", abstract: "See and change where appshelld's app is.",
@@ -106,7 +106,7 @@ struct Crash: AsyncParsableCommand {
   @OptionGroup var daemon: DaemonAddress
 
   func run() async throws {
-    // A daemon that crashes acknowledges nothing, and nobody should ask it twice.
+    // A daemon that crashes acknowledges nothing, and the action must not be sent again.
     var options = Connection.Options(socket: daemon.socket, label: "appshell")
     options.reconnects = false
     try await MirrorStore<AppShell>.connect(options).send(.crash)
@@ -123,7 +123,7 @@ struct Watch: AsyncParsableCommand {
     try await daemon.with { app in
       for await state in app.changes {
         print(state.summary)
-        // A pipe should have the line at once, too.
+        // Also when standard output is a pipe.
         fflush(nil)
       }
     }

@@ -1,7 +1,7 @@
 import AppShellFeature
 import Lockstep
 
-/// Traps when it is asked to, if the daemon allows that.
+/// Traps on request, if the daemon permits that.
 struct CrashMiddleware: Middleware {
   typealias State = AppState
 

@@ -10,7 +10,7 @@ extension Storage {
   }
 }
 
-/// Reads and writes one file, one after the other.
+/// Reads and writes one file, one operation after the other.
 private actor FileStorage {
   private let path: String
 
@@ -30,7 +30,7 @@ private actor FileStorage {
     return try AppState(cbor: bytes)
   }
 
-  /// Replace the file at once, so that whoever reads it sees a whole state.
+  /// Replace the file atomically, so that a reader sees a whole state.
   func save(_ state: AppState) throws {
     try Task.checkCancellation()
     let bytes = state.cbor

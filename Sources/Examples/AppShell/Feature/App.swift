@@ -24,7 +24,7 @@ public enum Tab: String, CaseIterable, Equatable, Sendable {
 
 @ObservableState
 public struct NavigationState: Equatable, Sendable {
-  /// The screens that are open, the visible one last; none is the root of the tab.
+  /// The open screens, the visible one last; none is the root of the tab.
   public var routes: [String] = []
 
   public init() {}
@@ -33,7 +33,7 @@ public struct NavigationState: Equatable, Sendable {
 @ObservableState
 public struct LoginState: Equatable, Sendable {
   public var user: String?
-  /// Somebody has just come in, and is being greeted. No file remembers that.
+  /// A user has just logged in, and is being greeted. Not saved in files.
   @Ephemeral public var isGreeting = false
 
   public init() {}
@@ -47,7 +47,7 @@ public enum AppAction: Equatable, Sendable {
   case loginAction(LoginAction)
   /// The daemon has started.
   case launch
-  /// A state that was stored takes the place of the state.
+  /// A stored state replaces the state.
   case restore(AppState)
   /// For debugging: ask the daemon to trap.
   case crash
@@ -70,6 +70,6 @@ public enum LoginAction: Equatable, Sendable {
   case login(String)
   case greeted
   case logout
-  /// Log out whoever is logged in; for administrators.
+  /// Log out the current user; for administrators.
   case evict
 }

@@ -1,8 +1,8 @@
 extension AppAction {
-  /// Whether a user may send the action, as the kernel names the user.
+  /// Whether a user, as the kernel identifies it, may send the action.
   public func mayBeSent(by user: UInt64, administrator: UInt64) -> Bool {
     switch self {
-    case .launch, .restore: false  // The daemon keeps these to itself.
+    case .launch, .restore: false  // Only the daemon itself sends these.
     case .loginAction(.evict), .crash: user == administrator
     case .tabAction, .navigationAction, .loginAction: true
     }

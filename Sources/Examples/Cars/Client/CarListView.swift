@@ -3,13 +3,13 @@ import Dispatch
 @preconcurrency import Glibc
 import LockstepClient
 
-/// A list on the terminal, in the manner of a ReactorKit view: it passes on what its user does, as
+/// A list on the terminal, in the manner of a ReactorKit view: it sends its user's input as
 /// actions, and shows the state. It decides nothing.
 @MainActor final class CarListView {
   private var pulled: AsyncStream<Cars.Action>.Continuation?
 
-  /// Bind the view to a store. What is bound ends with the connection, and is bound anew with the
-  /// next.
+  /// Bind the view to a store. The bindings end with the connection, and are made again for the
+  /// next one.
   func bind(to cars: MirrorStore<Cars>) {
     cars.bind(to: self) { [weak self] _, bindings in
       guard let self else { return }
@@ -25,7 +25,7 @@ import LockstepClient
     }
   }
 
-  /// Take what the user does: every line pulls to refresh. Returns at the end of the input.
+  /// Handle the user's input: every line pulls to refresh. Returns at the end of the input.
   func run() async {
     for await _ in Self.lines { pulled?.yield(.reloadCarList) }
   }
@@ -38,7 +38,7 @@ import LockstepClient
 
   private static var lines: AsyncStream<String> {
     AsyncStream { continuation in
-      // Reading blocks, which tasks must not.
+      // Reading blocks, which is not allowed in a task.
       DispatchQueue.global().async {
         while let line = readLine() { continuation.yield(line) }
         continuation.finish()
@@ -47,8 +47,8 @@ import LockstepClient
   }
 }
 
-/// Print a line, and let a pipe have it at once, too. To flush every stream would be to wait for who
-/// reads the input.
+/// Prints a line, also when standard output is a pipe. Flushing every stream would wait for the
+/// reader of standard input.
 func show(_ line: String) {
   print(line)
   fflush(stdout)

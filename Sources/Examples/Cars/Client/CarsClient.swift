@@ -2,7 +2,7 @@ import ArgumentParser
 import CarsFeature
 import LockstepClient
 
-/// Shows the cars of `carsd`, and has them loaded anew.
+/// Shows the cars of `carsd`, and reloads them.
 @main struct CarsClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cars", abstract: "See the cars of carsd, and load them anew.",

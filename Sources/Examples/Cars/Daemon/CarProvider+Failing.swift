@@ -2,7 +2,7 @@ import CarsFeature
 import Synchronization
 
 extension CarProvider {
-  /// A provider that throws a few times, and then gives what this one gives.
+  /// A provider that throws `times` times, and then returns this provider's cars.
   func failing(_ times: Int) -> CarProvider {
     let failuresLeft = Mutex(times)
     return CarProvider { [cars] in
@@ -16,5 +16,5 @@ extension CarProvider {
   }
 }
 
-/// The provider has none to give.
+/// The provider has no cars.
 struct NoCars: Error {}

@@ -1,12 +1,12 @@
 public import Lockstep
 
-/// Who knows which cars there are.
+/// Provides the list of cars.
 public struct CarProvider: Sendable {
   public var cars: @Sendable () async throws -> [CarModel]
 
   public init(cars: @escaping @Sendable () async throws -> [CarModel]) { self.cars = cars }
 
-  /// Always the same four.
+  /// Always returns the same four cars.
   public static let builtIn = CarProvider {
     [
       CarModel(brand: "BMW", name: "520d"),

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// A list of cars that can be loaded anew, as in ReactorKit: an action becomes mutations, and each
+/// A list of cars that can be reloaded, as in ReactorKit: an action becomes mutations, and each
 /// mutation a state.
 public struct Cars: Reactor {
   @ObservableState public struct State: Equatable, Sendable {
@@ -17,7 +17,7 @@ public struct Cars: Reactor {
     case reloadCarList
   }
 
-  /// What happens to the state. Nobody outside of the daemon sees one.
+  /// The mutations of the state, which never leave the daemon.
   public enum Mutation: Equatable, Sendable {
     case setLoading(loading: Bool)
     case requestCarList(carList: [CarModel])
@@ -30,7 +30,7 @@ public struct Cars: Reactor {
   @Dependency(\.clock) private var clock
   @Dependency(\.random) private var random
 
-  /// Cars whose list takes a while to come.
+  /// A list of cars whose loading takes `delay`.
   public init(delay: Duration = .seconds(2)) { self.delay = delay }
 
   public func mutate(action: Action, state: State) -> Mutations<Mutation> {

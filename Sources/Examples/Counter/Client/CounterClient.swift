@@ -3,7 +3,7 @@ import CounterFeature
 import Glibc
 import LockstepClient
 
-/// Shows the counter of `counterd`, and has it changed.
+/// Shows the counter of `counterd`, and changes it.
 @main struct CounterClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "counter", abstract: "See and change the counter of counterd.",
@@ -67,7 +67,7 @@ struct Fact: AsyncParsableCommand {
   }
 }
 
-/// The button cannot be tapped.
+/// The button is disabled.
 struct Disabled: Error, CustomStringConvertible {
   let description = "a fact is loading already"
 }
@@ -104,7 +104,7 @@ struct Watch: AsyncParsableCommand {
 
   private func show(_ line: String) {
     print(line)
-    // A pipe should have the line at once, too.
+    // Also when standard output is a pipe.
     fflush(nil)
   }
 }

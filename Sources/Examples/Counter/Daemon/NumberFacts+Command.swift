@@ -3,8 +3,7 @@ import Dispatch
 import Foundation
 
 extension NumberFacts {
-  /// What a program prints that is given the number. It is ended when nobody waits for it any
-  /// more.
+  /// The output of a program that is called with the number. A cancelled request ends the program.
   static func command(_ path: String) -> NumberFacts {
     NumberFacts { number in
       let process = Process()
@@ -15,7 +14,7 @@ extension NumberFacts {
       try process.run()
       return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
-          // Reading blocks, which effects must not.
+          // Reading blocks, which is not allowed in an effect.
           DispatchQueue.global().async {
             continuation.resume(with: Result { try fact(from: process, output) })
           }
@@ -37,7 +36,7 @@ extension NumberFacts {
   }
 }
 
-/// A command that ended with another status than 0.
+/// A command that ended with a status other than 0.
 struct CommandFailure: Error {
   let status: Int32
 }

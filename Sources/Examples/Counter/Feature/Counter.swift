@@ -4,7 +4,7 @@ public import Lockstep
 public struct Counter: Reducer {
   @ObservableState public struct State: Equatable, Sendable {
     public var count = 0
-    /// Whether a fact is on its way.
+    /// Whether a fact is being loaded.
     @Ephemeral public var isLoading = false
     public var numberFact: String?
 
@@ -40,7 +40,7 @@ public struct Counter: Reducer {
     case .numberFactButtonTapped:
       state.isLoading = true
       state.numberFact = nil
-      // The number as it is now: it may be another one when the fact arrives.
+      // Captures the current number: it may have changed when the fact arrives.
       return .run(name: "fact") { [count = state.count, numberFacts] send in
         await send(.numberFactResponse(try await numberFacts.fact(count)))
       } catch: { _, send in

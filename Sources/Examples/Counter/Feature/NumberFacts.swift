@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Who knows facts about numbers.
+/// Provides facts about numbers.
 public struct NumberFacts: Sendable {
   /// The fact about a number.
   public var fact: @Sendable (Int) async throws -> String

@@ -3,7 +3,7 @@ import FeedFeature
 import Glibc
 import LockstepClient
 
-/// Shows what `feedd` has heard, and tells it when to listen.
+/// Shows the messages of `feedd`, and tells it when to connect.
 @main struct FeedClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "feed", abstract: "See the messages of feedd, and tell it when to listen.",
@@ -89,7 +89,7 @@ struct WatchWhileConnected: AsyncParsableCommand {
   }
 }
 
-/// Print a line, to a pipe at once, too.
+/// Prints a line, also when standard output is a pipe.
 func say(_ line: String) {
   print(line)
   fflush(nil)

@@ -2,7 +2,7 @@ import ArgumentParser
 import EventLoop
 import Glibc
 
-/// A remote for the feed: sends each line of its standard input to everyone who is connected.
+/// A remote for the feed: sends each line of its standard input to every connection.
 struct ServeRemote: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Be the remote: send what standard input says to everyone, line by line.")
@@ -19,7 +19,7 @@ struct ServeRemote: AsyncParsableCommand {
   }
 }
 
-/// Whoever is connected to the remote, on its loop's thread.
+/// The connections of the remote, on its loop's thread.
 private actor RemoteServer {
   private let loop: Loop
   private var listener: Listener?
@@ -29,7 +29,7 @@ private actor RemoteServer {
 
   init(loop: Loop) { self.loop = loop }
 
-  /// Begin to serve. A socket that a remote before left behind is replaced.
+  /// Begin to serve. The socket file of a former remote is replaced.
   func serve(at path: String) throws {
     unlink(path)
     listener = try Listener.bind(path: path, mode: 0o600, on: loop) { self.accept($0) }

@@ -7,18 +7,18 @@ extension WebSocket {
     WebSocket { try await Remote(loop: loop.get()).connect(to: path) }
   }
 
-  /// The loop that reads from the remote, beside that of the daemon.
+  /// The loop that reads from the remote, apart from the daemon's loop.
   private static let loop = Result { try Loop.startThread(name: "remote") }
 }
 
-/// A connection to the remote, which lives on its loop's thread.
+/// A connection to the remote, which runs on its loop's thread.
 private actor Remote {
-  /// The longest line that is read.
+  /// The longest accepted line, in bytes.
   private static let lineLimit = 1 << 20
 
   private let loop: Loop
   private var pipe: Pipe?
-  /// The beginning of a line whose end has not come yet.
+  /// The beginning of an incomplete line.
   private var rest: [UInt8] = []
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -39,7 +39,7 @@ private actor Remote {
     return Lines(remote: self, chunks: chunks)
   }
 
-  /// Hand on the lines that have ended, and read no more until they are taken.
+  /// Deliver the complete lines, and pause reading until they are consumed.
   private func receive(
     _ bytes: UnsafeRawBufferPointer,
     _ continuation: AsyncThrowingStream<[String], any Error>.Continuation
@@ -58,7 +58,7 @@ private actor Remote {
   private func close() { pipe?.close() }
 }
 
-/// The lines that come from a remote.
+/// The lines of a remote.
 private struct Lines: AsyncSequence, Sendable {
   let remote: Remote
   let chunks: AsyncThrowingStream<[String], any Error>

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Follows a web socket for as long as the app is in the foreground.
+/// Follows a web socket while the app is in the foreground.
 public struct Feed: Reducer {
   @ObservableState
   public struct State: Equatable, Sendable {
@@ -8,7 +8,7 @@ public struct Feed: Reducer {
     public var connection = Connection.disconnected
     /// The latest messages, newest last.
     public var messages: SyncArray<String> = []
-    /// How often in a row no message came from a connection.
+    /// The number of consecutive connections without a message.
     public var failures = 0
 
     public init() {}
@@ -22,7 +22,7 @@ public struct Feed: Reducer {
   @ObservableState
   public enum Connection: Equatable, Sendable {
     case disconnected, connecting, connected
-    /// It was lost for this reason, and is made again soon.
+    /// The connection was lost for this reason; the next attempt follows after a backoff.
     case waiting(String)
   }
 
@@ -34,11 +34,11 @@ public struct Feed: Reducer {
     case updateWebSocket(String)
     case webSocketClosed(String)
     case disconnectWebSocket
-    /// Follow the web socket until the client that asks for it is gone.
+    /// Follow the web socket until the client that asked for it disconnects.
     case watchWhileConnected
   }
 
-  /// How many messages are kept.
+  /// The number of messages kept.
   static let messageLimit = 100
 
   private enum CancelID { case webSocket }
@@ -87,7 +87,7 @@ public struct Feed: Reducer {
     }
   }
 
-  /// Connect, and bring every message until the remote closes.
+  /// Connect, and send every message as an action until the remote closes.
   private func follow() -> Effect<Action> {
     .run(name: "web socket") { [webSocket] send in
       let messages = try await webSocket.connect()
@@ -100,7 +100,7 @@ public struct Feed: Reducer {
     .cancellable(id: CancelID.webSocket, cancelInFlight: true)
   }
 
-  /// Wait a quarter of a second, then twice as long each time, but never more than 5 s.
+  /// Wait a quarter of a second, then twice as long for each further failure, at most 5 s.
   private func connectAgain(afterFailures failures: Int) -> Effect<Action> {
     let wait = min(.milliseconds(250) * (1 << min(failures - 1, 5)), Duration.seconds(5))
     return .run(name: "reconnect") { [clock] send in
@@ -110,7 +110,8 @@ public struct Feed: Reducer {
     .cancellable(id: CancelID.webSocket, cancelInFlight: true)
   }
 
-  /// Bring every message until the remote closes, or cannot be reached, or the client is gone.
+  /// Send every message as an action until the remote closes, cannot be reached, or the client is
+  /// gone.
   private func watch() -> Effect<Action> {
     .run(name: "watch") { [webSocket] send in
       for try await message in try await webSocket.connect() {

@@ -2,7 +2,7 @@ public import Lockstep
 
 /// The remote that the feed follows.
 public struct WebSocket: Sendable {
-  /// Messages as they come, until the remote closes.
+  /// Messages as they arrive, until the remote closes.
   public typealias Messages = any AsyncSequence<String, any Error> & Sendable
 
   /// Connect to the remote. Throws when it cannot be reached.

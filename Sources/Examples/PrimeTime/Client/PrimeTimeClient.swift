@@ -4,7 +4,7 @@ import Lockstep
 import LockstepClient
 import PrimeTimeFeature
 
-/// Shows what `primetimed` counts and keeps, and has it changed.
+/// Shows the number and the favorites of `primetimed`, and changes them.
 @main struct PrimeTimeClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "primetime", abstract: "Count, and keep the favorite primes of primetimed.",
@@ -130,7 +130,7 @@ struct ScopeToCounter: AsyncParsableCommand {
     for await count in counter.changes { show("count \(count)") }
   }
 
-  /// The counter's store. The one of the whole app ends with this function, and what it mirrors.
+  /// The counter's store. The store of the whole app, and its subscription, end with this function.
   private func connect() async throws -> MirrorStore<Part<Int, CounterAction>> {
     try await MirrorStore<PrimeTime>.connect(.init(socket: daemon.socket, label: "primetime scope"))
       .scope(state: \.count, action: \.counter)
@@ -147,7 +147,7 @@ private func sendKeys(to counter: MirrorStore<Part<Int, CounterAction>>) async {
   }
 }
 
-/// Write a line at once, to a pipe too. Flushing would wait for whoever reads standard input.
+/// Writes a line at once, also to a pipe. Flushing would wait for the reader of standard input.
 private func show(_ line: String) {
   let bytes = Array("\(line)\n".utf8)
   _ = write(STDOUT_FILENO, bytes, bytes.count)

@@ -1,6 +1,6 @@
 import Lockstep
 
-/// Who is logged in, if anybody is.
+/// The user who is logged in, if any.
 struct Account: Reducer {
   func reduce(into user: inout User?, action: AccountAction) -> Effect<AccountAction> {
     switch action {

@@ -1,10 +1,10 @@
 import Lockstep
 
 extension Reducer where State == AppState, Action == AppAction {
-  /// This reducer, with a feed of what is done to the favorites: a higher-order reducer.
+  /// This reducer, with a feed of the changes of the favorites: a higher-order reducer.
   ///
-  /// The feed is written first, while the favorites that an action deletes are still there. When
-  /// this reducer rejects the action, its lines are taken back with everything else.
+  /// The feed is written first, while the favorites that an action deletes still exist. If this
+  /// reducer rejects the action, the lines in the feed are rolled back with everything else.
   func activityFeed() -> some Reducer<AppState, AppAction> {
     CombineReducers {
       ActivityFeed()

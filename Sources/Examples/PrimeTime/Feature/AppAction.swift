@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Everything that may happen in the app, by feature.
+/// All actions of the app, by feature.
 @Action
 public enum AppAction: Equatable, Sendable {
   case counter(CounterAction)
@@ -23,7 +23,7 @@ public enum PrimeModalAction: Equatable, Sendable {
 
 @Action
 public enum FavoritePrimeAction: Equatable, Sendable {
-  /// Delete what stands at these places of the list.
+  /// Delete the favorites at these indices of the list.
   case deleteFavoritePrime(Set<Int>)
 }
 

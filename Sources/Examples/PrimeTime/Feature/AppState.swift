@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Everything that the app shows and works with, as one value.
+/// The whole state of the app, as one value.
 @ObservableState
 public struct AppState: Equatable, Sendable {
   public var count = 0
@@ -11,7 +11,7 @@ public struct AppState: Equatable, Sendable {
   public init() {}
 }
 
-/// Something that was done, and when.
+/// An event in the feed, with its time.
 @ObservableState
 public struct Activity: Equatable, Sendable {
   public var timestamp: Timestamp

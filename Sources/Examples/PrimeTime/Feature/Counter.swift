@@ -1,6 +1,6 @@
 import Lockstep
 
-/// Knows a number, and nothing of the app around it.
+/// Counts a number, without knowledge of the app around it.
 struct Counter: Reducer {
   func reduce(into count: inout Int, action: CounterAction) -> Effect<CounterAction> {
     switch action {

@@ -1,6 +1,6 @@
 import Lockstep
 
-/// Saves the number that is counted among the favorites, or removes it from them.
+/// Adds the current number to the favorites, or removes it from them.
 struct PrimeModal: Reducer {
   @ObservableState
   struct State: Equatable {
@@ -18,7 +18,7 @@ struct PrimeModal: Reducer {
 }
 
 extension AppState {
-  /// The two parts that the prime modal works with.
+  /// The two parts of the state that the prime modal uses.
   var primeModal: PrimeModal.State {
     get { PrimeModal.State(count: count, favoritePrimes: favoritePrimes) }
     set {

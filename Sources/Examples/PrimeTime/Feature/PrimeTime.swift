@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// The app: its reducer, under two that wrap it.
+/// The app: its reducer, wrapped by two others.
 public struct PrimeTime: Reducer {
   @Dependency(\.writeLine) var writeLine
 
@@ -26,7 +26,7 @@ private struct AppReducer: Reducer {
 }
 
 extension DependencyValues {
-  /// Where a line about each action goes.
+  /// Writes a line about each action.
   public var writeLine: @Sendable (String) -> Void {
     get { self[WriteLineKey.self] }
     set { self[WriteLineKey.self] = newValue }

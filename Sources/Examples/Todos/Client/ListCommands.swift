@@ -27,12 +27,12 @@ struct Watch: AsyncParsableCommand {
   func run() async throws {
     try await daemon.with { todos in
       for await state in todos.changes {
-        // At first, and again when the daemon has started anew.
+        // At the start, and again after a restart of the daemon.
         if let name, !state.names.contains(name) {
           try await todos.send(.readers(.enter(name)))
         }
         print(state.summary)
-        // A pipe should have the line at once, too.
+        // Also when standard output is a pipe.
         fflush(nil)
       }
     }
@@ -84,12 +84,12 @@ extension MirrorStore<Todos> {
 }
 
 extension Todos.State {
-  /// What is to be done, by number, and then what is not saved.
+  /// The todos by number, then the unsaved drafts.
   fileprivate var lines: [String] {
     todos.values.sorted { $0.id < $1.id }.map(line) + drafts.values.map(\.line).sorted()
   }
 
-  /// Who is reading.
+  /// The names of the readers.
   fileprivate var names: [String] { readers.map(\.entry).sorted() }
 
   private func line(_ todo: Todo) -> String { todo.line + (todo.id == selection ? " *" : "") }

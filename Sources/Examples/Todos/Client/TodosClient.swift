@@ -2,7 +2,7 @@ import ArgumentParser
 import LockstepClient
 import TodosFeature
 
-/// Shows the todos of `todosd`, and has them changed.
+/// Shows the todos of `todosd`, and changes them.
 @main struct TodosClient: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "todos", abstract: "See and change the todos of todosd.",
@@ -28,7 +28,7 @@ struct DaemonAddress: ParsableArguments {
   }
 }
 
-/// What the user is told when nothing came of a command.
+/// The message for a command without effect.
 struct Failure: Error, CustomStringConvertible {
   let description: String
 

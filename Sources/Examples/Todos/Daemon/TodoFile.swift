@@ -40,7 +40,7 @@ actor TodoFile {
 }
 
 extension Backend {
-  /// A file that takes its time.
+  /// A file whose operations take `delay`.
   static func file(_ file: TodoFile, delay: Duration, clock: any Clock<Duration>) -> Backend {
     Backend(
       page: { number in
@@ -57,7 +57,7 @@ extension Backend {
     after delay: Duration, _ clock: any Clock<Duration>,
     of operation: () async throws(BackendError) -> Success
   ) async -> Result<Success, BackendError> {
-    // Nothing is done for whoever does not wait for it.
+    // A cancelled request does nothing.
     guard (try? await clock.pause(for: delay)) != nil else {
       return .failure(.unavailable(reason: "cancelled"))
     }

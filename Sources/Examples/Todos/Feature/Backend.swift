@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Where todos are kept. It answers with values, failures included, so that they can travel.
+/// Keeps the todos. It answers with values, failures included, so that the answers can be encoded.
 public struct Backend: Sendable {
   /// A page of the list.
   public var page: @Sendable (_ number: Int) async -> Result<Page, BackendError>
@@ -21,7 +21,7 @@ public struct Backend: Sendable {
     create: { _ in .failure(.unavailable(reason: "there is no backend")) })
 }
 
-/// Why the backend did not do what it was asked.
+/// The reason why a request to the backend failed.
 @ObservableState public enum BackendError: Error, Equatable, Sendable {
   case unavailable(reason: String)
   case badTitle(String)

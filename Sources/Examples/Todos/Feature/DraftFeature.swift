@@ -4,7 +4,7 @@ public import Lockstep
 @ObservableState public struct Draft: Equatable, Identifiable, Sendable {
   public var id: UniqueID
   public var title: String
-  /// Why it could not be saved; nil while it is being saved.
+  /// The reason why it could not be saved; nil while it is being saved.
   public var failure: BackendError?
 
   public init(id: UniqueID, title: String, failure: BackendError? = nil) {
@@ -14,7 +14,7 @@ public import Lockstep
   }
 }
 
-/// Saves a draft. When the draft is removed meanwhile, the saving ends with it.
+/// Saves a draft. Removing the draft meanwhile cancels the saving.
 public struct DraftFeature: Reducer {
   @Action public enum Action: Equatable, Sendable {
     case save
@@ -39,7 +39,7 @@ public struct DraftFeature: Reducer {
       draft.failure = failure
       return .none
     case .todoAdded(.success):
-      // The list puts the todo in the place of the draft.
+      // The list replaces the draft by the todo.
       return .none
     }
   }

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Something to do, as the backend has it.
+/// A todo, as the backend has it.
 @ObservableState public struct Todo: Equatable, Identifiable, Sendable {
   public var id: Int
   public var title: String
@@ -18,7 +18,7 @@ public import Lockstep
   /// 0 for the first.
   public var number: Int
   public var todos: [Todo]
-  /// Whether there are pages behind it.
+  /// Whether there are later pages.
   public var hasMore: Bool
 
   public init(number: Int, todos: [Todo], hasMore: Bool) {

@@ -3,9 +3,9 @@ public import Lockstep
 /// A list of todos that a backend keeps.
 public struct Todos: Reducer {
   @ObservableState public struct State: Equatable, Sendable {
-    /// What the backend has, as far as it is loaded.
+    /// The backend's todos, as far as they are loaded.
     public var todos: SyncMap<Todo.ID, Todo> = [:]
-    /// What the backend does not have yet.
+    /// The todos that the backend does not have yet.
     public var drafts: SyncMap<Draft.ID, Draft> = [:]
     /// The number of the last page that is loaded.
     public var page = 0
@@ -14,7 +14,7 @@ public struct Todos: Reducer {
     @Ephemeral public var selection: Todo.ID?
     @Ephemeral public var isLoading = false
     @Ephemeral public var error: BackendError?
-    /// Who has the list open, by name.
+    /// The names of the clients that have the list open.
     @Ephemeral public var readers = Present<String>()
 
     public init() {}
@@ -86,7 +86,7 @@ public struct Todos: Reducer {
     .cancellable(id: CancelID.load, cancelInFlight: true)
   }
 
-  /// The first page begins the list anew.
+  /// The first page replaces the list.
   private func show(_ page: Page, _ state: inout State) {
     if page.number == 0 { state.todos.removeAll() }
     for todo in page.todos { state.todos[todo.id] = todo }

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Shows whoever has logged in the way home, a second later.
+/// Leads a user home, a second after the login.
 public struct GreetingMiddleware: Middleware {
   public let name = "greeting"
   @Dependency(\.clock) private var clock

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Loads the state that was stored when the daemon launches, and stores every state that changes.
+/// Loads the stored state when the daemon launches, and stores every changed state.
 public struct PersistenceMiddleware: Middleware {
   public let name = "persistence"
   @Dependency(\.storage) private var storage
@@ -35,11 +35,11 @@ public struct PersistenceMiddleware: Middleware {
   private enum CancelID { case save }
 }
 
-/// Where the state is kept while no daemon runs.
+/// Keeps the state while no daemon runs.
 public struct Storage: Sendable {
-  /// The state that was saved last; nil when none was.
+  /// The latest saved state; nil if none was saved.
   public var load: @Sendable () async throws -> AppState?
-  /// Saves a state. When a newer one takes over, the task is cancelled before that one is saved.
+  /// Saves a state. Before a newer state is saved, the task of the older one is cancelled.
   public var save: @Sendable (AppState) async throws -> Void
 
   public init(
@@ -58,7 +58,7 @@ extension DependencyValues {
   }
 }
 
-/// Nothing is kept unless somebody says where.
+/// By default nothing is stored.
 private enum StorageKey: DependencyKey {
   static var liveValue: Storage { Storage(load: { nil }, save: { _ in }) }
 }

@@ -1,6 +1,6 @@
 public import Lockstep
 
-/// Writes a line when an action comes, and one when it has been reduced, with the new state.
+/// Writes a line when an action arrives, and one with the new state when it has been reduced.
 public struct StateLoggingMiddleware: Middleware {
   public let name: String
   @Dependency(\.writeLine) private var writeLine
@@ -33,7 +33,7 @@ extension AppState {
 }
 
 extension DependencyValues {
-  /// Where lines of the log go.
+  /// Writes a line of the log.
   public var writeLine: @Sendable (String) -> Void {
     get { self[WriteLineKey.self] }
     set { self[WriteLineKey.self] = newValue }

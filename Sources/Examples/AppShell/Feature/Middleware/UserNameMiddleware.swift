@@ -1,7 +1,7 @@
 public import Lockstep
 
-/// Takes the spaces from around the name of whoever logs in, and swallows the login if nothing is
-/// left: the reducer sees only names that are some.
+/// Trims the name of a login, and swallows the login if nothing is left: the reducer sees no empty
+/// names.
 public struct UserNameMiddleware: Middleware {
   public typealias State = AppState
 
