@@ -3,7 +3,7 @@ import Lockstep
 import Testing
 import Values
 
-@Suite("Effects: what the table holds")
+@Suite("Effects: the table")
 struct EffectTableTests {
   // MARK: Order
 

@@ -33,7 +33,7 @@ struct MessagesTests {
     return CommandResult(status: try await command.end(), lines: command.output)
   }
 
-  // MARK: Where nothing stands
+  // MARK: Absent paths
 
   @Test func `every command's error for an absent path says how far the path exists`() async throws
   {
@@ -203,7 +203,7 @@ struct MessagesTests {
     }
   }
 
-  // MARK: What was kept
+  // MARK: Journals
 
   @Test func `an action of a former process is looked up in the journal`() async throws {
     try await withHome { home in

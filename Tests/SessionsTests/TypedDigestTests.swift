@@ -67,7 +67,7 @@ import Values
       """
   }
 
-  // MARK: What is hashed
+  // MARK: Hashed values
 
   private static var modes: [(name: String, value: Mode)] {
     [

@@ -51,7 +51,7 @@ final class ProbeService {
     }
   }
 
-  // MARK: What was before
+  // MARK: Taking over
 
   private func takeOver(_ activation: Activation) throws {
     var activation = activation

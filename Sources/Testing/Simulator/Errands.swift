@@ -186,7 +186,7 @@ struct ErrandMiddleware: Middleware {
   }
 }
 
-// MARK: What users do
+// MARK: Random actions
 
 extension ErrandAction {
   static func random(using random: inout SplitMix64) -> ErrandAction {

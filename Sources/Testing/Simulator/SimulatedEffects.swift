@@ -88,7 +88,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     task?.cancel()
   }
 
-  // MARK: What effects tell
+  // MARK: Deliveries
 
   private func deliver(_ action: Action, _ id: EffectID) async {
     await deliver(id) { .action(action, $0) }
@@ -119,7 +119,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
     }
   }
 
-  // MARK: What the simulation asks
+  // MARK: Queries of the simulation
 
   /// Whether effects run, or have not completely ended.
   var isBusy: Bool { count > 0 || executor.count > 0 }
@@ -175,7 +175,7 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
   }
 }
 
-// MARK: Names inside of effects
+// MARK: Named tasks
 
 extension SimulatedEffects: EffectHost {
   func began(

@@ -149,7 +149,7 @@ private struct World {
     turn()
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   mutating func connect(_ who: UInt64) {
     nextID += 1
