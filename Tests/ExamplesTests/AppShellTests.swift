@@ -194,7 +194,8 @@ import Testing
 
   // MARK: Authorization
 
-  @Test("only the administrator may evict and crash, and no user may restore", arguments: [0, 1000])
+  @Test(
+    "only the administrator may evict and crash, and no user may restore", arguments: [0, 1000])
   func permissions(user: UInt64) {
     let isAdministrator = user == 0
     func may(_ action: AppAction) -> Bool { action.mayBeSent(by: user, administrator: 0) }
