@@ -10,7 +10,7 @@ import Wire
   /// A random life: clients connect, resume, are lost and say goodbye; processes end; time passes.
   private struct Life {
     var table: SessionTable
-    var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
+    var connections = Roster(closedLimit: 0)
     var now = Instant(nanoseconds: 0)
     var random: SplitMix64
     var nextID: UInt64 = 0
@@ -35,7 +35,7 @@ import Wire
       let connection = ServerSession(
         id: id, peer: Peer(pid: 1, uid: nextID % 3, gid: 0), offered: offered, limits: limits,
         at: now)
-      connections[id] = connection
+      connections.insert(connection)
       if let token, table[token] != nil {
         for (other, theirs) in tokens where theirs == token { tokens[other] = nil }
         table.claim(token, for: id)
@@ -48,7 +48,7 @@ import Wire
     }
 
     mutating func lose(_ id: ConnectionID, goodbye: GoodbyeCode? = nil) {
-      connections[id] = nil
+      _ = connections.remove(id)
       guard let token = tokens.removeValue(forKey: id) else { return }
       if let surplus = table.detach(token, from: id, for: goodbye, at: now) {
         _ = table.forget(surplus, .graceOver, among: connections)

@@ -72,7 +72,7 @@ struct ClosedConnections: Sendable {
 extension Server {
   /// Remember why a connection ended, so that it can be asked afterwards.
   mutating func remember(_ connection: ServerSession) {
-    closedConnections.append(
+    connections.remember(
       ClosedConnection(
         id: connection.id.rawValue, peer: connection.peer, label: connection.label,
         actions: connection.counters.actions, bytesSent: connection.counters.bytesSent,

@@ -180,7 +180,7 @@ extension Server {
       }
       sequence = number
     }
-    if !followers.contains(connection.id) { followers.append(connection.id) }
+    connections.follow(connection.id)
     connection.following = Following(
       query: query, sequence: sequence, isBehind: sequence < core.sequence)
     return sequence < core.sequence ? .later : .value(["records": []], work: 5)
@@ -189,14 +189,13 @@ extension Server {
   mutating func unfollow(_ connection: inout ServerSession) -> Answer {
     let wasFollowing = connection.following != nil
     connection.following = nil
-    let id = connection.id
-    followers.removeAll { $0 == id }
+    connections.unfollow(connection.id)
     return .value(["stopped": .bool(wasFollowing)], work: 5)
   }
 
   /// Have connections that follow the log asked in their turn, if there is something new.
   mutating func lineUpFollowers() {
-    for id in followers {
+    for id in connections.followers {
       guard let place = connections.place(of: id),
         let following = connections[place: place].following, following.sequence < core.sequence
       else { continue }

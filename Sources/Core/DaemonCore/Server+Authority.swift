@@ -115,7 +115,7 @@ extension Server {
     of right: MissingRight, _ what: String, _ connection: ServerSession,
     _ commands: inout [Command]
   ) -> String? {
-    guard accounts[connection.peer.uid]?.denials.take(at: clock.now) == true else { return nil }
+    guard users.takeDenial(of: connection.peer.uid, clock.now) else { return nil }
     let explanation = explanation(of: right, for: connection.peer)
     let fields: [LogLine.Field] = [
       .init("right", "\(right)".onOneLine), .init("because", explanation.onOneLine),
@@ -158,7 +158,7 @@ extension Server {
     let id = connections[place: place].id
     connections[place: place].following = nil
     connections[place: place].revokedQueries.append(query)
-    followers.removeAll { $0 == id }
+    connections.unfollow(id)
   }
 
   /// Pass on what the shell answers, if the connection is still there.
@@ -166,7 +166,7 @@ extension Server {
     // Another query may have had the same number.
     guard connections[id]?.asked.remove(query) != nil else { return }
     connections[id]?.answers.append((query, answer))
-    touch(id)
+    connections.touch(id)
   }
 
   // MARK: Another policy
@@ -175,7 +175,7 @@ extension Server {
   mutating func rule(by policy: Policy, _ commands: inout [Command]) {
     guard policy != authority.policy else { return authority.restate(policy) }
     authority.replace(by: policy, at: core.revision)
-    for id in connections.keys.sorted() { reconsider(id, &commands) }
+    for id in connections.ids.sorted() { reconsider(id, &commands) }
   }
 
   private mutating func reconsider(_ id: ConnectionID, _ commands: inout [Command]) {
@@ -200,7 +200,7 @@ extension Server {
     while index < connections[place: place].subscriptions.count {
       if look(again: index, place) { index += 1 }
     }
-    touch(id, at: place)
+    connections.touch(id, at: place)
   }
 
   /// Take away all that a connection sees.

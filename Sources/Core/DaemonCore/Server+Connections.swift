@@ -20,13 +20,13 @@ extension Server {
       connection.phase = .leaving(goodbye, nil)
       connection.goodbye = goodbye
     }
-    connections[id] = connection
-    if case .leaving = connection.phase { touch(id) }
+    connections.insert(connection)
+    if case .leaving = connection.phase { connections.touch(id) }
   }
 
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
-    guard let connection = connections.removeValue(forKey: id) else { return }
-    dismiss(connection)
+    guard let connection = connections.remove(id) else { return }
+    users.remove(connection)
     remember(connection)
     // It never had a session, or has it no more.
     if watchesSessions, !sessions.watches(id), !connection.hasExited {
@@ -34,7 +34,6 @@ extension Server {
     }
     for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
-    followers.removeAll { $0 == id }
     guard let token = connection.token else { return }
     // A client that said goodbye never resumes, even if it is gone before ours.
     if case .parting = connection.phase {
@@ -59,17 +58,17 @@ extension Server {
 
   /// Enter a subscription into its connection, its user's account and the scope at a place.
   static func begin(
-    _ subscription: Subscription, of connection: inout ServerSession, _ account: inout Account,
+    _ subscription: Subscription, of connection: inout ServerSession, _ users: inout UserTable,
     _ scope: inout Scope
   ) {
     connection.subscriptions.append(subscription)
-    account.subscriptions += 1
+    users.countSubscription(1, at: connection.account)
     scope.subscribers.append(connection.id)
   }
 
   /// Undo `begin` for a subscription that has been taken from its connection.
   mutating func end(_ subscription: Subscription, of connection: ServerSession) {
-    accounts[place: connection.account].subscriptions -= 1
+    users.countSubscription(-1, at: connection.account)
     drop(subscription, of: connection)
   }
 
@@ -131,18 +130,17 @@ extension Server {
 
   /// Note that so many bytes of a connection's have not been written.
   private mutating func noteUnsent(_ bytes: Int, at place: Int) {
-    let (account, before) = (
-      connections[place: place].account, connections[place: place].unsentBytes
-    )
-    accounts[place: account].unsentBytes += bytes - before
+    users.countUnsent(
+      bytes - connections[place: place].unsentBytes, at: connections[place: place].account)
     connections[place: place].unsentBytes = bytes
   }
 
   /// Let a connection go whose user leaves too much unread.
   private mutating func limitUnsent(_ id: ConnectionID) {
-    guard let uid = connections[id]?.peer.uid, let observed = accounts[uid]?.unsentBytes,
-      observed > limits.unsentBytesPerUser
-    else { return }
+    guard let place = connections.place(of: id) else { return }
+    let uid = connections[place: place].peer.uid
+    let observed = users[place: connections[place: place].account].unsentBytes
+    guard observed > limits.unsentBytesPerUser else { return }
     leave(
       id,
       Goodbye(
@@ -157,14 +155,14 @@ extension Server {
     changeReading(of: id, &commands) { $0.blockedSince = nil }
     noteUnsent(0, at: place)
     lineUp(place)
-    touch(id, at: place)
+    connections.touch(id, at: place)
   }
 
   mutating func tick(_ commands: inout [Command]) {
     let now = clock.now
     measureState(isTime: true, &commands)
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
-    for id in connections.keys.sorted() {
+    for id in connections.ids.sorted() {
       guard let connection = connections[id] else { continue }
       if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {
         let limit = limits.helloDeadline.milliseconds
@@ -180,7 +178,7 @@ extension Server {
       } else if connection.token != nil, !connection.isBlocked, connection.isCurrent,
         !(now < connection.lastSent + limits.bookmarkInterval)
       {
-        touch(id)
+        connections.touch(id)
       }
     }
     for token in sessions.expired(at: now) { forget(token, .graceOver) }
@@ -232,7 +230,7 @@ extension Server {
   mutating func stop(_ retryAfter: UInt64?) {
     let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
     stopping = goodbye
-    for id in connections.keys.sorted() { leave(id, goodbye) }
+    for id in connections.ids.sorted() { leave(id, goodbye) }
   }
 
   /// A client has said goodbye: it is answered by ours, behind all that is due.
@@ -242,8 +240,8 @@ extension Server {
     connections[place: place].goodbye = Goodbye(.done, "goodbye")
     connections[place: place].phase = .parting(token)
     connections[place: place].following = nil
-    followers.removeAll { $0 == id }
-    touch(id, at: place)
+    connections.unfollow(id)
+    connections.touch(id, at: place)
   }
 
   /// Say goodbye at the turn's end.
@@ -263,7 +261,7 @@ extension Server {
       connections[id]?.goodbye = goodbye
       connections[id]?.phase = .leaving(goodbye, nil)
     }
-    touch(id)
+    connections.touch(id)
   }
 
   static func frame(_ message: ServerMessage) -> [UInt8] {

@@ -13,19 +13,19 @@ extension Server {
     retryAfter: UInt64, at now: Instant, into commands: inout [Command]
   ) {
     handle(.turnEnded, at: now, into: &commands)
-    for id in connections.keys.sorted() {
+    for id in connections.ids.sorted() {
       guard let place = connections.place(of: id), connections[place: place].token != nil else {
         continue
       }
       // As if everything had been written: the state that it has is about to go.
       connections[place: place].blockedSince = nil
-      touch(id, at: place)
+      connections.touch(id, at: place)
     }
     endReports()
     isHandingOver = true
     handle(.turnEnded, at: now, into: &commands)
     isHandingOver = false
-    for id in connections.keys.sorted() where connections[id]?.token != nil {
+    for id in connections.ids.sorted() where connections[id]?.token != nil {
       commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
     }
   }
@@ -37,7 +37,7 @@ extension Server {
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
     kept.history = history
-    let handed = connections.keys.sorted().compactMap { id in connections[id].flatMap(hand) }
+    let handed = connections.ids.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
   }
 
@@ -87,8 +87,8 @@ extension Server {
     _ = admit(&connection)
     let (rights, denial) = admission(of: handed.peer)
     connection.rights = rights
-    connections[connection.id] = connection
-    if connection.frames.isHeld { releasing.append(connection.id) }
+    connections.insert(connection)
+    if connection.frames.isHeld { connections.release(connection.id) }
     if let denial { return leave(connection.id, denial) }
     guard let token = handed.token else { return }
     guard sessions[token]?.connection == nil, sessions[token] != nil else {
@@ -109,18 +109,18 @@ extension Server {
     if let query = handed.follows {
       connections[place: place].following = Following(
         query: query, sequence: core.sequence, isBehind: false)
-      followers.append(connection.id)
+      connections.follow(connection.id)
       ceaseFollowing(place)
     }
     if isTranslated { connections[place: place].output.append(Self.frame(.schema(schema))) }
     connections[place: place].output.append(Self.frame(.restarted(position)))
     for subscription in handed.subscriptions { takeOver(subscription, place, isTranslated) }
-    touch(connection.id, at: place)
+    connections.touch(connection.id, at: place)
   }
 
   /// End the reports that are being sent: what is to come of them would be of another process.
   private mutating func endReports() {
-    for id in connections.keys.sorted() {
+    for id in connections.ids.sorted() {
       guard let place = connections.place(of: id) else { continue }
       let queries =
         (connections[place: place].requests.report.map { [$0.query] } ?? [])
@@ -137,7 +137,7 @@ extension Server {
                 .restarting, "the daemon restarts in the middle of this report: ask again"
               ).report)))
       }
-      touch(id, at: place)
+      connections.touch(id, at: place)
     }
   }
 
@@ -165,9 +165,6 @@ extension Server {
     let subscription = Subscription(
       number: handed.number, scope: scopes[index: index].id,
       progress: isCurrent ? .live : .lost(isSame ? .history : .view))
-    let account = connections[place: place].account
-    Self.begin(
-      subscription, of: &connections[place: place], &accounts[place: account],
-      &scopes[index: index])
+    Self.begin(subscription, of: &connections[place: place], &users, &scopes[index: index])
   }
 }

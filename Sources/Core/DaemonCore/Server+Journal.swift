@@ -202,7 +202,7 @@ extension Server {
       sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
     }
     for batch in lost { release(batch, &commands) }
-    for id in connections.keys.sorted() { touch(id) }
+    for id in connections.ids.sorted() { connections.touch(id) }
   }
 
   /// Let go what waited for a batch: acknowledgements, and effects.
@@ -210,7 +210,7 @@ extension Server {
     for (token, last) in batch.sessions {
       guard let place = sessions.place(of: token) else { continue }
       sessions[place: place].committed = max(sessions[place: place].committed, last)
-      if let id = sessions[place: place].connection { touch(id) }
+      if let id = sessions[place: place].connection { connections.touch(id) }
     }
     commands += batch.orders.map { .effect($0) }
   }

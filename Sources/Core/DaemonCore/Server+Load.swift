@@ -27,14 +27,14 @@ extension Server {
   package var load: Load {
     Load(
       connections: connections.count,
-      blocked: connections.values.count { $0.isBlocked },
-      behind: connections.values.count { !$0.isCurrent },
+      blocked: connections.sessions.count { $0.isBlocked },
+      behind: connections.sessions.count { !$0.isCurrent },
       sessions: sessions.count,
       detachedSessions: sessions.detachedCount,
       scopes: scopes.count,
       heldStates: held.count,
       jobs: jobs.count,
       historyBytes: history.byteCount,
-      outputFrames: connections.values.reduce(0) { $0 + $1.output.count })
+      outputFrames: connections.sessions.reduce(0) { $0 + $1.output.count })
   }
 }

@@ -26,10 +26,7 @@ extension Server {
 
   /// Read on where reading stopped until what was asked had been answered.
   mutating func releaseHeld(_ commands: inout [Command]) {
-    if releasing.isEmpty { return }
-    let ids = releasing
-    releasing = []
-    for id in ids {
+    for id in connections.takeReleasing() {
       guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
         continue
       }
@@ -70,7 +67,7 @@ extension Server {
       changeReading(of: id, &commands) { swap(&frames, &$0.frames) }
     }
     if more != 0 { notePartial(more, place) }
-    touch(id, at: place)
+    connections.touch(id, at: place)
   }
 
   /// Read one item. Returns whether the next may be read before what was asked has been answered.

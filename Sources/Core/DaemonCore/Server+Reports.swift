@@ -208,7 +208,7 @@ extension Server {
     switch rest {
     case .clients(let first): return writeClients(from: first, into: &page, for: asking)
     case .closed(let first):
-      let next = closedConnections.write(from: first, into: &page)
+      let next = connections.closed.write(from: first, into: &page)
       return (next.map { .closed(from: $0) }, 4 * page.rows + 2)
     case .effects(let first): return writeEffects(from: first, into: &page, for: rights)
     case .log(let last, let end):
@@ -264,7 +264,7 @@ extension Server {
   ) -> (rest: RunningReport.Rest?, work: Int) {
     var work = 2 + connections.count / 100
     var next = first
-    for id in connections.keys.smallest(Self.pageRows, from: ConnectionID(first)) {
+    for id in connections.ids.smallest(Self.pageRows, from: ConnectionID(first)) {
       next = id.rawValue + 1
       // The one that asks has been taken from its place to be composed.
       if id == asking.id {
@@ -274,7 +274,7 @@ extension Server {
       }
       if page.isFull { break }
     }
-    let isEnd = !connections.keys.contains { $0.rawValue >= next }
+    let isEnd = !connections.ids.contains { $0.rawValue >= next }
     return (isEnd ? nil : .clients(from: next), work)
   }
 

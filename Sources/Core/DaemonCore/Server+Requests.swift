@@ -60,48 +60,26 @@ extension Server {
       !connections[place: place].isBlocked
     else { return }
     connections[place: place].requests.isInLine = true
-    let account = connections[place: place].account
-    if accounts[place: account].asking.isEmpty { askers.append(connections[place: place].peer.uid) }
-    accounts[place: account].asking.append(connections[place: place].id)
+    users.lineUp(
+      connections[place: place].id, of: connections[place: place].peer.uid,
+      at: connections[place: place].account)
   }
 
   /// Share the turn's work on requests: users take turns, and so do the connections of each.
   mutating func grantWork() {
-    if askers.isEmpty { return }
+    guard users.isAsking else { return }
     var left = limits.requestWorkPerTurn
-    overrunLeft = left
-    let share = left / askers.count
-    for account in askers.compactMap({ accounts.place(of: $0) }) {
-      accounts[place: account].grant = max(
-        Self.leastGrant, share / max(1, accounts[place: account].asking.count))
-    }
-    while left > 0, let place = nextInLine() {
-      let follows = connections[place: place].following?.isBehind == true
-      let need = connections[place: place].requests.need + (follows ? RequestQueue.pageWork : 0)
-      let grant = min(need, accounts[place: connections[place: place].account].grant)
-      connections[place: place].requests.grant = grant
-      left -= grant
-      touch(connections[place: place].id, at: place)
-    }
-  }
-
-  private static var leastGrant: Int { 250 }
-
-  /// The next connection to be answered, taken from its line.
-  private mutating func nextInLine() -> Int? {
-    while !askers.isEmpty {
-      let uid = askers.removeFirst()
-      guard let account = accounts.place(of: uid), !accounts[place: account].asking.isEmpty else {
-        continue
-      }
-      let id = accounts[place: account].asking.removeFirst()
-      if !accounts[place: account].asking.isEmpty { askers.append(uid) }
-      // One that is gone is still in the line.
+    users.grant(left)
+    while left > 0, let (id, most) = users.nextAsking() {
       guard let place = connections.place(of: id) else { continue }
       connections[place: place].requests.isInLine = false
-      return place
+      let follows = connections[place: place].following?.isBehind == true
+      let need = connections[place: place].requests.need + (follows ? RequestQueue.pageWork : 0)
+      let grant = min(need, most)
+      connections[place: place].requests.grant = grant
+      left -= grant
+      connections.touch(id, at: place)
     }
-    return nil
   }
 
   // MARK: Answering
@@ -112,7 +90,7 @@ extension Server {
     if connection.requests.grant == 0 { return }
     // Once answers have been larger than their grants by a whole turn, only what is known to be
     // small is answered.
-    while left > 0, overrunLeft > 0 || connection.requests.isNextSmall {
+    while left > 0, users.overrunLeft > 0 || connection.requests.isNextSmall {
       let work: Int
       if connection.requests.report != nil {
         work = sendPage(&connection)
@@ -125,7 +103,7 @@ extension Server {
       }
       left -= work
     }
-    overrunLeft -= max(0, -left)
+    users.noteOverrun(max(0, -left))
     connection.requests.grant = 0
     connection.requests.debt = max(0, -left)
   }

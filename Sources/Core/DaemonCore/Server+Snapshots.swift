@@ -39,8 +39,7 @@ extension Server {
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
-    Self.begin(
-      subscription, of: &connection, &accounts[place: connection.account], &scopes[index: place])
+    Self.begin(subscription, of: &connection, &users, &scopes[index: place])
   }
 
   /// Why a connection gets no other subscription; nil if it does, unless nothing may be seen there.
@@ -54,7 +53,7 @@ extension Server {
       return .duplicate
     }
     guard connection.subscriptions.count < limits.subscriptions,
-      accounts[place: connection.account].subscriptions < limits.subscriptionsPerUser
+      users.maySubscribe(at: connection.account)
     else { return .limit }
     return nil
   }
@@ -236,7 +235,7 @@ extension Server {
     if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
       keep(frames, wholeBytes, at: job.revision, of: place)
     }
-    for subscriber in scopes[index: place].subscribers { touch(subscriber) }
+    for subscriber in scopes[index: place].subscribers { connections.touch(subscriber) }
   }
 
   /// A job that no memory is there for: who waits for it is refused, and may come again.
@@ -254,7 +253,7 @@ extension Server {
         else { continue }
         held.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.memory)
-        touch(subscriber, at: place)
+        connections.touch(subscriber, at: place)
         commands.append(
           .log(
             LogLine(

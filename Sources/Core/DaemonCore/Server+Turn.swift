@@ -15,14 +15,8 @@ extension Server {
     lineUpFollowers()
     shareFrames()
     grantWork()
-    if faults.followsDictionaryOrder { touched = Array(Set(touched)) }
-    // Connections may be touched while others are composed: the list can grow.
-    var index = 0
-    while index < touched.count {
-      compose(touched[index], &commands)
-      index += 1
-    }
-    touched.removeAll(keepingCapacity: true)
+    if faults.followsDictionaryOrder { connections.scrambleTouched() }
+    while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
     scopes.endTurn()
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
     if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
@@ -33,10 +27,11 @@ extension Server {
     takeOrders(&commands)
     keepSnapshot(&commands)
     measureState(&commands)
-    mustShare = false
-    share(&commands)
+    let mustShare = share(&commands)
     commands += sessions.takeUnwatched().map { .unwatch($0) }
-    if core.hasWaiting || sessions.hasEvents || !askers.isEmpty || !releasing.isEmpty || mustShare {
+    if core.hasWaiting || sessions.hasEvents || users.isAsking || connections.isReleasing
+      || mustShare
+    {
       commands.append(.wake)
     }
   }
@@ -49,7 +44,7 @@ extension Server {
       for id in scope.subscribers {
         guard let place = connections.place(of: id) else { continue }
         share(scope, with: place)
-        touch(id, at: place)
+        connections.touch(id, at: place)
       }
     }
   }
@@ -77,9 +72,9 @@ extension Server {
   }
 
   /// Make one connection's `send`, unless it has unsent bytes.
-  private mutating func compose(_ id: ConnectionID, _ commands: inout [Command]) {
-    guard let place = connections.place(of: id) else { return }
-    connections[place: place].isTouched = false
+  private mutating func compose(
+    _ id: ConnectionID, at place: Int, _ commands: inout [Command]
+  ) {
     var leaving: Goodbye?
     let token: SessionToken
     switch connections[place: place].phase {
@@ -90,7 +85,7 @@ extension Server {
       token = session ?? SessionToken(high: 0, low: 0)
     }
     // Moved out, so that its arrays have one owner while the server changes beside it.
-    var connection = ServerSession.nobody
+    var connection = ServerSession.placeholder
     swap(&connection, &connections[place: place])
     if !connection.isBlocked || faults.ignoresBackPressure {
       if faults.acknowledgesEarly {
@@ -149,7 +144,7 @@ extension Server {
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
       connections[place: place].requests.hasRoom(limits)
     {
-      releasing.append(id)
+      connections.release(id)
     }
   }
 

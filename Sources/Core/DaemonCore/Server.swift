@@ -36,7 +36,7 @@ public struct Server<R: Reducer>: Sendable {
   var clock: ServerClock
   var authority: Authority
   var core: StoreCore<R>
-  var connections = Slots<ConnectionID, ServerSession>(vacant: .nobody)
+  var connections: Roster
   var sessions: SessionTable
   var scopes = ScopeTable()
   var history: History
@@ -50,17 +50,8 @@ public struct Server<R: Reducer>: Sendable {
   var memory = MemoryBudget()
   /// The bytes of all patches that were made.
   var changedBytes = 0
-  /// What answers may still be larger than their grants in this turn, in units (`RequestQueue`).
-  var overrunLeft = 0
   var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
   var nextJob: UInt64 = 0
-  /// Connections that may have something to get at the turn's end, in the order of their events.
-  var touched: [ConnectionID] = []
-  /// The users of whom connections have asked something, in the order of their turns to be
-  /// answered.
-  var askers: [UInt64] = []
-  /// Connections whose held bytes are to be read in the next turn.
-  var releasing: [ConnectionID] = []
   /// Differences composed in this turn, by scope and base: several clients may need the same.
   var differences: [DifferenceKey: [UInt8]] = [:]
   /// The patches behind snapshots that this turn has framed.
@@ -74,17 +65,9 @@ public struct Server<R: Reducer>: Sendable {
   var isHandingOver = false
   /// Whether this turn left something to be kept.
   var closedBatch = false
-  /// What the users take, by their numbers: of those that are connected.
-  var accounts: Slots<UInt64, Account>
-  /// Whether somebody has used a part of the share, or waits.
-  var isSharing = false
-  /// Whether a user waits only for turns to pass.
-  var mustShare = false
-  var closedConnections: ClosedConnections
+  var users: UserTable
   /// How many more actions of effects and middleware this turn may run.
   var waitingBudget: Int
-  /// Connections that are told of every action.
-  var followers: [ConnectionID] = []
   let schema: Schema
   let schemaFingerprint: UInt64
   /// The last action of former processes: the log begins behind it.
@@ -189,8 +172,8 @@ public struct Server<R: Reducer>: Sendable {
       journaled: kept.journaledBytes, at: now)
     held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
-    closedConnections = ClosedConnections(limit: limits.closedConnections)
-    accounts = Slots(vacant: Account(limits, at: now))
+    connections = Roster(closedLimit: limits.closedConnections)
+    users = UserTable(limits, at: now)
     flushed = kept.revision
     waitingBudget = limits.waitingPerTurn
     schema = R.schema
@@ -294,17 +277,5 @@ public struct Server<R: Reducer>: Sendable {
     case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1
     }
-  }
-
-  /// Note that a connection may have something to get at the turn's end.
-  mutating func touch(_ id: ConnectionID) {
-    guard let place = connections.place(of: id) else { return }
-    touch(id, at: place)
-  }
-
-  mutating func touch(_ id: ConnectionID, at place: Int) {
-    guard !connections[place: place].isTouched else { return }
-    connections[place: place].isTouched = true
-    touched.append(id)
   }
 }

@@ -29,7 +29,7 @@ struct ServerSession: Sendable {
   /// The place of its record in `Server.sessions`, while it has a token: a record is only forgotten
   /// when no connection has it.
   var session = 0
-  /// The place of its user's account in `Server.accounts`, which is there while a connection is.
+  /// The index of its user's account in `Server.users`, which lasts while a connection does.
   var account = 0
   var frames: FrameDecoder
   var label = ""
@@ -67,8 +67,6 @@ struct ServerSession: Sendable {
   let openedAt: Instant
   /// Whether the process that made the connection has ended.
   var hasExited = false
-  /// Whether the connection is in `Server.touched`.
-  var isTouched = false
   /// Frames to be sent at the turn's end.
   var output: [[UInt8]] = []
   var lastSent: Instant
@@ -95,8 +93,8 @@ struct ServerSession: Sendable {
     openedAt = now
   }
 
-  /// What stands where no connection is, or where one was taken from to be composed.
-  static var nobody: ServerSession {
+  /// Takes an empty slot, and the place of a connection that is being composed.
+  static var placeholder: ServerSession {
     ServerSession(
       id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0),
       offered: SessionToken(high: 0, low: 0), limits: Limits(), at: Instant(nanoseconds: 0))

@@ -66,7 +66,7 @@ struct SessionTable: Sendable {
   /// A session begins on a connection. O(1).
   mutating func begin(
     _ token: SessionToken, on connection: ServerSession, outcomes: Outcomes,
-    among connections: borrowing Slots<ConnectionID, ServerSession>
+    among connections: borrowing Roster
   ) {
     total += 1
     records[token] = SessionRecord(uid: connection.peer.uid, number: total, outcomes: outcomes)
@@ -84,7 +84,7 @@ struct SessionTable: Sendable {
   /// The client of a session is back.
   mutating func resume(
     _ token: SessionToken, on connection: ServerSession,
-    among connections: borrowing Slots<ConnectionID, ServerSession>
+    among connections: borrowing Roster
   ) {
     guard let place = records.place(of: token) else { return }
     if records[place: place].connection == nil {
@@ -97,7 +97,7 @@ struct SessionTable: Sendable {
   /// A session has this connection from now on, and its process is the one to watch.
   mutating func attach(
     _ token: SessionToken, to connection: ServerSession,
-    among connections: borrowing Slots<ConnectionID, ServerSession>
+    among connections: borrowing Roster
   ) {
     guard let place = records.place(of: token) else { return }
     detached.remove(token, of: records[place: place].uid)
@@ -143,7 +143,7 @@ struct SessionTable: Sendable {
   /// Forget a session without a connection. Returns its record; nil if it has one, or is not known.
   mutating func forget(
     _ token: SessionToken, _ reason: SessionEvent.EndReason?,
-    among connections: borrowing Slots<ConnectionID, ServerSession>
+    among connections: borrowing Roster
   ) -> SessionRecord? {
     guard let place = records.place(of: token), records[place: place].connection == nil else {
       return nil
@@ -203,7 +203,7 @@ struct SessionTable: Sendable {
   /// No session has the process of a connection any more. While the connection is there, its end says
   /// so.
   private mutating func unwatch(
-    _ maker: ConnectionID, _ connections: borrowing Slots<ConnectionID, ServerSession>
+    _ maker: ConnectionID, _ connections: borrowing Roster
   ) {
     guard watched.removeValue(forKey: maker) != nil, connections.place(of: maker) == nil else {
       return

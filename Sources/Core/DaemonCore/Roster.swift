@@ -1,0 +1,116 @@
+/// The connections, and which of them are to be looked at in a turn.
+///
+/// Invariants: a connection is marked as touched exactly while it is in the list of those, so it is
+/// there once; a connection that is removed follows the log no more, and is remembered once, in
+/// `closed`.
+struct Roster: Sendable {
+  private struct Entry: Sendable {
+    var session: ServerSession
+    var isTouched = false
+  }
+
+  private var entries = Slots<ConnectionID, Entry>(vacant: Entry(session: .placeholder))
+  /// Connections that may have something to get at the turn's end, in the order of their events.
+  private var touched: [ConnectionID] = []
+  private var nextTouchedIndex = 0
+  /// Connections that follow the log, in the order in which they began to.
+  private(set) var followers: [ConnectionID] = []
+  /// Connections whose held bytes are read at the next turn's end.
+  private var releasing: [ConnectionID] = []
+  private(set) var closed: ClosedConnections
+
+  init(closedLimit: Int) { closed = ClosedConnections(limit: closedLimit) }
+
+  var count: Int { entries.count }
+
+  /// In no order that means anything.
+  var ids: Dictionary<ConnectionID, Int>.Keys { entries.keys }
+
+  /// In the order of their indices.
+  var sessions: some Sequence<ServerSession> { entries.values.lazy.map { $0.session } }
+
+  /// The index of a connection, which is its own until it is removed.
+  @inline(__always)
+  func place(of id: ConnectionID) -> Int? { entries.place(of: id) }
+
+  /// The session at an index that `place(of:)` returned, and that was not removed since.
+  subscript(place place: Int) -> ServerSession {
+    @inline(__always) _read { yield entries[place: place].session }
+    @inline(__always) _modify { yield &entries[place: place].session }
+  }
+
+  /// The session of a connection; nil when there is none. Set it only for one that is there.
+  subscript(id: ConnectionID) -> ServerSession? {
+    get { place(of: id).map { entries[place: $0].session } }
+    set {
+      guard let newValue, let place = place(of: id) else { return }
+      entries[place: place].session = newValue
+    }
+  }
+
+  mutating func insert(_ session: ServerSession) {
+    entries[session.id] = Entry(session: session)
+  }
+
+  /// Remove a connection that has ended, if it is there. O(followers).
+  mutating func remove(_ id: ConnectionID) -> ServerSession? {
+    unfollow(id)
+    return entries.removeValue(forKey: id)?.session
+  }
+
+  /// Remember why a connection ended.
+  mutating func remember(_ connection: ClosedConnection) { closed.append(connection) }
+
+  // MARK: Lists
+
+  /// Note that a connection, if it is there, may have something to get at the turn's end.
+  mutating func touch(_ id: ConnectionID) {
+    guard let place = place(of: id) else { return }
+    touch(id, at: place)
+  }
+
+  @inline(__always)
+  mutating func touch(_ id: ConnectionID, at place: Int) {
+    guard !entries[place: place].isTouched else { return }
+    entries[place: place].isTouched = true
+    touched.append(id)
+  }
+
+  /// Take the next connection that was touched: also one that was touched since the first was taken.
+  /// Nil when all are taken.
+  mutating func nextTouched() -> (id: ConnectionID, place: Int)? {
+    while nextTouchedIndex < touched.count {
+      let id = touched[nextTouchedIndex]
+      nextTouchedIndex += 1
+      guard let place = place(of: id) else { continue }
+      entries[place: place].isTouched = false
+      return (id, place)
+    }
+    touched.removeAll(keepingCapacity: true)
+    nextTouchedIndex = 0
+    return nil
+  }
+
+  /// A planted fault: the order of a dictionary, which is another in each process.
+  mutating func scrambleTouched() { touched = Array(Set(touched)) }
+
+  /// Tell a connection of every action from here on.
+  mutating func follow(_ id: ConnectionID) {
+    if !followers.contains(id) { followers.append(id) }
+  }
+
+  mutating func unfollow(_ id: ConnectionID) { followers.removeAll { $0 == id } }
+
+  /// Whether a connection waits to be read from again.
+  var isReleasing: Bool { !releasing.isEmpty }
+
+  /// Have the held bytes of a connection read at the next turn's end.
+  mutating func release(_ id: ConnectionID) { releasing.append(id) }
+
+  mutating func takeReleasing() -> [ConnectionID] {
+    if releasing.isEmpty { return [] }
+    let ids = releasing
+    releasing = []
+    return ids
+  }
+}

@@ -1,0 +1,110 @@
+import Lockstep
+import Values
+import Wire
+
+// What one user takes from the others (`UserTable`), and what of its connections pauses for that.
+extension Server {
+  /// Enter a connection into its user's account. Returns why there is no room for it, if there is
+  /// none.
+  mutating func admit(_ connection: inout ServerSession) -> Goodbye? {
+    let (place, refusal) = users.enter(connection, among: connections.count, at: clock.now)
+    connection.account = place
+    return refusal
+  }
+
+  /// Note that so many bytes more of a connection's wait for the end of their frame. A connection
+  /// whose user then has too many is closed.
+  mutating func notePartial(_ bytes: Int, _ place: Int) {
+    let (id, account) = (connections[place: place].id, connections[place: place].account)
+    let observed = users.countPartial(bytes, at: account)
+    guard bytes > 0, observed > limits.partialBytesPerUser else { return }
+    users.countPartial(-connections[place: place].frames.unfinished, at: account)
+    connections[place: place].frames = FrameDecoder(limit: limits.frameBytes)
+    leave(
+      id,
+      Goodbye(
+        .limit, "frames of the user \(connections[place: place].peer.uid) are unfinished",
+        limit: LimitBreach(
+          "partialBytesPerUser", limit: limits.partialBytesPerUser, observed: observed),
+        retryAfter: 1000))
+  }
+
+  // MARK: Shares
+
+  /// Change what decides whether a connection is read from, and say so if it is now, or no more.
+  mutating func changeReading(
+    of id: ConnectionID, _ commands: inout [Command], _ change: (inout ServerSession) -> Void
+  ) {
+    guard let place = connections.place(of: id) else { return }
+    let mayRead = connections[place: place].mayRead
+    change(&connections[place: place])
+    if connections[place: place].mayRead == mayRead { return }
+    if mayRead {
+      if !faults.neverPauses { commands.append(.pauseReading(id)) }
+    } else if !faults.neverResumes {
+      commands.append(.resumeReading(id))
+    }
+  }
+
+  /// Note that bytes were read from a connection, and pause its user's once the share of this turn
+  /// is used up. O(the user's connections) when that happens.
+  @inline(__always)
+  mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
+    if users.charge(bytes, at: connections[place: place].account) {
+      pause(connections[place: place].peer.uid, &commands)
+    }
+  }
+
+  /// Charge a user for what an action and its followers did, where others are connected: a copy is
+  /// short to say.
+  @inline(__always)
+  mutating func charge(changedBytes count: Int, at place: Int) {
+    _ = users.charge(count, at: connections[place: place].account)
+  }
+
+  private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
+    let others = connections.ids.filter {
+      guard let connection = connections[$0] else { return false }
+      return connection.peer.uid == uid && !connection.isWaiting
+    }
+    for id in others.sorted() {
+      users.wait(id, of: uid)
+      changeReading(of: id, &commands) { $0.isWaiting = true }
+    }
+  }
+
+  /// Begin a turn in which each user has a share again: some waiting connections are read from. A
+  /// user whose actions did much more than a share waits for some turns. Returns whether a turn must
+  /// follow for their sake.
+  mutating func share(_ commands: inout [Command]) -> Bool {
+    var mustFollow = false
+    for (uid, share) in users.beginTurn() {
+      switch share {
+      case .debt:
+        pause(uid, &commands)
+        mustFollow = true
+      case .resumed(let ids, let moreWait):
+        for id in ids where connections[id]?.isWaiting == true {
+          changeReading(of: id, &commands) { $0.isWaiting = false }
+        }
+        // The connections that are read from now may have nothing to say.
+        if moreWait { mustFollow = true }
+      }
+    }
+    return mustFollow
+  }
+
+  /// Why a user may not send an action now.
+  mutating func overuse(_ place: Int) -> Rejection? {
+    if core.effectCount > limits.effects {
+      return Rejection(
+        .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
+    }
+    if !users.takeAction(at: connections[place: place].account, clock.now) {
+      let uid = connections[place: place].peer.uid
+      return Rejection(
+        .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")
+    }
+    return nil
+  }
+}
