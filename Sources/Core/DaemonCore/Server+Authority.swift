@@ -48,27 +48,9 @@ extension Server {
 
   /// The place of the scope of a path and a view of it, which is made if there is none.
   mutating func scope(of path: Path, by filter: ViewFilter?) -> Int {
-    scopes.index(of: path, by: filter)
-      ?? scopes.add(
+    publication.scopes.index(of: path, by: filter)
+      ?? publication.scopes.add(
         path, by: filter, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
-  }
-
-  /// Append the patch that leads what is seen of a scope from an old state to the newest:
-  /// `undefined` if that is nothing any more.
-  func encodeDifference(
-    from before: R.State, of scope: borrowing Scope, into encoder: inout CBOREncoder
-  ) -> ViewFilter.Outcome {
-    guard let filter = scope.filter, !faults.sendsWholeDifferences else {
-      return core.state.encodeDifference(from: before, at: scope.path, into: &encoder)
-        ? .patch : .untouched
-    }
-    var whole = CBOREncoder()
-    guard core.state.encodeDifference(from: before, at: scope.path, into: &whole) else {
-      return .untouched
-    }
-    let outcome = whole.bytes.withUnsafeBytes { filter.filter(patch: $0, into: &encoder) }
-    if outcome == .absent { encoder.encodeUndefined() }
-    return outcome
   }
 
   /// The digest of what is seen of a scope; nil if a mirror could not have it, or to find it out
@@ -213,22 +195,22 @@ extension Server {
   /// none, and no subscription any more.
   private mutating func look(again index: Int, _ place: Int) -> Bool {
     let subscription = connections[place: place].subscriptions[index]
-    guard let old = scopes.index(of: subscription.scope) else { return true }
-    let path = scopes[index: old].path
+    guard let old = publication.scopes.index(of: subscription.scope) else { return true }
+    let path = publication.scopes[index: old].path
     switch sight(of: path, with: connections[place: place].rights) {
     case .nothing:
       end(connections[place: place].subscriptions.remove(at: index), of: connections[place: place])
       connections[place: place].hidden.append(subscription.number)
       return false
     case .shown(let filter):
-      guard filter != scopes[index: old].filter else { return true }
+      guard filter != publication.scopes[index: old].filter else { return true }
       drop(subscription, of: connections[place: place])
       let new = scope(of: path, by: filter)
-      scopes[index: new].subscribers.append(connections[place: place].id)
+      publication.scopes[index: new].subscribers.append(connections[place: place].id)
       connections[place: place].subscriptions.replace(
         at: index,
         by: Subscription(
-          number: subscription.number, scope: scopes[index: new].id, progress: .lost(.view)))
+          number: subscription.number, scope: publication.scopes[index: new].id, progress: .lost(.view)))
       return true
     }
   }

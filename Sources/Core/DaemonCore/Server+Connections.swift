@@ -76,10 +76,10 @@ extension Server {
   mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _):
-      if !faults.leaksHeldStates { held.release(revision, by: connection.peer.uid) }
+      if !faults.leaksHeldStates { publication.release(revision, by: connection.peer.uid) }
     case .live, .lost: break
     }
-    scopes.remove(connection.id, from: subscription.scope)
+    publication.scopes.remove(connection.id, from: subscription.scope)
   }
 
   /// Keep a session without a connection for its client to return.
@@ -112,16 +112,16 @@ extension Server {
     // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
     guard !connections[place: place].isBlocked else { return }
     // A shell that told it late would have let the state go that the client has: it gets a snapshot.
-    let isKnown = core.revision == flushed
+    let isKnown = core.revision == publication.flushed
     changeReading(of: id, &commands) { [now = clock.now] in $0.blockedSince = now }
     var connection = connections[place: place]
     for index in connection.subscriptions.indices
     where connection.subscriptions[index].progress == .live {
-      connection.subscriptions[index].progress = isKnown ? .lagging(flushed) : .lost(.history)
-      let scope = scopes.index(of: connection.subscriptions[index].scope)
-      connection.subscriptions[index].base = scope.map { scopes[index: $0].lastChange } ?? flushed
+      connection.subscriptions[index].progress = isKnown ? .lagging(core.revision) : .lost(.history)
+      let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
+      connection.subscriptions[index].base = scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
       if isKnown, !faults.forgetsHeldStates {
-        held.hold(core.state, at: flushed, by: connection.peer.uid)
+        publication.hold(core.state, at: core.revision, by: connection.peer.uid)
       }
     }
     connections[id] = connection
@@ -182,11 +182,7 @@ extension Server {
       }
     }
     for token in sessions.expired(at: now) { forget(token, .graceOver) }
-    for index in 0..<scopes.count {
-      if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
-        scopes[index: index].snapshot = nil
-      }
-    }
+    publication.forgetUnusedSnapshots(at: now)
   }
 
   mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {

@@ -36,7 +36,7 @@ extension Server {
       state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
-    kept.history = history
+    kept.history = publication.history
     let handed = connections.ids.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
   }
@@ -65,11 +65,11 @@ extension Server {
   }
 
   private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
-    guard let place = scopes.index(of: subscription.scope) else { return nil }
+    guard let place = publication.scopes.index(of: subscription.scope) else { return nil }
     return HandedConnection.Subscribed(
-      number: subscription.number, scope: subscription.scope, path: scopes[index: place].path,
-      view: scopes[index: place].filter?.signature,
-      lastChange: scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
+      number: subscription.number, scope: subscription.scope, path: publication.scopes[index: place].path,
+      view: publication.scopes[index: place].filter?.signature,
+      lastChange: publication.scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
   }
 
   // MARK: The next process
@@ -154,17 +154,17 @@ extension Server {
     }
     let isSame = filter?.signature == handed.view
     let index =
-      scopes.index(of: path, by: filter)
-      ?? scopes.add(
+      publication.scopes.index(of: path, by: filter)
+      ?? publication.scopes.add(
         path, by: filter, id: isSame ? handed.scope : nil, lastChange: handed.lastChange,
         isPresent: core.state.isPresent(at: path))
-    guard connections[place: place].subscriptions.index(ofScope: scopes[index: index].id) == nil
+    guard connections[place: place].subscriptions.index(ofScope: publication.scopes[index: index].id) == nil
     else { return }
     let isCurrent =
-      handed.isCurrent && !isTranslated && isSame && scopes[index: index].id == handed.scope
+      handed.isCurrent && !isTranslated && isSame && publication.scopes[index: index].id == handed.scope
     let subscription = Subscription(
-      number: handed.number, scope: scopes[index: index].id,
+      number: handed.number, scope: publication.scopes[index: index].id,
       progress: isCurrent ? .live : .lost(isSame ? .history : .view))
-    Self.begin(subscription, of: &connections[place: place], &users, &scopes[index: index])
+    Self.begin(subscription, of: &connections[place: place], &users, &publication.scopes[index: index])
   }
 }

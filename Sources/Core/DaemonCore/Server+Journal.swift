@@ -30,10 +30,8 @@ extension Server {
     guard timeline.hasFormerRuns, !kept.isHandedOver, !journaling.ephemeral.isEmpty else { return }
     // Whoever comes from a former run gets them whole: nobody knows what it has of them.
     core.advance()
-    journaling.ephemeral.replacement(from: core.state).withUnsafeBytes {
-      history.append($0, revision: core.revision)
-    }
-    flushed = core.revision
+    publication.begin(
+      behind: journaling.ephemeral.replacement(from: core.state), revision: core.revision)
   }
 
   /// The newest revision that survives a crash; nil when none is promised to.

@@ -31,10 +31,10 @@ extension Server {
       behind: connections.sessions.count { !$0.isCurrent },
       sessions: sessions.count,
       detachedSessions: sessions.detachedCount,
-      scopes: scopes.count,
-      heldStates: held.count,
-      jobs: jobs.count,
-      historyBytes: history.byteCount,
+      scopes: publication.scopes.count,
+      heldStates: publication.held.count,
+      jobs: publication.jobs.count,
+      historyBytes: publication.history.byteCount,
       outputFrames: connections.sessions.reduce(0) { $0 + $1.output.count })
   }
 }

@@ -5,10 +5,10 @@ extension Server {
   /// What the server counts, in the text format of OpenMetrics 1.0, without its end.
   var metrics: String {
     let gauges: [(String, Int)] = [
-      ("clients", connections.count), ("sessions", sessions.count), ("scopes", scopes.count),
-      ("held_states", held.count), ("state_bytes", size.encoded),
+      ("clients", connections.count), ("sessions", sessions.count), ("scopes", publication.scopes.count),
+      ("held_states", publication.held.count), ("state_bytes", size.encoded),
       ("state_memory_bytes", size.memory),
-      ("history_bytes", history.byteCount), ("effects", core.effectCount),
+      ("history_bytes", publication.history.byteCount), ("effects", core.effectCount),
     ]
     let totals: [(String, UInt64)] = [
       ("revisions", core.revision), ("actions_taken", counters.actions),

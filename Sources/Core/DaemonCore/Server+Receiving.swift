@@ -155,7 +155,7 @@ extension Server {
     connection.cause = cause(of: connection, record)
     let welcome = ServerMessage.Welcome(
       version: version,
-      position: timeline.position(at: flushed), seed: core.seed,
+      position: timeline.position(at: publication.flushed), seed: core.seed,
       token: token, isResumed: isResumed, lastAction: record.outcomes.last,
       window: UInt64(limits.window),
       limits: limits.announced,

@@ -243,9 +243,9 @@ extension Server {
         ("digest", .text(digest().description)),
         ("clients", .integer(Int64(connections.count))),
         ("sessions", .integer(Int64(sessions.count))),
-        ("scopes", .integer(Int64(scopes.count))),
-        ("heldStates", .integer(Int64(held.count))),
-        ("historyBytes", .integer(Int64(history.byteCount))),
+        ("scopes", .integer(Int64(publication.scopes.count))),
+        ("heldStates", .integer(Int64(publication.held.count))),
+        ("historyBytes", .integer(Int64(publication.history.byteCount))),
         ("actions", Value(counters.actions)),
         ("rejected", Value(counters.rejected)),
         ("connections", Value(counters.connections)),
@@ -314,8 +314,8 @@ extension Server {
   /// The revision to which all of a connection's mirrors have come, and how many of them wait for a
   /// snapshot.
   private func standing(of subscriptions: borrowing Subscriptions) -> (position: UInt64, Int) {
-    if subscriptions.areLive { return (flushed, 0) }
-    var (position, joining) = (flushed, 0)
+    if subscriptions.areLive { return (publication.flushed, 0) }
+    var (position, joining) = (publication.flushed, 0)
     for index in subscriptions.indices {
       switch subscriptions[index].progress {
       case .live: break
@@ -335,8 +335,8 @@ extension Server {
     var paths: [String] = []
     var bytes = 0
     for index in connection.subscriptions.indices.prefix(32) where bytes < limits.textBytes {
-      guard let place = scopes.index(of: connection.subscriptions[index].scope) else { continue }
-      let path = scopes[index: place].path
+      guard let place = publication.scopes.index(of: connection.subscriptions[index].scope) else { continue }
+      let path = publication.scopes[index: place].path
       if case .nothing = sight(of: path, with: rights) { continue }
       paths.append(path.pointer.prefix(bytes: limits.textBytes))
       bytes += paths[paths.count - 1].utf8.count

@@ -123,7 +123,7 @@ extension Server {
     case .subscribe(let number, let path, let position):
       let bytes = connection.outputBytes
       let scanned = position.map {
-        $0.epoch == timeline.epoch ? history.byteCount(after: $0.revision) : 0
+        $0.epoch == timeline.epoch ? publication.history.byteCount(after: $0.revision) : 0
       }
       subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
@@ -156,12 +156,12 @@ extension Server {
     var work = 20
     if let index = connection.subscriptions.index(ofNumber: number),
       connection.subscriptions[index].progress == .live,
-      let scope = scopes.index(of: connection.subscriptions[index].scope)
+      let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
     {
-      digest = self.digest(of: scopes[index: scope])
+      digest = self.digest(of: publication.scopes[index: scope])
       // Of a part that is not seen as it is, all that is seen is encoded.
-      if scopes[index: scope].filter != nil {
-        work += (scopes[index: scope].snapshotBytes ?? limits.inlineSnapshotBytes) / 64
+      if publication.scopes[index: scope].filter != nil {
+        work += (publication.scopes[index: scope].snapshotBytes ?? limits.inlineSnapshotBytes) / 64
       }
     }
     // The first version had no word for it.

@@ -23,8 +23,8 @@ extension Server {
     }
     let place = scope(of: path, by: filter)
     var subscription = Subscription(
-      number: number, scope: scopes[index: place].id, progress: .live)
-    switch resume(position, scopes[index: place]) {
+      number: number, scope: publication.scopes[index: place].id, progress: .live)
+    switch resume(position, publication.scopes[index: place]) {
     case .current:
       say(
         .init(
@@ -39,7 +39,7 @@ extension Server {
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
-    Self.begin(subscription, of: &connection, &users, &scopes[index: place])
+    Self.begin(subscription, of: &connection, &users, &publication.scopes[index: place])
   }
 
   /// Why a connection gets no other subscription; nil if it does, unless nothing may be seen there.
@@ -47,8 +47,8 @@ extension Server {
     ofSubscription number: UInt64, _ path: Path, _ sight: Sight, _ connection: ServerSession
   ) -> ServerMessage.Reason? {
     if connection.subscriptions.index(ofNumber: number) != nil { return .duplicate }
-    if case .shown(let filter) = sight, let place = scopes.index(of: path, by: filter),
-      connection.subscriptions.index(ofScope: scopes[index: place].id) != nil
+    if case .shown(let filter) = sight, let place = publication.scopes.index(of: path, by: filter),
+      connection.subscriptions.index(ofScope: publication.scopes[index: place].id) != nil
     {
       return .duplicate
     }
@@ -91,7 +91,7 @@ extension Server {
 
   private enum Resumption {
     case current
-    case patches(Replay)
+    case patches(Publication<R.State>.Replay)
     case snapshot(ServerMessage.Reason)
   }
 
@@ -105,59 +105,21 @@ extension Server {
     }
     guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
-    guard history.covers(position.revision) else { return .snapshot(.history) }
-    if let size = scope.snapshotBytes, history.byteCount(after: position.revision) > size {
+    guard publication.history.covers(position.revision) else { return .snapshot(.history) }
+    if let size = scope.snapshotBytes, publication.history.byteCount(after: position.revision) > size {
       return .snapshot(.history)
     }
-    let replay = replay(scope, after: position.revision)
+    let replay = publication.replay(scope, after: position.revision)
     if let loss = replay.loss { return .snapshot(loss) }
     return replay.count == 0 ? .current : .patches(replay)
   }
 
-  /// The patches of a scope after a revision.
-  struct Replay: Sendable {
-    var frames: [[UInt8]]
-    /// How many patches they hold.
-    var count: Int
-    /// The revision of the last patch.
-    var reached: UInt64
-    /// Why they cannot be sent, if so.
-    var loss: ServerMessage.Reason?
-  }
-
-  /// The patches behind a snapshot, if the history has them and they are fewer bytes than it is.
-  /// All that come in one turn share them.
-  mutating func replay(_ scope: Scope, behind snapshot: EncodedSnapshot) -> Replay? {
-    let revision = snapshot.revision
-    guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
-      return nil
-    }
-    let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
-    let found = replays[key] ?? replay(scope, after: revision)
-    replays[key] = found
-    return found.loss == nil ? found : nil
-  }
-
   /// Send what a mirror lacks. Then it stands at the newest revision, and is told so.
-  func append(_ replay: Replay, of subscription: Subscription, _ connection: inout ServerSession) {
+  func append(
+    _ replay: Publication<R.State>.Replay, of subscription: Subscription, _ connection: inout ServerSession) {
     connection.output.append(contentsOf: replay.frames)
     connection.counters.patches += UInt64(replay.count)
     if replay.reached < core.revision { sayCurrent(subscription, &connection) }
-  }
-
-  /// O(the history after the revision).
-  private func replay(_ scope: Scope, after revision: UInt64) -> Replay {
-    // A scope of its own collects them, as a turn's would be. It cannot know whether anything
-    // stood at the path then; saying once more that nothing does is harmless.
-    var scope = Scope(
-      id: scope.id, path: scope.path, filter: scope.filter, lastChange: revision, isPresent: true)
-    var count = 0
-    history.forEach(after: revision) { made, patch in
-      if scope.note(patch, revision: made, limits: limits) { count += 1 }
-    }
-    scope.cut()
-    return Replay(
-      frames: scope.frames, count: count, reached: scope.lastChange, loss: scope.loss)
   }
 
   // MARK: Snapshots
@@ -168,90 +130,53 @@ extension Server {
     _ subscription: Subscription, _ reason: ServerMessage.Reason,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
-    guard let place = scopes.index(of: subscription.scope) else { return .live }
-    let scope = scopes[index: place]
+    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
     announceSnapshot(subscription, reason, &connection)
-    // A small state that changes often has more to say of its past than of itself, and whoever does
-    // not read it makes us keep all of that.
-    if let cached = scope.snapshot, let replay = replay(scope, behind: cached) {
-      scopes[index: place].snapshot?.lastUsed = clock.now
-      connection.output.append(contentsOf: cached.frames)
-      connection.counters.snapshots += 1
-      counters.snapshots += 1
+    if let (cached, replay) = publication.cachedSnapshot(of: place, at: clock.now) {
+      append(cached.frames, &connection)
       append(replay, of: subscription, &connection)
       return .live
     }
-    if let size = scope.wholeBytes, size <= limits.inlineSnapshotBytes {
-      let (frames, wholeBytes) = job(SnapshotJobID(0), scope).measured()
-      keep(frames, wholeBytes, at: core.revision, of: place)
-      connection.output.append(contentsOf: frames)
-      connection.counters.snapshots += 1
-      counters.snapshots += 1
+    if let frames = publication.quickSnapshot(
+      of: place, core.state, at: core.revision, clock.now)
+    {
+      append(frames, &connection)
       return .live
     }
-    if let id = scope.job, let running = jobs[id], held[running.revision] != nil {
-      held.hold(running.state, at: running.revision, by: connection.peer.uid)
-      return .joining(id, running.revision, reason)
-    }
-    nextJob += 1
-    let id = SnapshotJobID(nextJob)
-    jobs[id] = job(id, scope)
-    scopes[index: place].job = id
-    held.hold(core.state, at: core.revision, by: connection.peer.uid)
-    commands.append(.encodeSnapshot(id))
-    return .joining(id, core.revision, reason)
+    let (id, revision, isNew) = publication.awaitSnapshot(
+      of: place, core.state, at: core.revision, by: connection.peer.uid)
+    if isNew { commands.append(.encodeSnapshot(id)) }
+    return .joining(id, revision, reason)
   }
 
-  private func job(_ id: SnapshotJobID, _ scope: Scope) -> SnapshotJob<R.State> {
-    let revision = core.revision + (faults.mislabelsSnapshots ? 1 : 0)
-    return SnapshotJob(
-      id: id, state: core.state, path: scope.path,
-      filter: faults.sendsWholeSnapshots ? nil : scope.filter, scope: scope.id,
-      revision: revision, partBytes: limits.snapshotPartBytes)
+  /// Send the frames of a snapshot.
+  mutating func append(_ frames: [[UInt8]], _ connection: inout ServerSession) {
+    connection.output.append(contentsOf: frames)
+    connection.counters.snapshots += 1
+    counters.snapshots += 1
   }
 
   /// The job to encode; nil when nobody waits for it any more.
-  public func snapshot(for id: SnapshotJobID) -> SnapshotJob<R.State>? { jobs[id] }
-
-  private mutating func keep(
-    _ frames: [[UInt8]], _ wholeBytes: Int?, at revision: UInt64, of place: Int
-  ) {
-    scopes[index: place].snapshot = EncodedSnapshot(
-      revision: revision, frames: frames, lastUsed: clock.now)
-    let bytes = frames.reduce(0) { $0 + $1.count }
-    scopes[index: place].snapshotBytes = bytes
-    scopes[index: place].wholeBytes =
-      scopes[index: place].filter == nil ? bytes : wholeBytes
-  }
+  public func snapshot(for id: SnapshotJobID) -> SnapshotJob<R.State>? { publication.jobs[id] }
 
   mutating func snapshotEncoded(
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?
   ) {
-    guard let job = jobs.removeValue(forKey: id) else { return }
-    guard let place = scopes.index(of: job.scope) else { return }
-    if scopes[index: place].job == id { scopes[index: place].job = nil }
-    // Jobs may finish in another order than they began. Who waits for one whose frames are not
-    // kept takes those that are.
-    if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
-      keep(frames, wholeBytes, at: job.revision, of: place)
+    for subscriber in publication.finish(id, frames, wholeBytes, at: clock.now) {
+      connections.touch(subscriber)
     }
-    for subscriber in scopes[index: place].subscribers { connections.touch(subscriber) }
   }
 
   /// A job that no memory is there for: who waits for it is refused, and may come again.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
-    guard let job = jobs.removeValue(forKey: id), let place = scopes.index(of: job.scope) else {
-      return
-    }
-    if scopes[index: place].job == id { scopes[index: place].job = nil }
-    for subscriber in scopes[index: place].subscribers {
+    for subscriber in publication.abandon(id) {
       guard let place = connections.place(of: subscriber) else { continue }
       for index in connections[place: place].subscriptions.indices {
         guard
           case .joining(id, let revision, _) = connections[place: place].subscriptions[index]
             .progress
         else { continue }
-        held.release(revision, by: connections[place: place].peer.uid)
+        publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.memory)
         connections.touch(subscriber, at: place)
         commands.append(
@@ -281,22 +206,5 @@ extension Server {
   /// How large the state is at the most, as far as that is known.
   public var knownSize: StateMeasure {
     StateMeasure(encoded: size.encoded, memory: size.memory)
-  }
-
-  enum Encoding {
-    case running
-    case finished(EncodedSnapshot)
-    /// The frames were let go before the client could take them.
-    case gone
-  }
-
-  /// What became of a job that a subscription waits for.
-  mutating func encoding(_ id: SnapshotJobID, _ scope: UInt64, _ revision: UInt64) -> Encoding {
-    if jobs[id] != nil { return .running }
-    guard let place = scopes.index(of: scope), let snapshot = scopes[index: place].snapshot,
-      snapshot.revision == revision
-    else { return .gone }
-    counters.snapshots += 1
-    return .finished(snapshot)
   }
 }

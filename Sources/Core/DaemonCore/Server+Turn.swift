@@ -17,10 +17,7 @@ extension Server {
     grantWork()
     if faults.followsDictionaryOrder { connections.scrambleTouched() }
     while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
-    scopes.endTurn()
-    if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
-    if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
-    flushed = core.revision
+    publication.endTurn(at: core.revision)
     waitingBudget = limits.waitingPerTurn
     // Behind the patches: what an effect does comes after the change that it was returned with.
     // If it is to be kept, behind that too.
@@ -36,11 +33,11 @@ extension Server {
     }
   }
 
-  /// Give every live subscriber the frames of its scopes. The bytes are shared.
+  /// Give every live subscriber the frames of its publication.scopes. The bytes are shared.
   private mutating func shareFrames() {
-    for index in scopes.changedPlaces {
-      scopes[index: index].cut()
-      let scope = scopes[index: index]
+    for index in publication.scopes.changedPlaces {
+      publication.scopes[index: index].cut()
+      let scope = publication.scopes[index: index]
       for id in scope.subscribers {
         guard let place = connections.place(of: id) else { continue }
         share(scope, with: place)
@@ -163,15 +160,14 @@ extension Server {
         connection.subscriptions[index].progress = advance(
           subscription, from: revision, &connection)
       case .joining(let job, let revision, let reason):
-        switch encoding(job, subscription.scope, revision) {
+        switch publication.encoding(job, of: subscription.scope, at: revision) {
         case .running: continue
         case .finished(let snapshot):
           announceSnapshot(subscription, reason, &connection)
-          connection.output.append(contentsOf: snapshot.frames)
-          connection.counters.snapshots += 1
+          append(snapshot.frames, &connection)
           connection.subscriptions[index].progress = follow(snapshot, subscription, &connection)
         case .gone:
-          held.release(revision, by: connection.peer.uid)
+          publication.release(revision, by: connection.peer.uid)
           connection.subscriptions[index].progress = .lost(reason)
         }
       case .lost: continue
@@ -207,10 +203,10 @@ extension Server {
     _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
   ) -> Subscription.Progress {
     let revision = snapshot.revision
-    if !faults.skipsCatchUp, let place = scopes.index(of: subscription.scope),
-      let replay = replay(scopes[index: place], behind: snapshot)
+    if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
+      let replay = publication.replay(publication.scopes[index: place], behind: snapshot)
     {
-      held.release(revision, by: connection.peer.uid)
+      publication.release(revision, by: connection.peer.uid)
       append(replay, of: subscription, &connection)
       return .live
     }
@@ -224,36 +220,23 @@ extension Server {
   private mutating func advance(
     _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
   ) -> Subscription.Progress {
-    defer { held.release(revision, by: connection.peer.uid) }
+    defer { publication.release(revision, by: connection.peer.uid) }
     guard revision < core.revision, !faults.skipsCatchUp else { return .live }
-    guard let place = scopes.index(of: subscription.scope) else { return .live }
-    let scope = scopes[index: place]
-    guard scope.lastChange > revision else {
+    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
+    guard publication.scopes[index: place].lastChange > revision else {
       sayCurrent(subscription, &connection)
       return .live
     }
-    let base = subscription.base
-    let key = DifferenceKey(scope: scope.id, revision: revision, base: base)
-    if let frame = differences[key] {
-      count(&connection, revision, frame)
-      return .live
-    }
-    guard let before = held[revision] else { return .lost(.lagged) }
-    var pair = CBOREncoder()
-    pair.encode(core.revision - base)
-    switch encodeDifference(from: before, of: scope, into: &pair) {
-    case .patch, .absent: break
-    case .untouched:
+    switch publication.difference(
+      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)
+    {
+    case .frame(let frame): count(&connection, revision, frame)
+    case .none:
       // Changed and changed back. The next patch is based on a revision that the mirror would not
       // have without this.
       sayCurrent(subscription, &connection)
-      return .live
-    case .resync: return .lost(.view)
+    case .lost(let reason): return .lost(reason)
     }
-    guard pair.bytes.count + 64 <= limits.frameBytes else { return .lost(.tooLarge) }
-    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope.id, from: base)
-    differences[key] = frame
-    count(&connection, revision, frame)
     return .live
   }
 

@@ -38,28 +38,18 @@ public struct Server<R: Reducer>: Sendable {
   var core: StoreCore<R>
   var connections: Roster
   var sessions: SessionTable
-  var scopes = ScopeTable()
-  var history: History
+  var publication: Publication<R.State>
   var journaling: Journaling
   /// Actions that must not be reduced again.
   let poisoned: Set<SessionAction>
   /// Where a client's action is noted before it is reduced; nil where nothing outlives the process.
   let inFlight: InFlightActionMarker?
-  var held: HeldStates<R.State>
   var size: StateSize
   var memory = MemoryBudget()
   /// The bytes of all patches that were made.
   var changedBytes = 0
-  var jobs: [SnapshotJobID: SnapshotJob<R.State>] = [:]
-  var nextJob: UInt64 = 0
-  /// Differences composed in this turn, by scope and base: several clients may need the same.
-  var differences: [DifferenceKey: [UInt8]] = [:]
-  /// The patches behind snapshots that this turn has framed.
-  var replays: [DifferenceKey: Replay] = [:]
   /// The patch of the action that is being reduced.
   var patch = CBOREncoder()
-  /// The revision at which the last turn ended.
-  var flushed: UInt64
   var stopping: Goodbye?
   /// Connections are composed for even if they do not read, once.
   var isHandingOver = false
@@ -90,12 +80,6 @@ public struct Server<R: Reducer>: Sendable {
     var snapshots: UInt64 = 0
     var coalesced: UInt64 = 0
     var goodbyes: UInt64 = 0
-  }
-
-  struct DifferenceKey: Hashable {
-    let scope: UInt64
-    let revision: UInt64
-    let base: UInt64
   }
 
   /// A server whose history begins with `state`. The epoch must be new and random. Without a
@@ -164,17 +148,14 @@ public struct Server<R: Reducer>: Sendable {
     self.inFlight = inFlight
     self.limits = limits
     self.about = about
-    history = kept.history
-    history.bound(to: limits.historyBytes)
+    publication = Publication(kept.history, at: kept.revision, limits)
     journaling = Journaling(
       durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
       journaled: kept.journaledBytes, at: now)
-    held = HeldStates(limits)
     size = StateSize(limit: limits.stateBytes)
     connections = Roster(closedLimit: limits.closedConnections)
     users = UserTable(limits, at: now)
-    flushed = kept.revision
     waitingBudget = limits.waitingPerTurn
     schema = R.schema
     schemaFingerprint = schema.fingerprint
@@ -196,7 +177,10 @@ public struct Server<R: Reducer>: Sendable {
   public var watchesSessions: Bool { sessions.reportsEvents }
 
   /// Make deliberate mistakes from now on: for tests of the tests.
-  package mutating func plant(_ faults: Faults) { self.faults = faults }
+  package mutating func plant(_ faults: Faults) {
+    self.faults = faults
+    publication.faults = faults
+  }
 
   /// The digest of what stands at a path.
   public func digest(at path: Path = .root) -> Digest {
@@ -238,7 +222,7 @@ public struct Server<R: Reducer>: Sendable {
     case .clockSet(let time): setWallClock(time)
     case .handingOver(let retryAfter):
       prepareHandOver(retryAfter: retryAfter, at: now, into: &commands)
-    case .scopesReserved(let scopes): for scope in scopes { self.scopes.reserve(scope) }
+    case .scopesReserved(let scopes): for scope in scopes { publication.scopes.reserve(scope) }
     case .inherited(let connection, let isTranslated):
       takeOver(connection, isTranslated: isTranslated, &commands)
     }
@@ -268,12 +252,9 @@ public struct Server<R: Reducer>: Sendable {
     switch reduction {
     case .changed(let revision):
       changedBytes &+= patch.bytes.count
-      patch.bytes.withUnsafeBytes { history.append($0, revision: revision) }
       size.note(patch.bytes)
       memory.note(patch.bytes)
-      if !faults.dropsPatch(of: revision) {
-        scopes.note(patch.bytes, revision: revision, limits: limits)
-      }
+      publication.note(patch.bytes, revision: revision)
     case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1
     }
