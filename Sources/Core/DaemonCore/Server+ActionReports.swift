@@ -81,8 +81,8 @@ extension Server {
     let reason =
       if sequence == 0 || sequence > core.sequence {
         "the newest is \(core.sequence)"
-      } else if sequence <= firstSequence {
-        "it begins anew with each process of the daemon, here behind action \(firstSequence)"
+      } else if sequence <= facts.firstSequence {
+        "it begins anew with each process of the daemon, here behind action \(facts.firstSequence)"
       } else {
         "it keeps the latest \(limits.logEntries), and none that was rejected unseen"
       }
@@ -141,7 +141,7 @@ extension Server {
   /// An action in the form that people read; nil if it nests deeper than a report may, being the
   /// fifth level of one.
   private func payload(_ action: R.Action) -> Value? {
-    guard let actionNames else { return nil }
+    guard let actionNames = facts.actionNames else { return nil }
     var encoder = CBOREncoder()
     action.encode(into: &encoder)
     // What never travels, such as a reactor's mutation, has no such form.

@@ -210,7 +210,8 @@ extension Server {
       connections[place: place].subscriptions.replace(
         at: index,
         by: Subscription(
-          number: subscription.number, scope: publication.scopes[index: new].id, progress: .lost(.view)))
+          number: subscription.number, scope: publication.scopes[index: new].id,
+          progress: .lost(.view)))
       return true
     }
   }

@@ -16,6 +16,7 @@ extension Server {
     connection.rights = rights
     let crowded = admit(&connection)
     if denial != nil { logDenial(of: .connect, "client denied", connection, &commands) }
+    let stopping: Goodbye? = if case .stopping(let goodbye) = ending { goodbye } else { nil }
     if let goodbye = denial ?? stopping ?? crowded {
       connection.phase = .leaving(goodbye, nil)
       connection.goodbye = goodbye
@@ -119,7 +120,8 @@ extension Server {
     where connection.subscriptions[index].progress == .live {
       connection.subscriptions[index].progress = isKnown ? .lagging(core.revision) : .lost(.history)
       let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
-      connection.subscriptions[index].base = scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
+      connection.subscriptions[index].base =
+        scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
       if isKnown, !faults.forgetsHeldStates {
         publication.hold(core.state, at: core.revision, by: connection.peer.uid)
       }
@@ -186,13 +188,7 @@ extension Server {
   }
 
   mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {
-    if memory.mustMeasure(isTime: isTime) {
-      memory.begin()
-      commands.append(.measureMemory)
-    }
-    guard size.mustMeasure(isTime: isTime, isScarce: memory.isScarce) else { return }
-    size.begin()
-    commands.append(.measureState)
+    commands += memory.measurements(isTime: isTime)
   }
 
   /// Give up on a client that does not read: it cannot be told.
@@ -225,7 +221,7 @@ extension Server {
 
   mutating func stop(_ retryAfter: UInt64?) {
     let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
-    stopping = goodbye
+    ending = .stopping(goodbye)
     for id in connections.ids.sorted() { leave(id, goodbye) }
   }
 

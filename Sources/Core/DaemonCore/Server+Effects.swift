@@ -25,17 +25,17 @@ extension Server {
 
   /// Run actions that wait, as many as this turn may.
   mutating func runWaiting() {
-    while waitingBudget > 0 || faults.neverYields {
-      patch.bytes.removeAll(keepingCapacity: true)
-      guard let reduction = core.sendNext(patch: &patch) else { return }
+    while turn.waitingBudget > 0 || faults.neverYields {
+      turn.patch.bytes.removeAll(keepingCapacity: true)
+      guard let reduction = core.sendNext(patch: &turn.patch) else { return }
       note(reduction)
-      waitingBudget -= 1
+      turn.waitingBudget -= 1
     }
   }
 
   mutating func effectSent(_ action: R.Action, _ id: EffectID) {
-    patch.bytes.removeAll(keepingCapacity: true)
-    guard let reduction = core.send(action, from: id, patch: &patch) else { return }
+    turn.patch.bytes.removeAll(keepingCapacity: true)
+    guard let reduction = core.send(action, from: id, patch: &turn.patch) else { return }
     note(reduction)
     if core.hasWaiting { runWaiting() }
   }
@@ -69,7 +69,8 @@ extension Server {
         core.cancelEffects(ownedBy: owner)
       }
       let orders = core.takeOrders()
-      if journaling.confirmsDurability, closedBatch, !faults.startsEffectsUncommitted {
+      if journaling.confirmsDurability, journaling.hasClosedBatch, !faults.startsEffectsUncommitted
+      {
         journaling.hold(orders)
       } else {
         commands += orders.map { .effect($0) }

@@ -22,9 +22,9 @@ extension Server {
       connections.touch(id, at: place)
     }
     endReports()
-    isHandingOver = true
+    ending = .handingOver
     handle(.turnEnded, at: now, into: &commands)
-    isHandingOver = false
+    ending = .none
     for id in connections.ids.sorted() where connections[id]?.token != nil {
       commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
     }
@@ -67,9 +67,11 @@ extension Server {
   private func hand(_ subscription: Subscription) -> HandedConnection.Subscribed? {
     guard let place = publication.scopes.index(of: subscription.scope) else { return nil }
     return HandedConnection.Subscribed(
-      number: subscription.number, scope: subscription.scope, path: publication.scopes[index: place].path,
+      number: subscription.number, scope: subscription.scope,
+      path: publication.scopes[index: place].path,
       view: publication.scopes[index: place].filter?.signature,
-      lastChange: publication.scopes[index: place].lastChange, isCurrent: subscription.progress == .live)
+      lastChange: publication.scopes[index: place].lastChange,
+      isCurrent: subscription.progress == .live)
   }
 
   // MARK: The next process
@@ -158,13 +160,17 @@ extension Server {
       ?? publication.scopes.add(
         path, by: filter, id: isSame ? handed.scope : nil, lastChange: handed.lastChange,
         isPresent: core.state.isPresent(at: path))
-    guard connections[place: place].subscriptions.index(ofScope: publication.scopes[index: index].id) == nil
+    guard
+      connections[place: place].subscriptions.index(ofScope: publication.scopes[index: index].id)
+        == nil
     else { return }
     let isCurrent =
-      handed.isCurrent && !isTranslated && isSame && publication.scopes[index: index].id == handed.scope
+      handed.isCurrent && !isTranslated && isSame
+      && publication.scopes[index: index].id == handed.scope
     let subscription = Subscription(
       number: handed.number, scope: publication.scopes[index: index].id,
       progress: isCurrent ? .live : .lost(isSame ? .history : .view))
-    Self.begin(subscription, of: &connections[place: place], &users, &publication.scopes[index: index])
+    Self.begin(
+      subscription, of: &connections[place: place], &users, &publication.scopes[index: index])
   }
 }

@@ -58,7 +58,7 @@ extension Server {
           session: $0.session, number: $0.number, outcome: Acknowledgement.Outcome(reduction))
       })
     let action = record.action
-    patch.bytes.withUnsafeBytes { bytes in
+    turn.patch.bytes.withUnsafeBytes { bytes in
       journaling.record(row, patch: isChange ? bytes : nil, action: action?.encode)
     }
   }
@@ -74,7 +74,7 @@ extension Server {
 
   /// Why an action is not even reduced.
   func refusal(of action: SessionAction, _ mark: Mark) -> Rejection? {
-    if !poisoned.isEmpty, poisoned.contains(action) {
+    if journaling.isPoisoned(action) {
       return Rejection(
         .poisoned, "this action ended the daemon's process twice and is not tried again")
     }
@@ -108,12 +108,10 @@ extension Server {
 
   /// Hand on what the turn leaves to be kept.
   mutating func keepTurn(_ commands: inout [Command]) {
-    closedBatch = false
-    guard journaling.records else { return }
+    guard journaling.records else { return journaling.skipTurn() }
     let digest =
       journaling.wantsDigest(every: limits.journalDigestChanges) ? keptDigest : nil
     guard let batch = journaling.close(at: core.revision, digest: digest) else { return }
-    closedBatch = true
     commands.append(.keep(batch))
   }
 

@@ -5,9 +5,10 @@ extension Server {
   /// What the server counts, in the text format of OpenMetrics 1.0, without its end.
   var metrics: String {
     let gauges: [(String, Int)] = [
-      ("clients", connections.count), ("sessions", sessions.count), ("scopes", publication.scopes.count),
-      ("held_states", publication.held.count), ("state_bytes", size.encoded),
-      ("state_memory_bytes", size.memory),
+      ("clients", connections.count), ("sessions", sessions.count),
+      ("scopes", publication.scopes.count),
+      ("held_states", publication.held.count), ("state_bytes", memory.size.encoded),
+      ("state_memory_bytes", memory.size.memory),
       ("history_bytes", publication.history.byteCount), ("effects", core.effectCount),
     ]
     let totals: [(String, UInt64)] = [

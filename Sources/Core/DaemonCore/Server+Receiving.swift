@@ -159,7 +159,7 @@ extension Server {
       token: token, isResumed: isResumed, lastAction: record.outcomes.last,
       window: UInt64(limits.window),
       limits: limits.announced,
-      schema: hello.fingerprint == schemaFingerprint ? nil : schema,
+      schema: hello.fingerprint == facts.schemaFingerprint ? nil : schema,
       peer: connection.peer, durable: durableRevision, session: record.number)
     connection.output.append(Self.frame(.welcome(welcome)))
     commands.append(
@@ -218,9 +218,9 @@ extension Server {
       outcome = reject(number, rejection, at: place)
     } else {
       sequence = core.sequence &+ 1
-      let before = changedBytes
+      let before = counters.changedBytes
       outcome = perform(decoded, number, byteCount, at: place)
-      charge(changedBytes: changedBytes &- before, at: place)
+      charge(changedBytes: counters.changedBytes &- before, at: place)
     }
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
@@ -233,7 +233,7 @@ extension Server {
   /// anything of so many bytes.
   @inline(__always)
   private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
-    memory.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
+    memory.budget.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
   }
 
   private func memoryCost(of decoder: CBORDecoder) -> Int? {
@@ -246,7 +246,8 @@ extension Server {
     let footprint = (action as? any FootprintTelling)?.footprint
     let paths = footprint == .same ? (action as? any PathNaming)?.writtenPaths : nil
     let isReplacing = paths?.allSatisfy { core.state.isPresent(at: $0) } ?? false
-    return memory.refusal(ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
+    return memory.budget.refusal(
+      ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
   }
 
   /// Why an action is rejected before the store sees it; nil if it is to be performed.
@@ -255,7 +256,9 @@ extension Server {
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
     _ byteCount: Int, _ cost: Int?, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
-    if let rejection = overuse(place) ?? size.refusal(ofActionWith: byteCount) { return rejection }
+    if let rejection = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount) {
+      return rejection
+    }
     switch copy decoded {
     case .failure(let failure): return failure.rejection
     case .success(let action):
@@ -300,7 +303,7 @@ extension Server {
     if journaling.durability != .none, let token = connections[place: place].token {
       let own = SessionAction(session: token, number: number)
       keep(token, at: connections[place: place].session)
-      inFlight?.note(own)
+      journaling.noteInFlight(own)
       answer = own
     }
     return Acknowledgement.Outcome(
@@ -315,7 +318,7 @@ extension Server {
   private func decodeAction(
     _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?
   ) throws(CBORError) -> Result<R.Action, ActionFailure> {
-    if let cost, let refusal = memory.refusal(ofBytes: decoder.remaining, cost: cost) {
+    if let cost, let refusal = memory.budget.refusal(ofBytes: decoder.remaining, cost: cost) {
       try decoder.skip()
       try head.finish(&decoder)
       guard decoder.isAtEnd else {

@@ -52,7 +52,7 @@ extension Server {
       send(denial, of: number, &connection)
       return 5
     }
-    if name == "metrics", hasShellMetrics {
+    if name == "metrics", facts.hasShellMetrics {
       return askShell(.metrics(metrics), number, &connection, &commands)
     }
     switch report(name, arguments, number, &connection) {
@@ -98,7 +98,7 @@ extension Server {
   ) -> Answer {
     switch name {
     case "status": return .value(status(for: connection.rights), work: 100)
-    case "limits": return .value(limitsReport, work: 20)
+    case "limits": return .value(facts.limitsReport, work: 20)
     case "clients": return .pages(.clients(from: 0))
     case "clients.closed": return .pages(.closed(from: 0))
     case "effects": return .pages(.effects(from: 0))
@@ -237,9 +237,9 @@ extension Server {
         .text(journaling.failure ?? (journaling.durability == .none ? "none" : "healthy"))
       ),
     ]
-    guard rights.seesAll else { return object(about + common) }
+    guard rights.seesAll else { return object(facts.about + common) }
     return object(
-      about + common + [
+      facts.about + common + [
         ("digest", .text(digest().description)),
         ("clients", .integer(Int64(connections.count))),
         ("sessions", .integer(Int64(sessions.count))),
@@ -335,7 +335,9 @@ extension Server {
     var paths: [String] = []
     var bytes = 0
     for index in connection.subscriptions.indices.prefix(32) where bytes < limits.textBytes {
-      guard let place = publication.scopes.index(of: connection.subscriptions[index].scope) else { continue }
+      guard let place = publication.scopes.index(of: connection.subscriptions[index].scope) else {
+        continue
+      }
       let path = publication.scopes[index: place].path
       if case .nothing = sight(of: path, with: rights) { continue }
       paths.append(path.pointer.prefix(bytes: limits.textBytes))

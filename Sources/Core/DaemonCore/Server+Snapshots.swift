@@ -106,7 +106,9 @@ extension Server {
     guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
     guard publication.history.covers(position.revision) else { return .snapshot(.history) }
-    if let size = scope.snapshotBytes, publication.history.byteCount(after: position.revision) > size {
+    if let size = scope.snapshotBytes,
+      publication.history.byteCount(after: position.revision) > size
+    {
       return .snapshot(.history)
     }
     let replay = publication.replay(scope, after: position.revision)
@@ -116,7 +118,9 @@ extension Server {
 
   /// Send what a mirror lacks. Then it stands at the newest revision, and is told so.
   func append(
-    _ replay: Publication<R.State>.Replay, of subscription: Subscription, _ connection: inout ServerSession) {
+    _ replay: Publication<R.State>.Replay, of subscription: Subscription,
+    _ connection: inout ServerSession
+  ) {
     connection.output.append(contentsOf: replay.frames)
     connection.counters.patches += UInt64(replay.count)
     if replay.reached < core.revision { sayCurrent(subscription, &connection) }
@@ -199,12 +203,11 @@ extension Server {
     }
   }
 
-  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in
-  /// which they grow, and their frames.
-  public var snapshotMemory: Int { 3 * size.encoded }
+  /// About how many bytes it takes to encode a snapshot of everything.
+  public var snapshotMemory: Int { memory.snapshotBytes }
 
   /// How large the state is at the most, as far as that is known.
   public var knownSize: StateMeasure {
-    StateMeasure(encoded: size.encoded, memory: size.memory)
+    StateMeasure(encoded: memory.size.encoded, memory: memory.size.memory)
   }
 }

@@ -18,7 +18,7 @@ extension Server {
     if faults.followsDictionaryOrder { connections.scrambleTouched() }
     while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
     publication.endTurn(at: core.revision)
-    waitingBudget = limits.waitingPerTurn
+    turn.waitingBudget = limits.waitingPerTurn
     // Behind the patches: what an effect does comes after the change that it was returned with.
     // If it is to be kept, behind that too.
     takeOrders(&commands)
@@ -95,7 +95,7 @@ extension Server {
       catchUp(&connection, &commands)
       // Before the answers, which say of all subscriptions that are not announced anew that they
       // stand at the newest revision.
-      if isHandingOver {
+      if case .handingOver = ending {
         // Nothing is begun that could not be ended: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {

@@ -28,50 +28,41 @@ public import Wire
 
 /// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
 public struct Server<R: Reducer>: Sendable {
-  public let limits: Limits
   /// The protocol versions that the server speaks.
   public static var versions: ClosedRange<UInt64> { ProtocolVersion.range }
 
+  let facts: ServerFacts
   let timeline: Timeline
   var clock: ServerClock
   var authority: Authority
   var core: StoreCore<R>
   var connections: Roster
+  var users: UserTable
   var sessions: SessionTable
   var publication: Publication<R.State>
   var journaling: Journaling
-  /// Actions that must not be reduced again.
-  let poisoned: Set<SessionAction>
-  /// Where a client's action is noted before it is reduced; nil where nothing outlives the process.
-  let inFlight: InFlightActionMarker?
-  var size: StateSize
-  var memory = MemoryBudget()
-  /// The bytes of all patches that were made.
-  var changedBytes = 0
-  /// The patch of the action that is being reduced.
-  var patch = CBOREncoder()
-  var stopping: Goodbye?
-  /// Connections are composed for even if they do not read, once.
-  var isHandingOver = false
-  /// Whether this turn left something to be kept.
-  var closedBatch = false
-  var users: UserTable
-  /// How many more actions of effects and middleware this turn may run.
-  var waitingBudget: Int
-  let schema: Schema
-  let schemaFingerprint: UInt64
-  /// The last action of former processes: the log begins behind it.
-  let firstSequence: UInt64
-  /// The report "limits", which never changes.
-  let limitsReport: Value
-  /// Turns logged actions into the form that people read; nil when the schema does not allow it.
-  let actionNames: Translation?
-  /// Whether the shell counts something, too.
-  let hasShellMetrics: Bool
-  /// What the shell knows of the process, for the report "status".
-  let about: [(String, Value)]
+  var memory: StateMemory
+  var turn: Turn
+  var ending = Ending.none
   var counters = Counters()
   var faults = Faults()
+
+  /// What the actions of a turn use.
+  struct Turn: Sendable {
+    /// The patch of the action that is being reduced.
+    var patch = CBOREncoder()
+    /// How many more actions of effects and middleware may run.
+    var waitingBudget: Int
+  }
+
+  /// Whether the process is about to end.
+  enum Ending: Sendable {
+    case none
+    /// Everyone is told this, whoever comes too.
+    case stopping(Goodbye)
+    /// Connections are composed for even if they do not read, and no request is begun.
+    case handingOver
+  }
 
   struct Counters: Sendable {
     var actions: UInt64 = 0
@@ -80,6 +71,8 @@ public struct Server<R: Reducer>: Sendable {
     var snapshots: UInt64 = 0
     var coalesced: UInt64 = 0
     var goodbyes: UInt64 = 0
+    /// The bytes of all patches that were made.
+    var changedBytes = 0
   }
 
   /// A server whose history begins with `state`. The epoch must be new and random. Without a
@@ -132,40 +125,30 @@ public struct Server<R: Reducer>: Sendable {
     dependencies: DependencyValues = DependencyValues(), inFlight: InFlightActionMarker? = nil
   ) {
     let (kept, limits, now) = (setup.kept, setup.limits, setup.time)
-    let (durability, about) = (setup.durability, setup.about)
-    hasShellMetrics = setup.hasShellMetrics
+    facts = ServerFacts(setup, schema: R.schema)
+    timeline = Timeline(epoch: kept.epoch, run: kept.run, runs: kept.runs)
+    clock = ServerClock(at: now)
     authority = Authority(setup.policy, isNew: setup.isPolicyNew, owner: setup.owner)
     core = StoreCore(
       kept.state, reducer: reducer, middleware: middleware, seed: kept.seed,
       revision: kept.revision, sequence: kept.sequence, logCapacity: max(1, limits.logEntries),
       textBytes: limits.textBytes, dependencies: dependencies)
-    timeline = Timeline(epoch: kept.epoch, run: kept.run, runs: kept.runs)
-    clock = ServerClock(at: now)
-    firstSequence = kept.sequence
-    sessions = SessionTable(
-      limits, total: kept.sessionCount, reportsEvents: reducer.composedLifecycle.watchesSessions)
-    poisoned = kept.poisoned
-    self.inFlight = inFlight
-    self.limits = limits
-    self.about = about
-    publication = Publication(kept.history, at: kept.revision, limits)
-    journaling = Journaling(
-      durability, base: kept.base, revision: kept.revision,
-      ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
-      journaled: kept.journaledBytes, at: now)
-    size = StateSize(limit: limits.stateBytes)
     connections = Roster(closedLimit: limits.closedConnections)
     users = UserTable(limits, at: now)
-    waitingBudget = limits.waitingPerTurn
-    schema = R.schema
-    schemaFingerprint = schema.fingerprint
-    actionNames = try? Translation(from: schema, to: .names, root: .action)
-    var entries = TrieMap<String, Value>()
-    for (name, value) in limits.table { entries.updateValue(Value(value), forKey: name) }
-    limitsReport = .object(entries)
+    sessions = SessionTable(
+      limits, total: kept.sessionCount, reportsEvents: reducer.composedLifecycle.watchesSessions)
+    publication = Publication(kept.history, at: kept.revision, limits)
+    journaling = Journaling(
+      setup.durability, base: kept.base, revision: kept.revision,
+      ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
+      journaled: kept.journaledBytes, poisoned: kept.poisoned, marker: inFlight, at: now)
+    memory = StateMemory(limit: limits.stateBytes)
+    turn = Turn(waitingBudget: limits.waitingPerTurn)
     takeUp(kept)
   }
 
+  public var limits: Limits { facts.limits }
+  var schema: Schema { facts.schema }
   /// The newest state: a copy is a consistent snapshot, O(1).
   public var state: R.State { core.state }
   public var revision: UInt64 { core.revision }
@@ -203,10 +186,8 @@ public struct Server<R: Reducer>: Sendable {
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
-    case .stateMeasured(let measure):
-      size.take(measure)
-      memory.take(snapshotBytes: snapshotMemory)
-    case .memoryMeasured(let reading): memory.take(reading, snapshotBytes: snapshotMemory)
+    case .stateMeasured(let measure): memory.take(measure)
+    case .memoryMeasured(let reading): memory.take(reading)
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)
@@ -235,8 +216,8 @@ public struct Server<R: Reducer>: Sendable {
     _ action: R.Action, from cause: Cause, isLogged: Bool = true,
     for answer: SessionAction? = nil, at place: Int? = nil
   ) -> Reduction {
-    patch.bytes.removeAll(keepingCapacity: true)
-    var reduction = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+    turn.patch.bytes.removeAll(keepingCapacity: true)
+    var reduction = core.send(action, from: cause, isLogged: isLogged, patch: &turn.patch)
     if case .rejected(let rejection) = reduction, let place {
       reduction = .rejected(redacted(rejection, at: place))
     }
@@ -251,10 +232,9 @@ public struct Server<R: Reducer>: Sendable {
     if journaling.records { record(reduction, answer) }
     switch reduction {
     case .changed(let revision):
-      changedBytes &+= patch.bytes.count
-      size.note(patch.bytes)
-      memory.note(patch.bytes)
-      publication.note(patch.bytes, revision: revision)
+      counters.changedBytes &+= turn.patch.bytes.count
+      memory.note(turn.patch.bytes)
+      publication.note(turn.patch.bytes, revision: revision)
     case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1
     }

@@ -48,15 +48,13 @@ struct Journaling: Sendable {
   private(set) var base: UInt64
   /// The newest revision that survives a crash.
   private(set) var durable: UInt64
-  /// Bytes of batches since the newest snapshot was begun.
-  private(set) var bytesSinceSnapshot = 0
-  private(set) var snapshotBytes = 0
-  private(set) var snapshotIsRunning = false
-  private var lastSnapshot: Instant
-  /// None is begun before this time: there was no memory for the last.
-  private var nextSnapshot = Instant(nanoseconds: 0)
-  private var bytesBeforeSnapshot = 0
-  private var isSnapshotImpossible = false
+  private var snapshots: SnapshotSchedule
+  /// Whether the turn that ended last left a batch.
+  private(set) var hasClosedBatch = false
+  /// Actions that ended the process twice, and are not reduced again.
+  private let poisoned: Set<SessionAction>
+  /// Where a client's action is noted before it is reduced; nil where nothing outlives the process.
+  private let marker: InFlightActionMarker?
   private var wait: Duration = .seconds(1)
   private var changesSinceDigest = 0
   /// The paths of fields that are not kept.
@@ -64,15 +62,17 @@ struct Journaling: Sendable {
 
   init(
     _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
-    durable: UInt64? = nil, journaled: Int = 0, at now: Instant
+    durable: UInt64? = nil, journaled: Int = 0, poisoned: Set<SessionAction> = [],
+    marker: InFlightActionMarker? = nil, at now: Instant
   ) {
-    bytesSinceSnapshot = journaled
+    snapshots = SnapshotSchedule(journaled: journaled, at: now)
+    self.poisoned = poisoned
+    self.marker = marker
     self.durability = durability
     self.base = base
     self.ephemeral = ephemeral
     self.durable = durable ?? revision
     batch = JournalBatch(number: 1, revision: revision)
-    lastSnapshot = now
   }
 
   /// Whether what happens is recorded.
@@ -91,7 +91,19 @@ struct Journaling: Sendable {
     }
   }
 
+  /// Whether a snapshot is being made.
+  var snapshotIsRunning: Bool { snapshots.isRunning }
+
   // MARK: Recording
+
+  @inline(__always)
+  func isPoisoned(_ action: SessionAction) -> Bool {
+    !poisoned.isEmpty && poisoned.contains(action)
+  }
+
+  /// Note an action before it is reduced, where that survives the end of the process.
+  @inline(__always)
+  func noteInFlight(_ action: SessionAction) { marker?.note(action) }
 
   /// Add a row, with the patch if the state changed by one that is kept, and the action.
   mutating func record(
@@ -135,7 +147,8 @@ struct Journaling: Sendable {
   mutating func close(
     at revision: UInt64, digest: Digest?
   ) -> JournalBatch? {
-    guard !batch.isEmpty else { return nil }
+    hasClosedBatch = !batch.isEmpty
+    guard hasClosedBatch else { return nil }
     var closed = JournalBatch(number: batch.number + 1, revision: revision)
     swap(&closed, &batch)
     closed.revision = revision
@@ -151,9 +164,12 @@ struct Journaling: Sendable {
         number: closed.number, revision: revision, byteCount: byteCount, sessions: sessions,
         orders: []))
     queuedBytes += byteCount
-    bytesSinceSnapshot += byteCount
+    snapshots.bytesSince += byteCount
     return closed
   }
+
+  /// Nothing is recorded: a turn ends without a batch.
+  mutating func skipTurn() { hasClosedBatch = false }
 
   /// Let orders wait for the batch that was closed last.
   mutating func hold(_ orders: [EffectOrder]) {
@@ -179,7 +195,7 @@ struct Journaling: Sendable {
     let lost = inFlight
     inFlight = []
     queuedBytes = 0
-    snapshotIsRunning = false
+    snapshots.isRunning = false
     // What the turn has recorded so far would follow a gap.
     let number = batch.number
     batch = JournalBatch(number: number, revision: batch.revision)
@@ -207,11 +223,7 @@ struct Journaling: Sendable {
 
   /// Whether enough has been recorded since the last snapshot for the next.
   func wantsSnapshot(_ limits: Limits, at now: Instant) -> Bool {
-    guard durability != .none, health == .healthy, !snapshotIsRunning, bytesSinceSnapshot > 0,
-      !(now < nextSnapshot)
-    else { return false }
-    return bytesSinceSnapshot > max(limits.journalBytes, 2 * snapshotBytes)
-      || now > lastSnapshot + limits.journalAge
+    durability != .none && health == .healthy && snapshots.isTime(limits, at: now)
   }
 
   /// A snapshot begins, behind what is in flight; one that heals, of this revision.
@@ -219,10 +231,7 @@ struct Journaling: Sendable {
     if let revision, case .failing(let reason, _) = health {
       health = .healing(reason, revision)
     }
-    snapshotIsRunning = true
-    bytesBeforeSnapshot = bytesSinceSnapshot
-    bytesSinceSnapshot = 0
-    lastSnapshot = now
+    snapshots.begin(at: now)
   }
 
   /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal
@@ -231,23 +240,68 @@ struct Journaling: Sendable {
   mutating func snapshotImpossible(
     _ reason: String, at now: Instant
   ) -> (lost: [InFlight]?, isNews: Bool) {
-    defer { isSnapshotImpossible = true }
-    if case .healing = health { return (failed(reason, at: now), !isSnapshotImpossible) }
-    snapshotIsRunning = false
-    bytesSinceSnapshot += bytesBeforeSnapshot
-    nextSnapshot = now + .seconds(10)
-    return (nil, !isSnapshotImpossible)
+    let isNews = snapshots.noteImpossible()
+    if case .healing = health { return (failed(reason, at: now), isNews) }
+    snapshots.postpone(at: now)
+    return (nil, isNews)
   }
 
   /// A snapshot is kept. Returns whether it healed what had failed.
   mutating func snapshotKept(bytes: Int) -> Bool {
-    snapshotIsRunning = false
-    isSnapshotImpossible = false
-    snapshotBytes = bytes
+    snapshots.end(bytes: bytes)
     guard case .healing(_, let revision) = health else { return false }
     health = .healthy
     wait = .seconds(1)
     durable = max(durable, revision)
     return true
+  }
+}
+
+/// When the next snapshot is due.
+private struct SnapshotSchedule: Sendable {
+  /// Bytes of batches since the newest snapshot was begun.
+  var bytesSince: Int
+  var isRunning = false
+  /// The bytes of the newest snapshot.
+  private var bytes = 0
+  private var bytesBefore = 0
+  private var last: Instant
+  /// None is begun before this time: there was no memory for the last.
+  private var next = Instant(nanoseconds: 0)
+  private var isImpossible = false
+
+  init(journaled: Int, at now: Instant) {
+    bytesSince = journaled
+    last = now
+  }
+
+  func isTime(_ limits: Limits, at now: Instant) -> Bool {
+    guard !isRunning, bytesSince > 0, !(now < next) else { return false }
+    return bytesSince > max(limits.journalBytes, 2 * bytes) || now > last + limits.journalAge
+  }
+
+  mutating func begin(at now: Instant) {
+    isRunning = true
+    bytesBefore = bytesSince
+    bytesSince = 0
+    last = now
+  }
+
+  /// Returns whether that is news.
+  mutating func noteImpossible() -> Bool {
+    defer { isImpossible = true }
+    return !isImpossible
+  }
+
+  mutating func postpone(at now: Instant) {
+    isRunning = false
+    bytesSince += bytesBefore
+    next = now + .seconds(10)
+  }
+
+  mutating func end(bytes: Int) {
+    isRunning = false
+    isImpossible = false
+    self.bytes = bytes
   }
 }

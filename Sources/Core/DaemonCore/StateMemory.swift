@@ -1,0 +1,45 @@
+import Lockstep
+import Values
+
+/// How much memory the state takes, and how much there is: both are measured beside the loop now and
+/// then, and estimated in between.
+struct StateMemory: Sendable {
+  private(set) var size: StateSize
+  private(set) var budget = MemoryBudget()
+
+  init(limit: Int) { size = StateSize(limit: limit) }
+
+  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in
+  /// which they grow, and their frames.
+  var snapshotBytes: Int { 3 * size.encoded }
+
+  /// Note a change of the state.
+  @inline(__always)
+  mutating func note(_ patch: [UInt8]) {
+    size.note(patch)
+    budget.note(patch)
+  }
+
+  mutating func take(_ measure: StateMeasure) {
+    size.take(measure)
+    budget.take(snapshotBytes: snapshotBytes)
+  }
+
+  mutating func take(_ reading: MemoryReading?) {
+    budget.take(reading, snapshotBytes: snapshotBytes)
+  }
+
+  /// What is to be measured now; `isTime` once a second.
+  mutating func measurements(isTime: Bool) -> [Command] {
+    var commands: [Command] = []
+    if budget.mustMeasure(isTime: isTime) {
+      budget.begin()
+      commands.append(.measureMemory)
+    }
+    if size.mustMeasure(isTime: isTime, isScarce: budget.isScarce) {
+      size.begin()
+      commands.append(.measureState)
+    }
+    return commands
+  }
+}
