@@ -76,6 +76,15 @@ struct FailureTests {
     #expect(names == ReportError.Code.allCases.map(\.rawValue))
   }
 
+  @Test func `the reports are those of the protocol`() throws {
+    let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
+    let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Reports") } ?? ""
+    let table = section.components(separatedBy: "| name, arguments | answer |").last ?? ""
+    let names = table.matches(of: /\n\| `([a-z.]+)` \|/).map { String($0.1) }
+    #expect(names.sorted() == ReportName.list())
+  }
+
   @Test func `the names of rejections are those of the protocol`() throws {
     let file = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)

@@ -131,6 +131,19 @@ struct CommandLineTests {
     }
   }
 
+  @Test func `an export through a link replaces the file, and leaves the link`() async throws {
+    try await withDaemon { served in
+      let (link, file) = (served.folder + "/link", served.folder + "/file")
+      try Data("old".utf8).write(to: URL(fileURLWithPath: file))
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
+      let exported = try await lockstep(served.socket, "export", link)
+      #expect(exported.status == .exit(0), "\(exported.lines)")
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "file")
+      #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix("{}"))
+      #expect(try FileManager.default.contentsOfDirectory(atPath: served.folder).count == 3)
+    }
+  }
+
   @Test func `a JSON Patch is applied whole or not at all`() async throws {
     try await withDaemon { served in
       let socket = served.socket

@@ -129,7 +129,8 @@ public final class Connection: Sendable {
   /// The number of actions that are not acknowledged yet.
   public var unacknowledged: Int { link.state.withLock { $0.session.unacknowledged } }
 
-  /// How many actions have been rejected.
+  /// How often the daemon has rejected actions, sent or posted; those that end with their session
+  /// count once.
   public var rejectedPosts: UInt64 { link.state.withLock { $0.rejectedPosts } }
 
   /// How often a mirror diverged from the daemon's state, and was replaced.

@@ -64,7 +64,7 @@ public struct ClientSession: Sendable {
   /// The state of the connection.
   public enum ConnectionState: Equatable, Sendable {
     case connecting
-    /// Every mirror follows the daemon.
+    /// The daemon has said welcome: actions can be sent, and mirrors that have arrived follow it.
     case live
     /// Mirrors show the values from when the connection was lost.
     case stale(since: Instant, Goodbye?)

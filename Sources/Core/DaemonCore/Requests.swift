@@ -119,7 +119,7 @@ extension Request {
     case .subscribe: 10
     case .digest: 20
     case .refuseQuery: 5
-    case .query(_, "status", _): 100
+    case .query(_, ReportName.status.rawValue, _): 100
     case .query: 20
     }
   }

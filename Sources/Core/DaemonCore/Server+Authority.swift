@@ -121,14 +121,17 @@ extension Server {
 
   /// The answer to a query that a client may not make; nil if it may.
   func reportDenial(of name: String, to rights: Rights?) -> ReportError? {
-    guard let rights, !rights.mayAdminister, name != "status", name != "limits" else { return nil }
+    guard let rights, !rights.mayAdminister, ReportName(rawValue: name)?.isForEveryone != true else {
+      return nil
+    }
     return Self.reportDenial(of: name.prefix(bytes: limits.textBytes))
   }
 
   private static func reportDenial(of name: String) -> ReportError {
-    ReportError(
+    let others = ReportName.list(where: \.isForEveryone).joined(separator: " and ")
+    return ReportError(
       .denied,
-      "the daemon's policy does not let you ask for \"\(name)\": all reports but limits and status "
+      "the daemon's policy does not let you ask for \"\(name)\": all reports but \(others) "
         + "need the right to administer")
   }
 
@@ -221,7 +224,7 @@ extension Server {
   func sayHidden(_ connection: inout ServerSession) {
     for number in connection.hidden { refuse(number, .denied, &connection) }
     for number in connection.revokedQueries {
-      send(Self.reportDenial(of: "log.follow"), of: number, &connection)
+      send(Self.reportDenial(of: ReportName.followLog.rawValue), of: number, &connection)
     }
     for (number, answer) in connection.answers {
       connection.output.append(Self.frame(.report(number: number, answer)))

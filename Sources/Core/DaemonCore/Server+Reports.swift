@@ -45,17 +45,22 @@ extension Server {
     _ commands: inout [Command]
   ) -> Int {
     let denial = reportDenial(of: name, to: connection.rights)
-    if name == "policy.reload", denial == nil || authority.isOwner(connection.peer) {
+    let known = ReportName(rawValue: name)
+    if known == .reloadPolicy, denial == nil || authority.isOwner(connection.peer) {
       return askShell(.reloadPolicy, number, &connection, &commands)
     }
     if let denial {
       send(denial, of: number, &connection)
       return 5
     }
-    if name == "metrics", facts.hasShellMetrics {
+    guard let known else {
+      send(unknownReport(name), of: number, &connection)
+      return 5
+    }
+    if known == .metrics, facts.hasShellMetrics {
       return askShell(.metrics(metrics), number, &connection, &commands)
     }
-    switch report(name, arguments, number, &connection) {
+    switch report(known, arguments, number, &connection) {
     case .value(let value, let work):
       sendReport(number, value, &connection)
       return work
@@ -94,35 +99,29 @@ extension Server {
   }
 
   private mutating func report(
-    _ name: String, _ arguments: [String], _ query: UInt64, _ connection: inout ServerSession
+    _ name: ReportName, _ arguments: [String], _ query: UInt64, _ connection: inout ServerSession
   ) -> Answer {
     switch name {
-    case "status": return .value(status(for: connection.rights), work: 100)
-    case "limits": return .value(facts.limitsReport, work: 20)
-    case "clients": return .pages(.clients(from: 0))
-    case "clients.closed": return .pages(.closed(from: 0))
-    case "effects": return .pages(.effects(from: 0))
-    case "effects.cancel": return cancelEffects(arguments)
-    case "log": return log(arguments)
-    case "log.follow": return follow(arguments, query, &connection)
-    case "log.unfollow": return unfollow(&connection)
-    case "why": return why(arguments)
-    case "metrics": return .value(.text(metrics + "# EOF\n"), work: 200)
-    default: return unknownReport(name)
+    case .status: .value(status(for: connection.rights), work: 100)
+    case .limits: .value(facts.limitsReport, work: 20)
+    case .clients: .pages(.clients(from: 0))
+    case .closedClients: .pages(.closed(from: 0))
+    case .effects: .pages(.effects(from: 0))
+    case .cancelEffects: cancelEffects(arguments)
+    case .log: log(arguments)
+    case .followLog: follow(arguments, query, &connection)
+    case .unfollowLog: unfollow(&connection)
+    case .why: why(arguments)
+    case .metrics: .value(.text(metrics + "# EOF\n"), work: 200)
+    // The shell has been asked, or the client may not.
+    case .reloadPolicy: .error(.refused, "the daemon does not read a policy")
     }
   }
 
-  private static var reportNames: [String] {
-    [
-      "clients", "clients.closed", "effects", "effects.cancel", "limits", "log", "log.follow",
-      "log.unfollow", "metrics", "policy.reload", "status", "why",
-    ]
-  }
-
-  private func unknownReport(_ name: String) -> Answer {
+  private func unknownReport(_ name: String) -> ReportError {
     let found = name.prefix(bytes: limits.textBytes)
-    let list = Self.reportNames.joined(separator: ", ")
-    return .error(.unknown, "there is no report \"\(found)\"; there are: \(list)")
+    let list = ReportName.list().joined(separator: ", ")
+    return ReportError(.unknown, "there is no report \"\(found)\"; there are: \(list)")
   }
 
   func object(_ members: [(String, Value)]) -> Value {

@@ -158,8 +158,8 @@ public enum Projection: Equatable, Sendable {
 }
 
 extension Path {
-  /// How `patch`, a patch of the whole state, changes the value at this path. O(bytes of the
-  /// patch's heads on the way), no allocation. The patch is our own; a malformed one projects as
+  /// How `patch`, a patch of the whole state, changes the value at this path. O(the bytes of the
+  /// entries before it), no allocation. The patch is our own; a malformed one projects as
   /// untouched.
   public func projection(of patch: UnsafeRawBufferPointer) -> Projection {
     var decoder = CBORDecoder(patch)

@@ -41,8 +41,8 @@ extension JournalFile {
     return JournalSnapshotID(rawValue: id)
   }
 
-  /// Add the next bytes of the state: one commit, during which batches wait. A part of a megabyte
-  /// takes some milliseconds.
+  /// Add the next bytes of the state: one commit, and another while sessions are left to write,
+  /// during which batches wait. A part of a megabyte takes some milliseconds.
   public func addPart(_ id: JournalSnapshotID, _ bytes: [UInt8]) throws(JournalError) {
     let identity = try knownIdentity()
     guard let draft = state.snapshot, draft.id == id.rawValue else {

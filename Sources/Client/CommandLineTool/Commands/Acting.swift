@@ -65,7 +65,7 @@ extension Client {
   private func danger(of acknowledgement: Acknowledgement) async -> String? {
     if acknowledgement.mark == .durable { return nil }
     if let reason = acknowledgement.notDurable { return reason }
-    let status = try? await report("status")
+    let status = try? await report(.status)
     guard status?.child("durability") == "none" else {
       return "the daemon does not keep its state that safely: it runs with '--durability async'."
     }

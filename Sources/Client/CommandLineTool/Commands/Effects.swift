@@ -1,6 +1,7 @@
 import ArgumentParser
 import EventLoop
 import Values
+import Wire
 
 struct Effects: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -44,7 +45,7 @@ struct Effects: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       if verb == .cancel, let what { return try await cancel(what, client) }
-      guard case .array(let effects) = try await client.report("effects") else {
+      guard case .array(let effects) = try await client.report(.effects) else {
         throw Failure(.goodbye, "the daemon's list of effects is none.")
       }
       try show(Array(effects))
@@ -71,7 +72,7 @@ struct Effects: AsyncParsableCommand {
   }
 
   private func cancel(_ what: String, _ client: Client) async throws {
-    let report = try await client.report("effects.cancel", [what])
+    let report = try await client.report(.cancelEffects, [what])
     let count = report.child("cancelled") ?? 0
     if count == 0 {
       throw Failure(

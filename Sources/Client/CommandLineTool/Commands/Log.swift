@@ -2,6 +2,7 @@ import ArgumentParser
 import EventLoop
 import LockstepClient
 import Values
+import Wire
 
 struct Log: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -42,13 +43,13 @@ struct Log: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       var writer = LogWriter(output: Output(options), isTree: tree)
-      let records = try LogRecord.records(of: await client.report("log", ["\(limit)"]))
+      let records = try LogRecord.records(of: await client.report(.log, ["\(limit)"]))
       try writer.show(limit == 0 ? [] : records)
       guard follow else { return }
       StandardOutput.endWithReader()
       // If the log was empty, follow it from its start; with a limit of 0, follow it from now.
       let since = records.last.map { ["\($0.sequence)"] } ?? (limit > 0 ? ["0"] : [])
-      try await client.reports("log.follow", since) { report in
+      try await client.reports(.followLog, since) { report in
         try writer.show(LogRecord.records(of: report))
       }
     }
@@ -86,7 +87,7 @@ struct Why: AsyncParsableCommand {
 extension Why {
   private func records(_ client: Client) async throws -> [LogRecord] {
     do {
-      let records = try LogRecord.records(of: await client.report("why", ["\(sequence)"]))
+      let records = try LogRecord.records(of: await client.report(.why, ["\(sequence)"]))
       if !records.isEmpty { return records }
     } catch let failure as Failure where failure.status == .absent {
       // The failure below says what the log has instead, and where older actions are.
@@ -96,12 +97,12 @@ extension Why {
 
   /// A sentence on an action that the log does not have.
   private func absence(_ client: Client) async throws -> String {
-    let records = try LogRecord.records(of: await client.report("log", ["\(UInt32.max)"]))
+    let records = try LogRecord.records(of: await client.report(.log, ["\(UInt32.max)"]))
     let numbers = records.map(\.sequence)
     let extent = numbers.min().flatMap { first in
       numbers.max().map { first == $0 ? "it has only \($0)" : "it has \(first) to \($0)" }
     }
-    let status = try await client.report("status")
+    let status = try await client.report(.status)
     var text =
       "the log has no action \(sequence): \(extent ?? "it is empty"), and it begins anew with each "
       + "process of the daemon."

@@ -1,6 +1,7 @@
 import ArgumentParser
 import EventLoop
 import Values
+import Wire
 
 struct Metrics: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -20,7 +21,7 @@ struct Metrics: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       let output = Output(options)
-      guard case .text(let text) = try await client.report("metrics") else {
+      guard case .text(let text) = try await client.report(.metrics) else {
         throw Failure(.goodbye, "the daemon's metrics are no text.")
       }
       if options.json { return try output.line(MetricFamilies.value(of: text)) }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import EventLoop
 import Values
+import Wire
 
 // The commands that show the daemon's reports.
 
@@ -48,7 +49,7 @@ struct Status: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      try Output(options).show(pairs: try await client.report("status"))
+      try Output(options).show(pairs: try await client.report(.status))
     }
   }
 }
@@ -66,7 +67,7 @@ struct ShowLimits: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      try Output(options).show(pairs: try await client.report("limits"))
+      try Output(options).show(pairs: try await client.report(.limits))
     }
   }
 }
@@ -116,7 +117,7 @@ struct Clients: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       if closed { return try await showClosed(client) }
-      guard case .array(let clients) = try await client.report("clients") else {
+      guard case .array(let clients) = try await client.report(.clients) else {
         throw Failure(.goodbye, "the daemon's list of clients is none.")
       }
       let output = Output(options)
@@ -140,7 +141,7 @@ struct Clients: AsyncParsableCommand {
   }
 
   private func showClosed(_ client: Client) async throws {
-    guard case .array(let ended) = try await client.report("clients.closed") else {
+    guard case .array(let ended) = try await client.report(.closedClients) else {
       throw Failure(.goodbye, "the daemon's list of clients that are gone is none.")
     }
     let output = Output(options)

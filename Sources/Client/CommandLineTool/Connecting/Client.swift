@@ -86,15 +86,15 @@ struct Client: Sendable {
   }
 
   /// A report of the daemon.
-  func report(_ name: String, _ arguments: [String] = []) async throws -> Value {
-    try Self.checked(try await connection.report(name, arguments: arguments))
+  func report(_ name: ReportName, _ arguments: [String] = []) async throws -> Value {
+    try Self.checked(try await connection.report(name.rawValue, arguments: arguments))
   }
 
   /// Calls `body` with reports until the connection ends or `body` throws.
   func reports(
-    _ name: String, _ arguments: [String], _ body: (Value) throws -> Void
+    _ name: ReportName, _ arguments: [String], _ body: (Value) throws -> Void
   ) async throws {
-    for try await report in connection.reports(name, arguments: arguments) {
+    for try await report in connection.reports(name.rawValue, arguments: arguments) {
       try body(Self.checked(report))
     }
   }

@@ -63,14 +63,19 @@ struct File: Equatable {
     if stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG {
       return try write(bytes, to: path, flags: 0)
     }
-    let temporary = "\(path).\(getpid()).new"
+    // A link stays one: its target is replaced.
+    let target = realpath(path, nil).map { resolved in
+      defer { free(resolved) }
+      return String(cString: resolved)
+    }
+    let temporary = "\(target ?? path).\(getpid()).new"
     do throws(Failure) {
       try write(bytes, to: temporary, flags: O_CREAT | O_EXCL)
     } catch {
       unlink(temporary)
       throw error
     }
-    guard rename(temporary, path) == 0 else {
+    guard rename(temporary, target ?? path) == 0 else {
       let failure = failure(.write)
       unlink(temporary)
       throw failure

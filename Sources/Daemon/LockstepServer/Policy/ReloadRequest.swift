@@ -33,7 +33,7 @@ final class ReloadRequest {
   /// or when the result is unknown.
   func perform() throws -> [String] {
     try send(.hello(.init(versions: ProtocolVersion.range, label: "lockstepd --reload")))
-    try send(.query(number: 1, "policy.reload"))
+    try send(.query(number: 1, ReportName.reloadPolicy.rawValue))
     while let message = try receive() {
       switch message {
       case .report(number: 1, let report, hasMore: _): return try lines(of: report)
