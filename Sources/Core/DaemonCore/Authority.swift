@@ -2,17 +2,17 @@ import Access
 import Values
 import Wire
 
-/// The policy that holds, and what it lets each peer do.
+/// The current policy, and the rights that it gives to peers.
 struct Authority: Sendable {
-  /// Nil lets everyone do everything.
+  /// Nil if there is no policy: then every peer may do everything.
   private(set) var policy: Policy?
-  /// Whether what mirrors of former runs show may be what another policy let them see.
+  /// Whether mirrors of former runs may hold data that another policy let them see.
   private var isNew: Bool
-  /// The revision at which the policy took another's place in this run.
+  /// The revision at which the policy replaced another in this run.
   private var since: UInt64?
   /// The daemon's own user, if it is known.
   private let owner: UInt64?
-  /// What peers were found to have, for many have the same.
+  /// Cached rights, because many peers have the same credentials.
   private var known: [Credentials: Rights] = [:]
 
   private struct Credentials: Hashable {
@@ -21,7 +21,7 @@ struct Authority: Sendable {
     let groups: [UInt64]
   }
 
-  /// So many are remembered: more users than are at one machine.
+  /// The most cached entries: more than the users of one machine.
   private static let knownLimit = 1024
 
   init(_ policy: Policy?, isNew: Bool, owner: UInt64? = nil) {
@@ -30,14 +30,14 @@ struct Authority: Sendable {
     self.owner = owner
   }
 
-  /// Whether the peer is of the daemon's own user: its service manager, which asks for the policy
-  /// to be read again, whatever the policy says. It could as well end the daemon and begin it anew.
+  /// Whether the peer runs as the daemon's own user, as the service manager does. It may ask for a
+  /// reload of the policy whatever the policy says, because it could as well restart the daemon.
   func isOwner(_ peer: Peer) -> Bool { peer.uid == owner }
 
-  /// Note that the same rules are written down elsewhere by now.
+  /// Store an equal policy, whose source may be another one.
   mutating func restate(_ policy: Policy) { self.policy = policy }
 
-  /// Take another policy at a revision.
+  /// Replace the policy at a revision.
   mutating func replace(by policy: Policy, at revision: UInt64) {
     self.policy = policy
     isNew = true
@@ -45,7 +45,7 @@ struct Authority: Sendable {
     known = [:]
   }
 
-  /// What a peer may do; nil where there is no policy.
+  /// The rights of a peer; nil if there is no policy.
   mutating func rights(of peer: Peer) -> Rights? {
     guard let policy else { return nil }
     let key = Credentials(uid: peer.uid, gid: peer.gid, groups: peer.groups)
@@ -56,10 +56,10 @@ struct Authority: Sendable {
     return rights
   }
 
-  /// Whether what a mirror shows at a position is what this policy let it see.
+  /// Whether a mirror at a position holds only what this policy let it see.
   func covers(_ position: Position, _ run: UInt64) -> Bool {
     guard position.run == run else { return !isNew }
-    // A mirror at the very revision may have come there under the former policy.
+    // A mirror at exactly that revision may have reached it under the former policy.
     return since.map { position.revision > $0 } ?? true
   }
 }

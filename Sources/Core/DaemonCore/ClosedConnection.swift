@@ -2,33 +2,33 @@ import Lockstep
 import Values
 import Wire
 
-/// A connection that has ended, and why.
+/// An ended connection, with the reason.
 struct ClosedConnection: Sendable {
   let id: UInt64
   let peer: Peer
   let label: String
   let actions: UInt64
   let bytesSent: UInt64
-  /// How long it lasted, in milliseconds.
+  /// How long the connection lasted, in milliseconds.
   let lastedMs: UInt64
   let time: Timestamp
-  /// Nil when the client was lost: it said nothing, and was told nothing.
+  /// Nil if the client was lost without a goodbye from either side.
   let goodbye: Goodbye?
 }
 
-/// The connections that ended last, oldest first, so that it can be asked why.
+/// The connections that ended last, oldest first, for the report "clients.closed".
 ///
-/// Invariant: there are at most `limit`, and they are counted without gaps: the newest is number
+/// Invariant: at most `limit` are stored, and they are numbered without gaps: the newest is number
 /// `count` - 1.
 struct ClosedConnections: Sendable {
   private let limit: Int
   private var newest: [ClosedConnection] = []
-  /// How many have ended in all.
+  /// The number of all connections that have ended.
   private(set) var count: UInt64 = 0
 
   init(limit: Int) { self.limit = limit }
 
-  /// Add the one that has just ended. O(`limit`).
+  /// Append the connection that has just ended. O(`limit`).
   mutating func append(_ closed: ClosedConnection) {
     guard limit > 0 else { return }
     if newest.count >= limit { newest.removeFirst(newest.count - limit + 1) }
@@ -36,8 +36,8 @@ struct ClosedConnections: Sendable {
     count += 1
   }
 
-  /// Write the next rows of the report "clients.closed", as many as a page takes: the newest last.
-  /// Returns the number to go on from; nil when all are written.
+  /// Write the next rows of the report "clients.closed", as many as fit the page, the newest last.
+  /// Returns the number of the next row; nil if all are written.
   func write(from first: UInt64, into page: inout PageWriter) -> UInt64? {
     let oldest = count - UInt64(newest.count)
     var next = max(first, oldest)
@@ -70,7 +70,7 @@ struct ClosedConnections: Sendable {
 }
 
 extension Server {
-  /// Remember why a connection ended, so that it can be asked afterwards.
+  /// Record why a connection ended, for the report "clients.closed".
   mutating func remember(_ connection: ServerSession) {
     connections.remember(
       ClosedConnection(

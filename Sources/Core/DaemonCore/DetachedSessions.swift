@@ -1,13 +1,13 @@
 import Wire
 
-/// The sessions that no connection has now, by user. Where there are too many, whoever keeps the
-/// most of them loses the one that has waited longest: nobody can push out those of others.
+/// The sessions without a connection, by user. If there are too many, evict the longest waiting
+/// session of the user who has the most, so that no user can evict the sessions of others.
 struct DetachedSessions: Sendable {
   private struct Line: Sendable {
-    /// In the order in which they lost their connections. One whose ticket is another by now, or
-    /// that has none, is not in the line any more.
+    /// In the order in which the sessions lost their connections. An entry is stale if its session
+    /// has another ticket now, or none.
     var waiting: [(token: SessionToken, ticket: UInt64)] = []
-    /// How many at the front have gone.
+    /// The number of stale entries at the front.
     var gone = 0
     var count = 0
   }
@@ -18,7 +18,7 @@ struct DetachedSessions: Sendable {
 
   var count: Int { tickets.count }
 
-  /// A session of a user waits for its client from now on. Amortised O(1).
+  /// Add a session of a user that now waits for its client. Amortised O(1).
   mutating func add(_ token: SessionToken, of uid: UInt64) {
     guard tickets[token] == nil else { return }
     nextTicket += 1
@@ -33,15 +33,15 @@ struct DetachedSessions: Sendable {
     lines[uid] = line
   }
 
-  /// A session has a connection again, or is forgotten. O(1).
+  /// Remove a session that has a connection again, or was forgotten. O(1).
   mutating func remove(_ token: SessionToken, of uid: UInt64) {
     guard tickets.removeValue(forKey: token) != nil, let count = lines[uid]?.count else { return }
     if count == 1 { lines[uid] = nil } else { lines[uid]?.count = count - 1 }
   }
 
-  /// The session that has waited longest, of the user who has the most. Amortised O(users).
+  /// The longest waiting session of the user who has the most. Amortised O(users).
   mutating func evictionCandidate() -> SessionToken? {
-    // The lesser number where two have as many, so that it does not follow from hashing.
+    // With equal counts the lower uid wins, so that the choice does not depend on hashing.
     let most = lines.max { ($0.value.count, $1.key) < ($1.value.count, $0.key) }?.key
     guard let most, var line = lines.removeValue(forKey: most) else { return nil }
     while line.gone < line.waiting.count,

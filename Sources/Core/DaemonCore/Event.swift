@@ -4,86 +4,86 @@ public import Records
 public import Values
 public import Wire
 
-/// The shell's name for a connection; never used twice.
+/// The shell's id of a connection; never reused.
 public struct ConnectionID: Hashable, Comparable, Sendable {
   public var rawValue: UInt64
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
   public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
 }
 
-/// The server's name for a snapshot that is being encoded.
+/// The server's id of a snapshot that is being encoded.
 public struct SnapshotJobID: Hashable, Comparable, Sendable {
   public var rawValue: UInt64
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
   public static func < (first: Self, second: Self) -> Bool { first.rawValue < second.rawValue }
 }
 
-/// Everything that happens to a server: nothing else changes it.
+/// Everything that can happen to a server; only events change it.
 public enum Event<Action: Sendable>: Sendable {
-  /// A peer connected. The token is random and fresh, should the server need one for it.
+  /// A peer connected. The token is random and fresh, for the session if the server begins one.
   case opened(ConnectionID, Peer, SessionToken)
-  /// Bytes came. (`Server.receive` takes them without a copy.)
+  /// Bytes arrived. (`Server.receive` takes them without a copy.)
   case received(ConnectionID, [UInt8])
-  /// The peer is gone, or the connection was closed as commanded.
+  /// The peer disconnected, or the connection was closed as commanded.
   case closed(ConnectionID)
-  /// Not everything of the last `send` could be written: so many bytes wait. Handled when the
-  /// commands that the send was among have been executed, before anything that happens then.
+  /// The last `send` was not written completely; `unsent` bytes wait. Handled after all commands of
+  /// the batch with that send have been executed, and before any later event.
   case blocked(ConnectionID, unsent: Int)
   /// Everything sent has been written.
   case drained(ConnectionID)
-  /// A snapshot is encoded: its frames, and, if it is known, how many bytes all that stands at its
-  /// path takes, seen or not.
+  /// A snapshot has been encoded. With its frames and, if known, the encoded size in bytes of
+  /// everything at its path, visible to the scope or not.
   case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
-  /// There is no memory to encode a snapshot.
+  /// There is not enough memory to encode a snapshot.
   case snapshotImpossible(SnapshotJobID)
-  /// The state that was to be measured is so large.
+  /// The result of `Command.measureState`.
   case stateMeasured(StateMeasure)
-  /// How much memory the process may still take; nil where nothing limits it.
+  /// The memory that the process may still take; nil if nothing limits it.
   case memoryMeasured(MemoryReading?)
   /// No more input for now: compose and send. Follows every batch of other events.
   case turnEnded
-  /// What became of batches and snapshots that were to be kept.
+  /// The journal committed or failed to write batches or a snapshot.
   case journal(JournalEvent)
-  /// Clients may come. Handled before any action of theirs.
+  /// The server may accept clients. Handled before any client action.
   case started(Start)
-  /// The owner of the process acts. It is reduced and sent as a client's action would be, and
-  /// acknowledged to nobody.
+  /// An action of the process's owner. It is reduced and sent like a client's action, but not
+  /// acknowledged.
   case acted(Action)
   /// An effect sent an action.
   case effectSent(EffectID, Action)
-  /// An effect cancels what runs under a name.
+  /// An effect cancels the effects with this key.
   case effectCancelled(ScopedEffectKey)
-  /// The task of an effect has ended, with an error that it did not catch if there was one.
+  /// The task of an effect has ended, with the error that it did not catch, if any.
   case effectEnded(EffectID, unhandled: String?)
-  /// The time of day, at the time that the event has: at the start, and now and then, for clocks are
-  /// set.
+  /// The wall-clock time at the event's instant: sent at the start and from time to time, because
+  /// wall clocks are adjusted.
   case clockSet(Timestamp)
-  /// The process that made a connection has ended. The connection may live on, or be gone long
-  /// since. Until the server says `unwatch`.
+  /// The process that made a connection has ended. The connection may live on, or have closed long
+  /// ago. Not sent after `Command.unwatch`.
   case exited(ConnectionID)
-  /// Another policy holds from here on, for those too who are connected.
+  /// The policy is replaced, also for clients that are connected.
   case policy(Policy)
   /// The answer to a query that only the shell can answer (`Command.answer`).
   case answered(ConnectionID, query: UInt64, Value)
   /// A second has passed.
   case tick
-  /// Say goodbye to everyone; accept no one.
+  /// Say goodbye to every client, and to every new one.
   case stop(retryAfter: UInt64?)
-  /// The process ends, and another goes on with its connections: compose everything that is due,
-  /// even for those who do not read. Nothing is to happen afterwards; `Server.handOver` tells the
-  /// rest.
+  /// The process ends and another takes over its connections: compose everything that is due, even
+  /// for clients that do not read. No event may follow; `Server.handOver` returns the rest.
   case handingOver(retryAfter: UInt64)
-  /// Connections of a former process have these scopes, whose numbers must stay theirs: before any
-  /// of them is `inherited`.
+  /// Connections of a former process use these scope ids, which no new scope may get. Comes before
+  /// any of these connections is `inherited`.
   case scopesReserved([UInt64])
-  /// A connection of a former process goes on, whose socket has come along. What that had not
-  /// written (`HandedConnection.unsent`) must be written before what is commanded.
+  /// A connection of a former process continues; its socket was handed over. The bytes that the
+  /// former process had not written (`HandedConnection.unsent`) must be written before any
+  /// commanded `send`.
   case inherited(HandedConnection, isTranslated: Bool)
 }
 
 extension Event: Equatable where Action: Equatable {}
 
-/// What the shell must now do.
+/// An instruction that the shell must execute.
 public enum Command: Equatable, Sendable {
   /// Write these frames, after everything already sent on this connection. The arrays are shared
   /// between clients, not copied.
@@ -97,41 +97,42 @@ public enum Command: Equatable, Sendable {
   case resumeReading(ConnectionID)
   /// Start, or cancel, the task of an effect (`Server.operation`).
   case effect(EffectOrder)
-  /// End another turn soon, though nothing may happen until then: there is more to do than one
-  /// turn should take.
+  /// End another turn soon, even if no event arrives: there is more work than one turn should do.
   case wake
-  /// Keep this, behind what was to be kept before; `Event.journal` follows.
+  /// Write this batch to the journal, after the batches before it; `Event.journal` follows.
   case keep(JournalBatch)
-  /// Keep a snapshot of the state (`Server.pendingSnapshot`), behind the batches before; those that
-  /// follow may be kept earlier, unless it `heals`: then they must come behind it.
+  /// Write a snapshot of the state (`Server.pendingSnapshot`) to the journal, after the earlier
+  /// batches. Later batches may be written before it, unless it `heals`: then they must come after
+  /// it.
   case keepSnapshot(heals: Bool)
-  /// Keeping failed some time ago: see whether the file can be written again.
+  /// Retry the journal after a failure: see whether the file can be written again.
   case reopenJournal
-  /// Encode the job's snapshot (`Server.snapshot(for:)`) beside the loop;
-  /// `Event.snapshotEncoded` follows.
+  /// Encode the job's snapshot (`Server.snapshot(for:)`) off the loop; `Event.snapshotEncoded`
+  /// follows.
   case encodeSnapshot(SnapshotJobID)
-  /// Measure the state (`Server.state`) beside the loop; `Event.stateMeasured` follows.
+  /// Measure the state (`Server.state`) off the loop; `Event.stateMeasured` follows.
   case measureState
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
   case measureMemory
   /// Answer this query of a connection, which may take a while; `Event.answered` follows.
   case answer(ConnectionID, query: UInt64, ShellQuery)
-  /// `Event.exited` of this connection is of no interest any more. Told of every connection whose
-  /// process has not ended.
+  /// Stop watching the process of this connection: `Event.exited` is not needed any more. Sent for
+  /// every connection whose process has not ended.
   case unwatch(ConnectionID)
-  /// Tell the administrator.
+  /// Log a line for the administrator.
   case log(LogLine)
 }
 
-/// A query that the shell answers, for it is about what the process does.
+/// A query that the shell answers, because it is about the process.
 public enum ShellQuery: Hashable, Sendable {
-  /// Read the policy file again, and say what came of it.
+  /// Reload the policy file and report the result.
   case reloadPolicy
-  /// What the shell counts, in the text format of OpenMetrics, behind what the server counts.
+  /// The shell's metrics in the text format of OpenMetrics, appended to the server's metrics, which
+  /// are the associated text.
   case metrics(String)
 }
 
-/// Something an administrator wants to know.
+/// A log line for the administrator.
 public struct LogLine: Equatable, Sendable {
   public enum Level: Int, Comparable, Sendable {
     case debug, info, notice, warning, error
@@ -140,7 +141,7 @@ public struct LogLine: Equatable, Sendable {
 
   public var level: Level
   public var message: String
-  /// Names and values, in the order to show them.
+  /// Names and values, in display order.
   public var fields: [Field]
 
   public struct Field: Equatable, Sendable {

@@ -1,54 +1,54 @@
-/// Deliberate faults, so that the tests can show that they would notice. None is ever set outside
-/// tests: `Server.plant` is `package`.
+/// Deliberate faults, to prove that the tests would detect them. None is ever set outside tests:
+/// `Server.plant` is `package`.
 package struct Faults: Sendable, Equatable {
   /// Leave the patch of this revision out of every scope.
   package var droppedRevision: UInt64?
-  /// Acknowledge before the patches.
+  /// Send acknowledgements before the patches.
   package var acknowledgesEarly = false
-  /// Do again what was sent again.
+  /// Reduce resent actions again.
   package var appliesTwice = false
-  /// Take a position of another run for one of this.
+  /// Treat a position of another run as one of this run.
   package var forgetsRun = false
   /// Serve clients in the order of a dictionary.
   package var followsDictionaryOrder = false
-  /// Send every shared frame twice: harmless as long as mirrors check the base of a patch.
+  /// Send every shared frame twice: harmless if mirrors check the base of a patch.
   package var repeatsFrames = false
-  /// Take a client that drains for one that missed nothing.
+  /// Treat a client that drains as if it had missed nothing.
   package var skipsCatchUp = false
-  /// Read on from a client that does not read.
+  /// Keep reading from a client that does not read.
   package var neverPauses = false
-  /// Never read again from a client that did not.
+  /// Never resume reading from a client after a pause.
   package var neverResumes = false
   /// Compose for a client that does not read.
   package var ignoresBackPressure = false
-  /// Say that snapshots are one revision newer than they are.
+  /// Label snapshots with a revision that is one too high.
   package var mislabelsSnapshots = false
-  /// Do not acknowledge actions that were sent again.
+  /// Do not acknowledge resent actions.
   package var losesRepeatedAcknowledgements = false
-  /// Keep the states that were held for clients that are gone.
+  /// Never release the states that were held for clients that are gone.
   package var leaksHeldStates = false
-  /// Do not hold what a client that lags has: it needs a snapshot each time, and gets it.
+  /// Do not hold the state of a lagging client: it then needs a snapshot each time, and gets it.
   package var forgetsHeldStates = false
 
-  /// Start effects before the patch of their action is on its way.
+  /// Start effects before the patch of their action is sent.
   package var startsEffectsEarly = false
-  /// Let effects run on that should end with their client.
+  /// Do not cancel the effects that a client owns when it is gone.
   package var leaksOwnedEffects = false
-  /// Run what effects send as often as they like.
+  /// Put no limit on the actions of effects that run in a turn.
   package var neverYields = false
 
-  /// Acknowledge as durable what is not committed.
+  /// Acknowledge actions as durable before they are committed.
   package var acknowledgesUncommitted = false
-  /// Let effects begin before what led to them is committed.
+  /// Start effects before the change that led to them is committed.
   package var startsEffectsUncommitted = false
-  /// Record nothing of actions that changed nothing.
+  /// Do not journal the outcomes of actions that changed nothing.
   package var forgetsAnswers = false
-  /// Take mirrors of any run for those of this one.
+  /// Treat mirrors of any run as mirrors of this one.
   package var trustsFormerRuns = false
 
-  /// Send snapshots as they are to those who may see a part.
+  /// Send unfiltered snapshots to clients that may see only a part.
   package var sendsWholeSnapshots = false
-  /// Send the difference as it is to those who lagged and may see a part.
+  /// Send the unfiltered difference to lagging clients that may see only a part.
   package var sendsWholeDifferences = false
 
   package init() {}

@@ -1,13 +1,14 @@
-/// Old states that clients still stand at, counted by how many of which user do.
+/// Old states that lagging or joining clients are still at, with the number of holding connections
+/// for each user.
 struct HeldStates<State: Sendable>: Sendable {
   private struct Entry: Sendable {
     let revision: UInt64
     let state: State
-    /// How many connections stand there, by user.
+    /// The number of connections that hold the state, by user.
     var holders: [UInt64: Int]
   }
 
-  /// In the order of their revisions.
+  /// Sorted by revision.
   private var entries: [Entry] = []
   private let limit: Int
   private let limitPerUser: Int
@@ -19,8 +20,8 @@ struct HeldStates<State: Sendable>: Sendable {
 
   var count: Int { entries.count }
 
-  /// Hold a state once more for a connection of a user. The oldest goes where there are too many
-  /// then, of this user or in all. O(the states held).
+  /// Hold a state for one more connection of a user. If too many are held then, by this user or in
+  /// all, evict the oldest. O(the states held).
   mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64) {
     if let index = index(of: revision) {
       entries[index].holders[uid, default: 0] += 1
@@ -37,7 +38,7 @@ struct HeldStates<State: Sendable>: Sendable {
     if entries.count > limit { entries.removeFirst() }
   }
 
-  /// Hold once less a state that may have gone already.
+  /// Release one hold on a state, which may have been evicted already.
   mutating func release(_ revision: UInt64, by uid: UInt64) {
     guard let index = index(of: revision), let count = entries[index].holders[uid] else { return }
     entries[index].holders[uid] = count > 1 ? count - 1 : nil

@@ -1,17 +1,16 @@
 public import CBOR
 import Wire
 
-/// The latest patches of the whole state, at most one for each revision, for clients that come
-/// back.
+/// The latest patches of the whole state, at most one for each revision, for clients that resume.
 ///
-/// Patches lie behind one another in chunks, each of revisions without a gap; the oldest chunk goes
-/// when there are too many bytes.
+/// Patches are stored in chunks, each of consecutive revisions; the oldest chunk is evicted when
+/// there are too many bytes.
 public struct History: Sendable {
   fileprivate struct Chunk: Sendable {
     /// The revision of the first patch.
     let first: UInt64
     var bytes: [UInt8] = []
-    /// Where each patch ends. Those of revisions that are left out are empty.
+    /// The end offset of each patch. Revisions without a patch have an empty range.
     var ends: [Int] = []
 
     func byteCount(after revision: UInt64) -> Int {
@@ -22,14 +21,14 @@ public struct History: Sendable {
 
   private var chunks: [Chunk] = []
   private var total = 0
-  /// How many bytes there may be.
+  /// The most bytes of patches to store.
   private var limit: Int
-  /// The newest revision that is not in the history: positions from here on can be resumed.
+  /// The newest revision that is not in the history: a position at or after it can be resumed.
   public private(set) var base: UInt64
 
   private static let chunkBytes = 64 << 10
 
-  /// A history in which there is nothing yet: it goes on from `base`.
+  /// An empty history, which begins after `base`.
   package init(limit: Int = .max, base: UInt64) {
     self.limit = limit
     self.base = base
@@ -37,14 +36,14 @@ public struct History: Sendable {
 
   package var byteCount: Int { total }
 
-  /// The revision of the newest patch; `base` when there is none.
+  /// The revision of the newest patch; `base` if there is none.
   package var newest: UInt64 { chunks.last.map { $0.first + UInt64($0.ends.count) - 1 } ?? base }
 
-  /// Whether every change after `revision` is here.
+  /// Whether the history has every change after `revision`.
   package func covers(_ revision: UInt64) -> Bool { revision >= base }
 
-  /// Keep the patch that made `revision`, which is newer than those before. Of revisions that are
-  /// left out there is nothing to keep. Amortised O(its bytes).
+  /// Append the patch that made `revision`, which is newer than those before. Skipped revisions
+  /// have no patch to store. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
     let next = chunks.last.map { $0.first + UInt64($0.ends.count) } ?? revision
     let isFull = chunks.last.map { $0.bytes.count >= Self.chunkBytes } ?? true
@@ -62,7 +61,7 @@ public struct History: Sendable {
     if total > limit { cut() }
   }
 
-  /// Keep no more than so many bytes from here on.
+  /// Change the limit of bytes, and evict chunks until it holds.
   package mutating func bound(to limit: Int) {
     self.limit = limit
     cut()
@@ -76,11 +75,11 @@ public struct History: Sendable {
     }
   }
 
-  /// Revisions in a row of which there is nothing to keep, and which take a place all the same: a
-  /// chunk takes more than so many places.
+  /// The longest gap of revisions without a patch that is stored as empty entries: a new chunk
+  /// takes more memory than so many entries.
   private static let longestGap: UInt64 = 32
 
-  /// Hand on the patches after `revision` with the revisions that they made, oldest first.
+  /// Call `body` with each patch after `revision` and the revision that it made, oldest first.
   package func forEach(after revision: UInt64, _ body: (UInt64, UnsafeRawBufferPointer) -> Void) {
     for chunk in chunks where chunk.first + UInt64(chunk.ends.count) > revision + 1 {
       chunk.bytes.withUnsafeBytes { bytes in
@@ -96,7 +95,7 @@ public struct History: Sendable {
     }
   }
 
-  /// The bytes of the patches after `revision`. O(chunks).
+  /// The number of bytes of the patches after `revision`. O(chunks).
   package func byteCount(after revision: UInt64) -> Int {
     chunks.reduce(0) { $0 + $1.byteCount(after: revision) }
   }
@@ -105,8 +104,8 @@ public struct History: Sendable {
 // MARK: Handing over
 
 extension History {
-  /// Append it as one item, of chunks and not of patches: there may be hundreds of thousands of
-  /// these. O(its bytes).
+  /// Append the history as one item, by chunks and not by patches: there may be hundreds of
+  /// thousands of patches. O(its bytes).
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(2)
     encoder.encode(base)
@@ -123,7 +122,7 @@ extension History {
     }
   }
 
-  /// Read what `encode` has written, and nothing else. O(its bytes).
+  /// Read what `encode` has written; any other input throws. O(its bytes).
   public init(from decoder: inout CBORDecoder) throws(CBORError) {
     try decoder.expectArray(2, "a history")
     self.init(base: try decoder.count())

@@ -5,7 +5,7 @@ import Values
 import Wire
 
 extension Server {
-  /// Compose and send what this turn brought.
+  /// End the turn: compose and send everything that is due.
   mutating func endTurn(_ commands: inout [Command]) {
     releaseHeld(&commands)
     deliverNews()
@@ -19,8 +19,8 @@ extension Server {
     while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
     publication.endTurn(at: core.revision)
     turn.waitingBudget = limits.waitingPerTurn
-    // Behind the patches: what an effect does comes after the change that it was returned with.
-    // If it is to be kept, behind that too.
+    // After the patches: an effect's work comes after the change that it was returned with. If that
+    // change is to be durable, the effect starts after the commit.
     takeOrders(&commands)
     keepSnapshot(&commands)
     measureState(&commands)
@@ -33,7 +33,7 @@ extension Server {
     }
   }
 
-  /// Give every live subscriber the frames of its publication.scopes. The bytes are shared.
+  /// Give every live subscriber the frames of its scopes. The bytes are shared.
   private mutating func shareFrames() {
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
@@ -57,7 +57,7 @@ extension Server {
       return
     }
     if connections[place: place].output.isEmpty {
-      // Most see one scope: they share the list of its frames as well.
+      // Most connections see one scope: they share the list of its frames as well.
       connections[place: place].output = scope.frames
     } else {
       connections[place: place].output.append(contentsOf: scope.frames)
@@ -93,10 +93,10 @@ extension Server {
       }
       sayHidden(&connection)
       catchUp(&connection, &commands)
-      // Before the answers, which say of all subscriptions that are not announced anew that they
-      // stand at the newest revision.
+      // Before the answers: an answer implies that every subscription that is not announced anew is
+      // at the newest revision.
       if case .handingOver = ending {
-        // Nothing is begun that could not be ended: requests go to the next process.
+        // No request is begun that could not be finished here: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {
         if leaving == nil { join(&connection, &commands) }
@@ -128,14 +128,14 @@ extension Server {
     if leaving.code == .done { forget(token, from: id) }
   }
 
-  /// Whether a connection has been sent all that is due to it.
+  /// Whether a connection has been sent everything that is due to it.
   private func hasAll(_ connection: borrowing ServerSession) -> Bool {
     connection.requests.isEmpty && connection.asked.isEmpty && connection.isCurrent
       && connection.acknowledged == sessions[place: connection.session].outcomes.last
   }
 
-  /// Have a connection answered in a later turn, if it still waits for something, and read again
-  /// once it does not wait for much.
+  /// Queue a connection for a later turn if it still has requests, and read from it again once its
+  /// request queue has room.
   private mutating func finishComposing(_ id: ConnectionID, at place: Int) {
     lineUp(place)
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
@@ -147,7 +147,7 @@ extension Server {
 
   // MARK: Catching up
 
-  /// Bring the subscriptions that are behind up to now, as far as that can be done at once.
+  /// Bring lagging and joining subscriptions up to date, as far as that needs no new snapshot.
   private mutating func catchUp(
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
@@ -175,7 +175,7 @@ extension Server {
     }
   }
 
-  /// Begin the snapshots that subscriptions need.
+  /// Send or begin the snapshots that subscriptions need.
   private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
     if connection.isCurrent { return }
     refuseImpossible(&connection)
@@ -186,7 +186,7 @@ extension Server {
     }
   }
 
-  /// Give a subscription that has just begun its snapshot, if it needs one.
+  /// Send or begin the snapshot of a subscription that has just begun, if it needs one.
   mutating func join(
     _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
@@ -197,8 +197,9 @@ extension Server {
       connection.subscriptions[index], reason, &connection, &commands)
   }
 
-  /// Send what happened since a snapshot that has just been sent: the patches themselves if they
-  /// are at hand, for the difference of two large states takes longer than to copy those.
+  /// Send the changes since a snapshot that has just been sent: the patches themselves if the
+  /// history has them, because computing the difference of two large states takes longer than
+  /// copying patches.
   private mutating func follow(
     _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
   ) -> Subscription.Progress {
@@ -215,8 +216,8 @@ extension Server {
     return advance(joined, from: revision, &connection)
   }
 
-  /// Send one patch from a held state to the newest, and let the held state go. Whatever happens,
-  /// the client then knows that the subscription stands at the newest revision.
+  /// Send one patch from a held state to the newest, and release the held state. Unless the result
+  /// is `lost`, the client then knows that the subscription is at the newest revision.
   private mutating func advance(
     _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
   ) -> Subscription.Progress {
@@ -232,8 +233,8 @@ extension Server {
     {
     case .frame(let frame): count(&connection, revision, frame)
     case .none:
-      // Changed and changed back. The next patch is based on a revision that the mirror would not
-      // have without this.
+      // Changed and changed back. The next patch has a base revision that the mirror would not have
+      // reached without this.
       sayCurrent(subscription, &connection)
     case .lost(let reason): return .lost(reason)
     }
@@ -251,7 +252,7 @@ extension Server {
 
   // MARK: Acknowledgements
 
-  /// Say what became of the actions that are not acknowledged yet.
+  /// Send the outcomes of the actions that are not acknowledged yet.
   private mutating func acknowledge(_ connection: inout ServerSession, _ token: SessionToken) {
     let place = connection.token == nil ? sessions.place(of: token) : connection.session
     guard let place else { return }
@@ -272,7 +273,7 @@ extension Server {
       }
     }
     if let repeated = connection.repeated {
-      // Those that are not acknowledged yet will be in their turn.
+      // Actions that are not acknowledged yet follow below, in order.
       outcomes.forEach(
         from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), say)
       connection.repeated = nil

@@ -8,25 +8,25 @@ public import Wire
 
 // Theory of operation
 //
-// The server is a value. The shell tells it what happened (`Event`) and does what it decides
-// (`Command`). Events between two `turnEnded` make a *turn*: actions are reduced as they come in,
-// requests are noted, and nothing is sent. At the turn's end each connection that has something to
-// get is given one `send`:
+// The server is a value. The shell hands it what happened (`Event`) and executes what it decides
+// (`Command`). The events between two `turnEnded` make a *turn*: actions are reduced as they
+// arrive, requests are queued, and nothing is sent. At the end of the turn, each connection with
+// something due gets one `send`:
 //
 //     the shared patch frames of its scopes        when it is live
-//     or one patch from where it stands to now     when it lagged
-//     or a snapshot, and what came since           when it is new, or too far behind
+//     or one patch from its revision to now        when it lagged
+//     or a snapshot, and the patches since         when it is new, or too far behind
 //     then answers to its requests
 //     then acknowledgements, if every subscription is current
 //
-// so that whoever sees an acknowledgement has seen the change. A connection with unsent bytes is
-// *blocked*: nothing is composed for it and nothing is read from it. The state that it last got is
-// held (a copy, O(1)); when its bytes have left, it gets the difference.
+// so that a client that sees an acknowledgement has seen the change. A connection with unsent bytes
+// is *blocked*: nothing is composed for it and nothing is read from it. The state that it was last
+// sent is held (a copy, O(1)); when its bytes have been written, it gets the difference.
 //
-// Invariant: between turns every live subscription stands at `flushed`, the revision at which the
-// last turn ended, and `core.revision == flushed`.
+// Invariant: between turns every live subscription is at `flushed`, the revision at which the last
+// turn ended, and `core.revision == flushed`.
 
-/// What the daemon decides: sessions, scopes, order, acknowledgements, back-pressure.
+/// The daemon's decisions: sessions, scopes, order, acknowledgements, back-pressure.
 public struct Server<R: Reducer>: Sendable {
   /// The protocol versions that the server speaks.
   public static var versions: ClosedRange<UInt64> { ProtocolVersion.range }
@@ -47,7 +47,7 @@ public struct Server<R: Reducer>: Sendable {
   var counters = Counters()
   var faults = Faults()
 
-  /// What the actions of a turn use.
+  /// The working data of the actions of a turn.
   struct Turn: Sendable {
     /// The patch of the action that is being reduced.
     var patch = CBOREncoder()
@@ -58,9 +58,9 @@ public struct Server<R: Reducer>: Sendable {
   /// Whether the process is about to end.
   enum Ending: Sendable {
     case none
-    /// Everyone is told this, whoever comes too.
+    /// Every client gets this goodbye, also one that connects now.
     case stopping(Goodbye)
-    /// Connections are composed for even if they do not read, and no request is begun.
+    /// Everything due is composed, even for clients that do not read, and no request is begun.
     case handingOver
   }
 
@@ -76,7 +76,7 @@ public struct Server<R: Reducer>: Sendable {
   }
 
   /// A server whose history begins with `state`. The epoch must be new and random. Without a
-  /// policy, everyone who connects may do everything.
+  /// policy, every client that connects may do everything.
   public init(
     _ state: R.State, reducer: R, seed: HashSeed, epoch: UInt64, run: UInt64 = 1,
     revision: UInt64 = 0, limits: Limits = Limits(), about: [(String, Value)] = [],
@@ -96,8 +96,8 @@ public struct Server<R: Reducer>: Sendable {
       inFlight: inFlight, policy: policy, owner: owner, at: now)
   }
 
-  /// A server that goes on from what was kept. Unless a former run may have had another policy,
-  /// mirrors of then are gone on from too.
+  /// A server that resumes from a restored state. Mirrors of former runs are resumed too, unless a
+  /// former run may have had another policy.
   public init(
     restoring kept: RestoredState<R.State>, reducer: R, limits: Limits = Limits(),
     about: [(String, Value)] = [], middleware: [any Middleware<R.State, R.Action>] = [],
@@ -118,7 +118,7 @@ public struct Server<R: Reducer>: Sendable {
       inFlight: inFlight)
   }
 
-  /// A server as it is set up. Actions of clients are noted in `inFlight` before they are reduced.
+  /// A server with a setup. Each action of a client is noted in `inFlight` before it is reduced.
   public init(
     _ setup: ServerSetup<R.State>, reducer: R,
     middleware: [any Middleware<R.State, R.Action>] = [],
@@ -152,26 +152,26 @@ public struct Server<R: Reducer>: Sendable {
   /// The newest state: a copy is a consistent snapshot, O(1).
   public var state: R.State { core.state }
   public var revision: UInt64 { core.revision }
-  /// What every collection of the state hashes with.
+  /// The hash seed of every collection of the state.
   public var seed: HashSeed { core.seed }
   public var position: Position { timeline.position(at: core.revision) }
   public var connectionCount: Int { connections.count }
-  /// Whether the feature wants to hear what becomes of sessions.
+  /// Whether the feature reacts to session events.
   public var watchesSessions: Bool { sessions.reportsEvents }
 
-  /// Make deliberate mistakes from now on: for tests of the tests.
+  /// Make deliberate mistakes from now on: for tests that check the tests.
   package mutating func plant(_ faults: Faults) {
     self.faults = faults
     publication.faults = faults
   }
 
-  /// The digest of what stands at a path.
+  /// The digest of the value at a path.
   public func digest(at path: Path = .root) -> Digest {
     Digest(core.state.digest(at: path, seed: core.seed))
   }
 
-  /// Take in what happened, and append what must be done. The one way in: from equal beginnings,
-  /// equal events give equal commands.
+  /// Handle an event, and append the commands to execute. This is the only entry point: from equal
+  /// initial servers, equal events give equal commands.
   public mutating func handle(
     _ event: Event<R.Action>, at now: Instant, into commands: inout [Command]
   ) {
@@ -209,8 +209,8 @@ public struct Server<R: Reducer>: Sendable {
     }
   }
 
-  /// Run an action, then those that it led to at once. Returns what the client at `place`, if one
-  /// sent it, is told of it.
+  /// Run an action, then the actions that it led to at once. Returns the outcome for the client at
+  /// `place`, if one sent it.
   @inline(__always)
   mutating func reduce(
     _ action: R.Action, from cause: Cause, isLogged: Bool = true,
