@@ -1,7 +1,7 @@
 public import Wire
 
-/// Everything that a peer could make grow, and how far it may. Passing a limit ends in a typed
-/// rejection or goodbye that names it, with the observed value.
+/// The limits of everything that a peer could make grow. Exceeding one ends in a typed rejection or
+/// goodbye that names it, with the observed value.
 public struct Limits: Hashable, Sendable {
   /// The most bytes of one frame's item, either way.
   public var frameBytes = Frame.defaultLimit
@@ -9,105 +9,107 @@ public struct Limits: Hashable, Sendable {
   public var connections = 10_000
   /// The most connections of one user: a quarter of all, so that four users have room.
   public var connectionsPerUser = 2500
-  /// How often a user may connect in a second. After a restart all of its clients come back at
-  /// once.
+  /// Rate limit of new connections of one user, per second. After a restart all of its clients
+  /// reconnect at once.
   public var connectionsPerSecond = 2500
   /// The most subscriptions of one user, on all its connections. Each costs some hundred bytes.
   public var subscriptionsPerUser = 100_000
-  /// The most bytes that may wait to be written to a user, on all its connections: as many as wait
-  /// on each of a thousand that do not read, with a quarter of a megabyte.
+  /// The most unsent bytes of one user, on all its connections: a quarter of a megabyte on each of
+  /// a thousand connections that do not read.
   public var unsentBytesPerUser = 256 << 20
-  /// The most bytes of frames whose end has not come, on all connections of a user: sixteen of the
-  /// largest at a time.
+  /// The most bytes of incomplete frames, on all connections of a user: sixteen of the largest at a
+  /// time.
   public var partialBytesPerUser = 256 << 20
   /// Bytes that are read from one user in a turn while others are connected: four buffers, which
   /// are some thousand actions, and about as many milliseconds as anyone then waits for the others.
   public var turnBytesPerUser = 256 << 10
-  /// Actions of one user in a second: more than the loop does, so that only who lowers it notices.
+  /// Rate limit of actions of one user, per second: more than the loop can do, so it has an effect
+  /// only if it is lowered.
   public var actionsPerSecond = 10_000_000
-  /// Effects that run at a time, after which actions of clients are rejected.
+  /// The most effects that run at a time. Beyond it, actions of clients are rejected.
   public var effects = 100_000
-  /// Connections that are gone and of which it is known why.
+  /// The most ended connections whose reason is stored, for the report "clients.closed".
   public var closedConnections = 256
   /// The most subscriptions of one connection.
   public var subscriptions = 10_000
-  /// The most keys of a subscribed path: deeper than documents may nest serves nobody.
+  /// The most keys of a subscribed path: paths deeper than documents may nest are useless.
   public var pathKeys = 100
-  /// The most bytes of a subscribed path's keys: as many as the path of a file may have.
+  /// The most bytes of a subscribed path's keys: the limit of a file's path.
   public var pathBytes = 4096
-  /// Unacknowledged actions of a session, and outcomes kept for it: enough to keep a pipe full
-  /// (10,000 in flight saturate the loop), at most about a megabyte.
+  /// The most unacknowledged actions of a session, and the outcomes stored for it: enough to keep a
+  /// pipe full (10,000 in flight saturate the loop), at most about a megabyte.
   public var window = 16_384
-  /// Sessions without a connection that are kept for their client to return.
+  /// The most sessions without a connection. They are stored so that their clients can resume them.
   public var detachedSessions = 10_000
-  /// How long they are kept.
+  /// How long a session without a connection is stored.
   public var sessionGrace: Duration = .seconds(300)
-  /// Distinct old states held for clients that lag. Each can pin as much as the state changed
-  /// since; a client whose state is dropped gets a snapshot.
+  /// The most distinct old states held for lagging clients. Each can pin as much as the state
+  /// changed since; a client whose state is evicted gets a snapshot.
   public var heldStates = 64
-  /// How many of them clients of one user may hold: three quarters, so that no one user's slow
-  /// clients take what those of others stand at.
+  /// The most of these states for clients of one user: three quarters, so that the slow clients of
+  /// one user cannot evict all states of others.
   public var heldStatesPerUser = 48
-  /// The most bytes of memory that the state takes, by an estimate that is not below what it does:
-  /// ten million entries. Beyond it, clients can only remove.
+  /// The most bytes of memory that the state takes, by an estimate that is never too low: ten
+  /// million entries. Beyond it, clients can only remove.
   public var stateBytes = 4 << 30
   /// The most bytes of memory that the values of one action take, by the same estimate: sixteen
-  /// times `frameBytes`, for small containers take a hundred times their bytes.
+  /// times `frameBytes`, because small containers take a hundred times their bytes.
   public var actionMemoryBytes = 256 << 20
-  /// Bytes of recent patches kept for clients that reconnect.
+  /// The most bytes of recent patches, stored for clients that reconnect.
   public var historyBytes = 4 << 20
-  /// How long a client may leave sent bytes unread before it is told goodbye.
+  /// How long a client may leave sent bytes unread before the daemon says goodbye.
   public var stallDeadline: Duration = .seconds(120)
   /// How long a connection may take to say hello.
   public var helloDeadline: Duration = .seconds(10)
-  /// How long a client may take to read the goodbye, after which the connection is closed unread.
+  /// How long a client may take to read the goodbye, before the connection is closed unread.
   public var goodbyeDeadline: Duration = .seconds(3)
-  /// How often an idle client is told the newest revision: two of these missed and it may take
-  /// the daemon for dead.
+  /// The interval of heartbeats, which tell an idle client the newest revision: after two missed
+  /// ones it may assume that the daemon is dead.
   public var bookmarkInterval: Duration = .seconds(5)
   /// The bytes of one part of a snapshot: large enough to fill a socket buffer, small enough that
   /// a client can show progress.
   public var snapshotPartBytes = 64 << 10
   /// A scope whose value form is at most this long is encoded on the loop (about a quarter of a
-  /// millisecond); a longer one beside it.
+  /// millisecond); a longer one off the loop.
   public var inlineSnapshotBytes = 128 << 10
-  /// Once this many bytes of patches wait in a turn, they become a frame of their own.
+  /// When this many bytes of patches are pending in a turn, they become a frame of their own.
   public var patchFrameBytes = 256 << 10
-  /// Requests of one connection that wait for an answer, actions not counted; as long as there are
-  /// so many, nothing more is read from it. Enough to fill some turns.
+  /// The most requests of one connection that wait for an answer, actions not counted; at this
+  /// number, reading from it pauses. Enough to fill some turns.
   public var requestsPerTurn = 1024
-  /// Work on requests in one turn, in units of about a microsecond: as long as anybody waits for
-  /// the questions of others.
+  /// Work on requests in one turn, in units of about a microsecond: the time that a client waits
+  /// for the requests of others.
   public var requestWorkPerTurn = 2000
-  /// Bytes of one page of a report: some hundred rows.
+  /// The bytes of one page of a report: some hundred rows.
   public var reportPageBytes = 64 << 10
-  /// The most bytes of a text that is said or kept: of a rejection, a goodbye, a member of a
+  /// The most bytes of a text that is sent or stored: of a rejection, a goodbye, a member of a
   /// report.
   public var textBytes = 1024
-  /// Bytes of the texts of rejections that are kept for each session: some hundred. Of older ones
-  /// only the code is known.
+  /// The most bytes of rejection texts stored for each session: some hundred texts. Of older
+  /// rejections only the code is stored.
   public var rejectionBytes = 32 << 10
-  /// Actions that effects and middleware sent and that run in one turn: some milliseconds, so that
-  /// a feature that keeps sending to itself stops nobody else.
+  /// The most actions of effects and middleware that run in one turn: some milliseconds, so that a
+  /// feature that keeps sending to itself does not starve others.
   public var waitingPerTurn = 4096
-  /// Actions that the log keeps: enough to see what led to the present, a megabyte at most.
+  /// The most actions in the log: enough to see what led to the present, a megabyte at most.
   public var logEntries = 2048
-  /// The most bytes of an action that the log keeps with its name.
+  /// The most bytes of an action that the log stores with its name.
   public var logActionBytes = 512
 
-  /// Bytes of changes that are kept before a snapshot of the state replaces them; as much as twice
-  /// the snapshot, if that is more. A start reads them: some hundred milliseconds.
+  /// Bytes of changes in the journal before a snapshot of the state replaces them, or twice the
+  /// snapshot's bytes if that is more. A start replays them: some hundred milliseconds.
   public var journalBytes = 64 << 20
-  /// The age at which a snapshot replaces the changes since the last.
+  /// The age of the last snapshot at which a new one replaces the changes since.
   public var journalAge: Duration = .seconds(3600)
-  /// Bytes that may wait for the disk; beyond them, actions of clients are rejected.
+  /// The most bytes that wait for the disk; beyond it, actions of clients are rejected.
   public var journalQueueBytes = 64 << 20
-  /// Changes between two digests in the journal. Each costs what has changed since the last.
+  /// The number of changes between two digests in the journal. Each digest costs what has changed
+  /// since the last.
   public var journalDigestChanges = 4096
 
   public init() {}
 
-  /// Those that can end a connection or that a client must keep to, by name: said in the welcome.
+  /// The limits that can end a connection or that a client must obey, by name: sent in the welcome.
   public var announced: [ServerMessage.Welcome.Limit] {
     let names: Set = [
       "frameBytes", "connections", "connectionsPerUser", "connectionsPerSecond", "subscriptions",
@@ -122,11 +124,11 @@ public struct Limits: Hashable, Sendable {
     Self.members.map { name, member in (name, member.value(in: self)) }
   }
 
-  /// The least value of a limit with which anybody can work; nil when there is no such limit.
+  /// The least usable value of a limit; nil if there is no such limit.
   public static func least(of name: String) -> UInt64? {
     guard members.contains(where: { $0.name == name }) else { return nil }
     return switch name {
-    // The least frame that holds a welcome.
+    // The smallest frame that holds a welcome.
     case "frameBytes": 4096
     case "textBytes": 256
     case "connections", "connectionsPerUser", "connectionsPerSecond", "unsentBytesPerUser",
@@ -139,7 +141,7 @@ public struct Limits: Hashable, Sendable {
     }
   }
 
-  /// Change a limit by its name. Returns false when there is no such limit.
+  /// Change a limit by its name. Returns false if there is no such limit.
   @discardableResult
   public mutating func set(_ name: String, to value: UInt64) -> Bool {
     guard let member = Self.members.first(where: { $0.name == name })?.member else { return false }

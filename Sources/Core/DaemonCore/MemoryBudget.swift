@@ -3,20 +3,20 @@ import Lockstep
 import Values
 
 // The shell knows how much memory the process may still have (a control group's limit, the
-// process's own, the machine's), and the kernel ends a process that passes it. So the core is told,
-// and does not do what would take too much: what is left must always hold a snapshot of the state,
-// three times its bytes, and a reserve for everything else.
+// process's own, the machine's), and the kernel kills a process that exceeds it. So the shell tells
+// the core, and the core refuses work that would take too much: the rest must always hold a
+// snapshot of the state, three times its bytes, and a reserve for everything else.
 //
-// Between two measurements each byte that is taken in counts for `weight` bytes of memory, which is
-// more than it takes. When half of what there was is used up by that, it is time to measure again.
+// Between two measurements each received byte counts for `weight` bytes of memory, which is more
+// than it takes. When that has used up half of the measured surplus, a new measurement is due.
 
-/// How much memory the process may still take, by the limit that is nearest.
+/// The memory that the process may still take, by the nearest limit.
 public struct MemoryReading: Equatable, Sendable {
-  /// The bytes that are left.
+  /// The bytes that are left below the limit.
   public var free: Int
-  /// All that the limit allows.
+  /// The limit in bytes.
   public var limit: Int
-  /// What sets the limit, for people.
+  /// The name of the limit, for people.
   public var name: String
 
   public init(free: Int, limit: Int, name: String) {
@@ -26,33 +26,34 @@ public struct MemoryReading: Equatable, Sendable {
   }
 }
 
-/// What of the memory may still be taken by actions.
+/// The memory that actions may still take.
 struct MemoryBudget: Sendable {
   private var reading: MemoryReading?
-  /// What must remain for a snapshot of the state.
+  /// The bytes that must remain free for a snapshot of the state.
   private var snapshotBytes = 0
   /// Whether the state may not grow.
   var isScarce: Bool { surplus < 0 }
-  /// Bytes beyond what must remain, as far as is known: negative when memory is scarce. Without a
+  /// Estimated bytes beyond those that must remain free: negative if memory is scarce. Without a
   /// limit, more than any machine has.
   private(set) var surplus = Self.endless
   private var surplusWhenRead = Self.endless
-  /// The most that was left since it became scarce, or what was left then.
+  /// The most bytes available since memory became scarce; nil while it is not.
   private var scarceAt: Int?
   private var takenMeanwhile = 0
   private var isMeasuring = false
 
   private static let endless = 1 << 60
-  /// The items of more bytes are counted; each byte of fewer counts as one.
+  /// In input longer than this the items are counted; in shorter input each byte counts as one
+  /// item.
   private static let largeCount = 1 << 12
-  /// Memory that a byte of a small value takes at most: a member of an object, with its nodes.
+  /// The most memory that a byte of a small value takes: a member of an object, with its nodes.
   static let weight = 40
-  /// The bytes of an action that may be a removal, where it does not say.
+  /// An action of at most this many bytes may be a removal, if it does not say.
   private static let smallActionBytes = 128
 
   // MARK: Measuring
 
-  /// Count a change that was made, by its patch. O(1), and O(its items) if it is large.
+  /// Count a change by its patch. O(1), and O(its items) if it is large.
   mutating func note(_ patch: [UInt8]) {
     let bytes =
       patch.count <= Self.largeCount
@@ -61,20 +62,20 @@ struct MemoryBudget: Sendable {
     takenMeanwhile &+= bytes
   }
 
-  /// What it takes to decode bytes and to do what they say, about. O(the items).
+  /// About how much memory it takes to decode an action's bytes and to perform it. O(the items).
   ///
   /// The bytes travel on as a patch, to the journal and to each scope, and the snapshot grows by
-  /// them. Small containers take more than other items do.
+  /// them. Small containers take more than other items.
   static func cost(of bytes: UnsafeRawBufferPointer) -> Int {
     if bytes.count <= largeCount { return (2 * weight + 7) * bytes.count }
     var estimate = MemoryEstimate()
     var decoder = CBORDecoder(bytes)
-    // What cannot be read to its end is no action.
+    // Bytes that cannot be read to their end are no action.
     try? estimate.addValue(&decoder)
     return max(2 * weight * ItemCount.items(in: bytes) + 7 * bytes.count, 2 * estimate.bytes)
   }
 
-  /// Whether it should be measured now. `isTime` once a second.
+  /// Whether memory should be measured now. `isTime` is true once a second.
   func mustMeasure(isTime: Bool) -> Bool {
     !isMeasuring
       && (isTime || surplus < surplusWhenRead / 2 && surplus < surplusWhenRead - (1 << 20))
@@ -85,8 +86,8 @@ struct MemoryBudget: Sendable {
     takenMeanwhile = 0
   }
 
-  /// Take what was measured; nil where nothing limits the process. `snapshotBytes` is what encoding
-  /// the state takes.
+  /// Store a measurement; nil if nothing limits the process. `snapshotBytes` is the memory that
+  /// encoding the state takes.
   mutating func take(_ reading: MemoryReading?, snapshotBytes: Int) {
     isMeasuring = false
     self.reading = reading
@@ -96,13 +97,14 @@ struct MemoryBudget: Sendable {
       surplusWhenRead = surplus
       return
     }
-    // What was taken meanwhile may be counted twice: then it is time to measure again.
+    // Memory taken during the measurement may be counted twice: then a new measurement is due
+    // early.
     surplusWhenRead = reading.free - snapshotBytes - reserve
     surplus = surplusWhenRead - takenMeanwhile
     scarceAt = surplus < 0 ? max(scarceAt ?? available, available) : nil
   }
 
-  /// Take what encoding the state takes, once that has been measured.
+  /// Store the memory that encoding the state takes, after that has been measured.
   mutating func take(snapshotBytes: Int) {
     guard reading != nil else { return }
     surplus += self.snapshotBytes - snapshotBytes
@@ -113,20 +115,22 @@ struct MemoryBudget: Sendable {
 
   private var available: Int { surplus + snapshotBytes + reserve }
 
-  /// For buffers, the journal and what else comes and goes.
+  /// For buffers, the journal and other temporary memory.
   private var reserve: Int { min(max((reading?.limit ?? 0) / 12, 4 << 20), 64 << 20) }
 
   // MARK: Refusing
 
-  /// Whether an action of so many bytes need not be looked at. O(1).
+  /// Whether there is enough memory for any action of this size, so that it need not be examined.
+  /// O(1).
   @inline(__always)
   func isAmple(for count: Int) -> Bool { surplus > count &* (2 * MemoryEstimate.mostPerByte) }
 
-  /// Why an action is not done; nil if it is. `isReplacing` where what it writes is there already.
+  /// The rejection of an action for lack of memory; nil if it may run. `isReplacing` if everything
+  /// that it writes exists already.
   ///
-  /// What makes the state smaller is always done. Small actions that replace something, or do not
-  /// say what they do, are done to the last; small ones that add something until they have used up
-  /// half of the reserve.
+  /// Actions that make the state smaller always run. Small actions that replace something, or do
+  /// not state their footprint, run until only a quarter of the reserve is left; small ones that
+  /// add something run until they have used up half of the reserve.
   func refusal(
     ofActionWith count: Int, _ footprint: ActionFootprint?, isReplacing: Bool, cost: Int
   ) -> Rejection? {
@@ -146,8 +150,8 @@ struct MemoryBudget: Sendable {
         + "small actions and removals are done")
   }
 
-  /// Why bytes are not even decoded as an action; nil if they are. What they are is not known
-  /// before, and few bytes take little.
+  /// The rejection of bytes before they are decoded; nil if they may be. Their contents are not
+  /// known before, and few bytes take little memory.
   func refusal(ofBytes count: Int, cost: Int) -> Rejection? {
     guard count > Self.largeCount, available < cost + reserve / 4 else { return nil }
     return rejection("\(count) bytes would take about \(cost) as an action")
@@ -164,8 +168,8 @@ struct MemoryBudget: Sendable {
 
 /// The cost of decoding bytes.
 package enum ItemCount {
-  /// How many items there are in the bytes of one, each of which takes memory of its own; at most
-  /// so many as there are bytes. O(the items).
+  /// The number of items in the bytes of one item, each of which takes memory of its own; at most
+  /// the number of bytes. O(the items).
   package static func items(in bytes: UnsafeRawBufferPointer) -> Int {
     var (offset, count) = (0, 0)
     while offset < bytes.count {
@@ -179,7 +183,7 @@ package enum ItemCount {
         argument = bytes[offset..<(offset + width)].reduce(0) { $0 << 8 | Int($1) }
         offset += width
       }
-      // Of strings the contents are no items.
+      // The contents of strings are no items.
       if head >> 5 == 2 || head >> 5 == 3 {
         guard argument >= 0, argument <= bytes.count - offset else { return count }
         offset += argument

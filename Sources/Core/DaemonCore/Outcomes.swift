@@ -3,22 +3,22 @@ import Lockstep
 import Values
 import Wire
 
-/// What became of a session's latest actions, as runs of equal outcomes: the memory that makes an
-/// action that is sent twice be done once.
+/// The outcomes of a session's latest actions, as runs of equal outcomes: with them, a resent
+/// action is applied exactly once.
 struct Outcomes: Sendable, Equatable {
-  /// The number of the last action that was decided.
+  /// The number of the last action that has an outcome.
   private(set) var last: UInt64 = 0
-  /// In the order of their numbers, without gaps between them, ending with `last`.
+  /// Sorted by number, without gaps between them, ending with `last`.
   private var runs: [Acknowledgement] = []
-  /// Runs before this index are forgotten; removed from the array now and then.
+  /// Runs before this index are forgotten; they are removed from the array from time to time.
   private var start = 0
   private let window: UInt64
-  /// The bytes of what the rejections in `runs` say, and how many there may be.
+  /// The bytes of the rejection texts in `runs`, and their limit.
   private var textBytes = 0
   private let textLimit: Int
-  /// How many bytes each text may have.
+  /// The most bytes of one text.
   private let longestText: Int
-  /// Rejections before this index have been shortened to what their codes mean.
+  /// Rejections before this index have been shortened to the sentences of their codes.
   private var shortened = 0
 
   init(_ limits: Limits) {
@@ -27,8 +27,8 @@ struct Outcomes: Sendable, Equatable {
     longestText = limits.textBytes
   }
 
-  /// Outcomes that were kept, of actions up to the last; those that do not fit the window, do not
-  /// follow each other, or have numbers to which nobody counts, are forgotten.
+  /// Restored outcomes, of actions up to the last. Outcomes are dropped if they do not fit the
+  /// window, do not follow each other, or have numbers that no client can reach.
   init(_ limits: Limits, kept: [Acknowledgement]) {
     self.init(limits)
     for run in kept where run.first <= run.last && run.last < 1 << 62 {
@@ -46,15 +46,15 @@ struct Outcomes: Sendable, Equatable {
     forget()
   }
 
-  /// All that is known, as runs in order.
+  /// All known outcomes, as runs in order.
   var kept: [Acknowledgement] { Array(runs[start...]) }
 
-  /// Note that actions behind a number could not be made durable.
+  /// Mark the actions after a number as not durable, with the reason.
   mutating func fail(after number: UInt64, _ reason: String) {
     for index in start..<runs.count where runs[index].mark == .durable && runs[index].last > number
     {
       if runs[index].first <= number {
-        // The part that is safe stays so.
+        // The committed part of the run stays durable.
         var safe = runs[index]
         safe.last = number
         runs[index].sequence = runs[index].sequence(after: number)
@@ -71,7 +71,7 @@ struct Outcomes: Sendable, Equatable {
   /// The first number whose outcome is known.
   var oldest: UInt64 { start < runs.count ? runs[start].first : last + 1 }
 
-  /// Note what became of the action after the last.
+  /// Append the outcome of the next action.
   mutating func append(
     _ outcome: Acknowledgement.Outcome, revision: UInt64, mark: Mark, sequence: UInt64?
   ) {
@@ -96,12 +96,12 @@ struct Outcomes: Sendable, Equatable {
     forget()
   }
 
-  /// The newest runs, of which sequence numbers are known. Between two actions of one client are
-  /// those of others, so each has a run of its own until it is no longer among these.
+  /// The number of newest runs that have sequence numbers. Actions of other clients come between
+  /// two actions of one client, so each has a run of its own until it is no longer among these.
   private static var sequenced: Int { 16 }
 
   /// Merge the run that has just become too old for its sequence number with the one before it, if
-  /// they differ in nothing else: so a client's outcomes take a few hundred bytes, and not a
+  /// they differ in nothing else. So a client's outcomes take a few hundred bytes, and not a
   /// hundred for each action of the window. O(`sequenced`).
   private mutating func mergeOlder() {
     let index = runs.count - 1 - Self.sequenced
@@ -117,7 +117,8 @@ struct Outcomes: Sendable, Equatable {
     if index < shortened { shortened -= 1 }
   }
 
-  /// Leave only what their codes mean of the oldest rejections, once all say too much.
+  /// Replace the texts of the oldest rejections by the sentences of their codes, while all texts
+  /// together exceed the limit.
   private mutating func shorten() {
     while textBytes > textLimit, shortened < runs.count {
       textBytes -= runs[shortened].outcome.textBytes
@@ -152,8 +153,8 @@ struct Outcomes: Sendable, Equatable {
     }
   }
 
-  /// Hand on what became of the actions from `first` to `last`, in order; `outcomeUnknown` for
-  /// those that are forgotten. O(log runs + those handed on).
+  /// Call `body` with the outcomes of the actions from `first` to `last`, in order; with
+  /// `outcomeUnknown` for those that are forgotten. O(log runs + runs in the range).
   func forEach(
     from first: UInt64, through last: UInt64, _ body: (Acknowledgement) -> Void
   ) {
@@ -175,8 +176,8 @@ struct Outcomes: Sendable, Equatable {
     }
   }
 
-  /// The last action that may be acknowledged, where those behind `committed` that should be
-  /// durable must wait, and those behind them too. O(log runs + runs behind `number`).
+  /// The number of the last action that may be acknowledged: an action after `committed` that
+  /// should be durable must wait, and so must all after it. O(log runs + runs after `number`).
   func lastToAcknowledge(after number: UInt64, _ committed: UInt64) -> UInt64 {
     guard committed < last else { return last }
     var index = firstRun(endingAtOrAfter: max(number, committed) + 1)
@@ -199,21 +200,21 @@ struct Outcomes: Sendable, Equatable {
 }
 
 extension Acknowledgement {
-  /// The sequence number of the action behind one of the run, if the run is in the log and goes on
-  /// there without a gap.
+  /// The sequence number of the action after `number` in the run, if the run is in the log and has
+  /// no gap there.
   fileprivate func sequence(after number: UInt64) -> UInt64? {
     sequence.map { $0 &+ (number - first + 1) }
   }
 }
 
 extension Acknowledgement.Outcome {
-  /// The bytes of what a rejection says.
+  /// The bytes of a rejection's texts.
   fileprivate var textBytes: Int {
     guard case .rejected(let rejection) = self else { return 0 }
     return rejection.message.utf8.count + (rejection.path?.byteCount ?? 0)
   }
 
-  /// The outcome, a rejection's texts being no longer than so many bytes.
+  /// The outcome, with a rejection's texts cut to this many bytes.
   fileprivate func bounded(to bytes: Int) -> Self {
     guard case .rejected(let message) = self else { return self }
     let rejection = Rejection(
@@ -221,7 +222,7 @@ extension Acknowledgement.Outcome {
     return .rejected(RejectionMessage(rejection.bounded(to: bytes)))
   }
 
-  /// The outcome, a rejection saying only what its code means.
+  /// The outcome, with a rejection's text replaced by the sentence of its code.
   fileprivate var shortened: Self {
     guard case .rejected(let message) = self else { return self }
     let sentence = Rejection.Code(rawValue: message.code).sentence

@@ -1,36 +1,36 @@
 import CBOR
 import Values
 
-/// One page of a report: rows that are written straight as CBOR, until there are enough of them.
+/// One page of a report: rows that are written straight as CBOR, until the page is full.
 ///
-/// No text in it is longer than `textBytes`, so a row has a limit, and a page one more row than its
-/// bytes allow at the most.
+/// No text is longer than `textBytes`, so the size of a row is limited, and a page exceeds its
+/// limit by at most one row.
 struct PageWriter {
   private var encoder = CBOREncoder()
   private(set) var rows = 0
-  /// Where the row that is being written begins, and how many members it has.
+  /// The start of the current row, and the number of its members.
   private var row = 0
   private var members: UInt8 = 0
-  /// Where the page begins, behind those that are sent with it.
+  /// The start of the page, after earlier pages that are sent with it.
   private var pageStart = 0
   private let textBytes: Int
   private let pageBytes: Int
 
   init(_ limits: Limits) {
     textBytes = limits.textBytes
-    // A frame has some bytes besides.
+    // A frame has some more bytes.
     pageBytes = min(limits.reportPageBytes, limits.frameBytes / 2)
   }
 
-  /// Whether no other row should be added.
+  /// Whether the page has reached its size.
   var isFull: Bool { encoder.bytes.count - pageStart >= pageBytes }
 
-  /// Begin another page, which is sent with those before.
+  /// Begin another page, which is sent together with those before.
   mutating func beginPage() { pageStart = encoder.bytes.count }
 
   var byteCount: Int { encoder.bytes.count }
 
-  /// Begin an object; `add` adds its members, of which there are at most 23.
+  /// Begin an object; `add` adds its members, at most 23.
   mutating func beginRow() {
     row = encoder.bytes.count
     members = 0
@@ -71,7 +71,7 @@ struct PageWriter {
     for text in texts { encoder.encode(text.prefix(bytes: textBytes)) }
   }
 
-  /// Add a value that is known to nest no deeper than a report may.
+  /// Add a value that nests no deeper than a report may.
   mutating func add(_ name: String, _ value: Value) {
     self.name(name)
     value.encode(into: &encoder)

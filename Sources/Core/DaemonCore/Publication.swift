@@ -4,25 +4,25 @@ import Lockstep
 import Values
 import Wire
 
-/// What of the state goes to clients: the scopes that they see, the patches of the past, the states
-/// that are held for those who lag, and snapshots.
+/// What is sent of the state: the scopes that clients see, the patch history, the states held for
+/// lagging clients, and snapshots.
 ///
-/// Invariants: between turns a live subscription has everything up to `flushed`, the revision at which
-/// the last turn ended; for one that lags or joins, the state at its revision is held for its user
-/// once, until it is released or too many are held; a scope is there exactly while it has subscribers
-/// or is reserved; a job is there until its frames have come or cannot.
+/// Invariants: between turns a live subscription has everything up to `flushed`, the revision at
+/// which the last turn ended. For one that lags or joins, the state at its revision is held for its
+/// user once, until it is released or evicted. A scope exists exactly while it has subscribers or
+/// is reserved. A job exists until its frames have arrived or cannot be made.
 struct Publication<State: Synchronizable>: Sendable {
   let limits: Limits
-  /// The parts of the state that connections see. A subscription and its scope's list of subscribers
-  /// change together, in `Server.begin` and `Server.drop`.
+  /// The parts of the state that connections see. A subscription and its scope's list of
+  /// subscribers change together, in `Server.begin` and `Server.drop`.
   var scopes = ScopeTable()
   private(set) var history: History
   private(set) var held: HeldStates<State>
   private(set) var jobs: [SnapshotJobID: SnapshotJob<State>] = [:]
   private var lastJob: UInt64 = 0
-  /// Differences composed in this turn: several clients may need the same.
+  /// Differences composed in this turn: several clients may need the same one.
   private var differences: [DifferenceKey: [UInt8]] = [:]
-  /// The patches behind snapshots that this turn has framed.
+  /// The patches after snapshots that this turn has framed.
   private var replays: [DifferenceKey: Replay] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
@@ -54,13 +54,13 @@ struct Publication<State: Synchronizable>: Sendable {
     }
   }
 
-  /// Begin behind a change that was made before anybody could see it.
+  /// Begin after a change that was made before any client could see it.
   mutating func begin(behind patch: [UInt8], revision: UInt64) {
     patch.withUnsafeBytes { history.append($0, revision: revision) }
     flushed = revision
   }
 
-  /// Everything up to this revision has been composed.
+  /// End the turn: everything up to this revision has been composed.
   mutating func endTurn(at revision: UInt64) {
     scopes.endTurn()
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
@@ -75,7 +75,7 @@ struct Publication<State: Synchronizable>: Sendable {
     held.hold(state, at: revision, by: uid)
   }
 
-  /// Let go of what is held for a subscription that ends or catches up.
+  /// Release the state that is held for a subscription that ends or catches up.
   mutating func release(_ revision: UInt64, by uid: UInt64) { held.release(revision, by: uid) }
 
   // MARK: Catching up
@@ -83,18 +83,18 @@ struct Publication<State: Synchronizable>: Sendable {
   /// The patches of a scope after a revision.
   struct Replay: Sendable {
     var frames: [[UInt8]]
-    /// How many patches they hold.
+    /// The number of patches in the frames.
     var count: Int
     /// The revision of the last patch.
     var reached: UInt64
-    /// Why they cannot be sent, if so.
+    /// The reason that they cannot be sent; nil if they can.
     var loss: ServerMessage.Reason?
   }
 
   /// The patches of a scope after a revision that the history covers. O(the history after it).
   func replay(_ scope: Scope, after revision: UInt64) -> Replay {
-    // A scope of its own collects them, as a turn's would be. It cannot know whether anything
-    // stood at the path then; saying once more that nothing does is harmless.
+    // A temporary scope collects them, like the patches of a turn. It cannot know whether the path
+    // had a value at that revision; saying once more that it has none is harmless.
     var scope = Scope(
       id: scope.id, path: scope.path, filter: scope.filter, lastChange: revision, isPresent: true)
     var count = 0
@@ -106,8 +106,8 @@ struct Publication<State: Synchronizable>: Sendable {
       frames: scope.frames, count: count, reached: scope.lastChange, loss: scope.loss)
   }
 
-  /// The patches behind a snapshot, if the history has them and they are fewer bytes than it is.
-  /// All that come in one turn share them.
+  /// The patches after a snapshot, if the history has them and they are fewer bytes than the
+  /// snapshot. All clients that need them in one turn share them.
   mutating func replay(_ scope: Scope, behind snapshot: EncodedSnapshot) -> Replay? {
     let revision = snapshot.revision
     guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
@@ -124,12 +124,12 @@ struct Publication<State: Synchronizable>: Sendable {
     case frame([UInt8])
     /// Nothing has changed there, or it has changed back.
     case none
-    /// No patch says it: a snapshot does.
+    /// No patch can express it, so the client needs a snapshot.
     case lost(ServerMessage.Reason)
   }
 
-  /// What leads a mirror of a scope from a held revision to the newest, based on the one that the
-  /// mirror is sure to have. Made once a turn. O(the difference).
+  /// The patch that takes a mirror of a scope from a held revision to the newest, based on the
+  /// revision that the mirror is sure to have. Computed once a turn. O(the difference).
   mutating func difference(
     of place: Int, from revision: UInt64, base: UInt64, to state: State, at newest: UInt64
   ) -> Difference {
@@ -149,8 +149,8 @@ struct Publication<State: Synchronizable>: Sendable {
     return .frame(frame)
   }
 
-  /// Append the patch that leads what is seen of a scope from an old state to the newest:
-  /// `undefined` if that is nothing any more.
+  /// Append the patch from the visible part of a scope in an old state to that in the newest:
+  /// `undefined` if nothing is visible any more.
   private func encodeDifference(
     from before: State, to state: State, of scope: borrowing Scope,
     into encoder: inout CBOREncoder
@@ -170,12 +170,13 @@ struct Publication<State: Synchronizable>: Sendable {
 
   // MARK: Snapshots
 
-  /// A snapshot of a scope that is at hand and worth its bytes, with the patches behind it.
+  /// A cached snapshot of a scope with the patches after it, if these are fewer bytes than the
+  /// snapshot.
   mutating func cachedSnapshot(
     of place: Int, at now: Instant
   ) -> (snapshot: EncodedSnapshot, replay: Replay)? {
-    // A small state that changes often has more to say of its past than of itself, and a client that
-    // does not read it makes us keep all of that.
+    // A small state that changes often has more bytes of patches than of snapshot, and all of them
+    // would have to be stored for a client that does not read.
     guard let cached = scopes[index: place].snapshot,
       let replay = replay(scopes[index: place], behind: cached)
     else { return nil }
@@ -183,7 +184,8 @@ struct Publication<State: Synchronizable>: Sendable {
     return (cached, replay)
   }
 
-  /// The frames of a snapshot of a scope that is quick to make; nil if it may not be.
+  /// The frames of a snapshot of a scope that is small enough to encode on the loop; nil if it is
+  /// not known to be.
   mutating func quickSnapshot(
     of place: Int, _ state: State, at revision: UInt64, _ now: Instant
   ) -> [[UInt8]]? {
@@ -196,7 +198,7 @@ struct Publication<State: Synchronizable>: Sendable {
   }
 
   /// Have a user's connection wait for a snapshot of a scope: one that is being encoded, or a new
-  /// one of this state. The state is held for it until then.
+  /// one of this state. Until then the state is held for the user.
   mutating func awaitSnapshot(
     of place: Int, _ state: State, at revision: UInt64, by uid: UInt64
   ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool) {
@@ -234,25 +236,25 @@ struct Publication<State: Synchronizable>: Sendable {
       scopes[index: place].filter == nil ? bytes : wholeBytes
   }
 
-  /// A job is done. Returns the subscribers of its scope.
+  /// Store the result of a job. Returns the subscribers of its scope.
   mutating func finish(
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
   ) -> [ConnectionID] {
     guard let (job, place) = take(id) else { return [] }
-    // Jobs may finish in another order than they began. A client that waits for one whose frames are
-    // not kept takes those that are.
+    // Jobs may finish in another order than they began. A client that waits for a job whose frames
+    // are not stored takes the stored ones.
     if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
       keep(frames, wholeBytes, at: job.revision, of: place, now)
     }
     return scopes[index: place].subscribers
   }
 
-  /// A job cannot be done. Returns the subscribers of its scope.
+  /// Remove a job that cannot be done. Returns the subscribers of its scope.
   mutating func abandon(_ id: SnapshotJobID) -> [ConnectionID] {
     take(id).map { scopes[index: $0.place].subscribers } ?? []
   }
 
-  /// Take a job, if its scope is still there.
+  /// Remove a job, and return it if its scope still exists.
   private mutating func take(_ id: SnapshotJobID) -> (job: SnapshotJob<State>, place: Int)? {
     guard let job = jobs.removeValue(forKey: id), let place = scopes.index(of: job.scope) else {
       return nil
@@ -264,11 +266,11 @@ struct Publication<State: Synchronizable>: Sendable {
   enum Encoding {
     case running
     case finished(EncodedSnapshot)
-    /// The frames were let go before the client could take them.
+    /// The frames were evicted before the client could take them.
     case gone
   }
 
-  /// What became of a job that a subscription waits for.
+  /// The status of a job that a subscription waits for.
   func encoding(_ id: SnapshotJobID, of scope: UInt64, at revision: UInt64) -> Encoding {
     if jobs[id] != nil { return .running }
     guard let place = scopes.index(of: scope), let snapshot = scopes[index: place].snapshot,
@@ -277,7 +279,7 @@ struct Publication<State: Synchronizable>: Sendable {
     return .finished(snapshot)
   }
 
-  /// Let snapshots go that nobody has taken for a second.
+  /// Evict snapshots that no client has used for a second.
   mutating func forgetUnusedSnapshots(at now: Instant) {
     for index in 0..<scopes.count {
       if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {

@@ -2,12 +2,12 @@ import CBOR
 import Values
 import Wire
 
-/// A request that is answered at the turn's end, behind the patches.
+/// A request that is answered at the turn's end, after the patches.
 enum Request: Sendable {
   case subscribe(number: UInt64, Path, Position?)
-  /// A subscription that is refused without a look at its path.
+  /// A subscription that is refused without examining its path.
   case refuse(subscription: UInt64, ServerMessage.Reason)
-  /// A query that is too long to be looked at.
+  /// A query that is refused because it is too long.
   case refuseQuery(number: UInt64, bytes: Int)
   case unsubscribe(number: UInt64)
   case ping(UInt64)
@@ -15,38 +15,38 @@ enum Request: Sendable {
   case query(number: UInt64, String, [String])
 }
 
-/// What one connection has asked and has not been told: answered in order, some in each turn.
+/// The unanswered requests of one connection: answered in order, some in each turn.
 ///
-/// Work is counted in units of about a microsecond. A turn has so many of them
+/// Work is counted in units of about a microsecond. A turn has a quota of them
 /// (`Limits.requestWorkPerTurn`), shared by the users that ask and by the connections of each
-/// (`Server.grantWork`), so that a flood of requests delays other clients by no more than those and
-/// one answer, or one page of a report.
+/// (`Server.grantWork`), so that a flood of requests delays other clients by no more than the quota
+/// and one answer, or one page of a report.
 struct RequestQueue: Sendable {
   private var requests: [Request] = []
   /// Requests before this index have been answered.
   private var start = 0
-  /// The report of which pages are still to be sent. It comes before `requests`.
+  /// The report with pages still to be sent. It comes before `requests`.
   var report: RunningReport?
-  /// The work that `requests` are at least, in units.
+  /// The least work to answer `requests`, in units.
   private var work = 0
   /// About how many bytes of memory `requests` take.
   private var bytes = 0
-  /// What may be done for the connection in this turn.
+  /// The work that may be done for the connection in this turn.
   var grant = 0
-  /// Work that was done beyond what was granted: the last answer was larger.
+  /// Work that was done beyond the grant, because the last answer was larger.
   var debt = 0
-  /// Whether the connection waits in its user's line to be answered.
+  /// Whether the connection is in its user's queue to be answered.
   var isInLine = false
 
-  /// How many requests wait.
+  /// The number of requests that wait.
   var count: Int { requests.count - start }
 
-  /// Whether nothing more should be read before some have been answered.
+  /// Whether reading should pause until some requests have been answered.
   func isFull(_ limits: Limits) -> Bool {
     count >= limits.requestsPerTurn || bytes >= Self.mostBytes
   }
 
-  /// Whether more may be read.
+  /// Whether reading may resume.
   func hasRoom(_ limits: Limits) -> Bool {
     2 * count <= limits.requestsPerTurn && 2 * bytes <= Self.mostBytes
   }
@@ -54,10 +54,10 @@ struct RequestQueue: Sendable {
   private static var mostBytes: Int { 64 << 10 }
   var isEmpty: Bool { start == requests.count && report == nil }
 
-  /// The work that waits, as far as it is known.
+  /// The work that is known to wait.
   var need: Int { debt + work + (report == nil ? 0 : Self.pageWork) }
 
-  /// About what a page is.
+  /// About the work of a page.
   static var pageWork: Int { 1000 }
 
   mutating func append(_ request: Request) {
@@ -66,7 +66,7 @@ struct RequestQueue: Sendable {
     bytes += request.memory
   }
 
-  /// Whether what is answered next takes no more than it says.
+  /// Whether answering the next request takes no more than its `work`.
   var isNextSmall: Bool {
     guard report == nil, start < requests.count else { return false }
     return switch requests[start] {
@@ -75,7 +75,7 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// The request that has waited longest.
+  /// Remove and return the oldest request.
   mutating func next() -> Request? {
     guard start < requests.count else { return nil }
     let request = requests[start]
@@ -89,7 +89,7 @@ struct RequestQueue: Sendable {
     return request
   }
 
-  /// The requests that are refused, taken from those that wait.
+  /// Remove and return the requests that are refused.
   mutating func takeRefused() -> [Request] {
     let waiting = requests[start...]
     let refused = waiting.filter { $0.message == nil }
@@ -112,7 +112,7 @@ struct RequestQueue: Sendable {
 }
 
 extension Request {
-  /// The work that its answer is at least, in units.
+  /// The least work of its answer, in units.
   var work: Int {
     switch self {
     case .ping, .unsubscribe, .refuse: 2
@@ -134,7 +134,7 @@ extension Request {
     }
   }
 
-  /// The request as it came, for the next process to read it again; nil for one that is refused.
+  /// The request as a message, for the next process to read again; nil for a refused one.
   var message: ClientMessage? {
     switch self {
     case .subscribe(let number, let path, let position):

@@ -1,7 +1,7 @@
-/// The connections, and which of them are to be looked at in a turn.
+/// The connections, and which of them need work in a turn.
 ///
-/// Invariants: a connection is marked as touched exactly while it is in the list of those, so it is
-/// there once; a connection that is removed follows the log no more, and is remembered once, in
+/// Invariants: a connection is marked as touched exactly while it is in the list of touched ones,
+/// so it is there once; a removed connection no longer follows the log, and is recorded once, in
 /// `closed`.
 struct Roster: Sendable {
   private struct Entry: Sendable {
@@ -10,10 +10,10 @@ struct Roster: Sendable {
   }
 
   private var entries = Slots<ConnectionID, Entry>(vacant: Entry(session: .placeholder))
-  /// Connections that may have something to get at the turn's end, in the order of their events.
+  /// Connections that may be due a send at the turn's end, in the order of their events.
   private var touched: [ConnectionID] = []
   private var nextTouchedIndex = 0
-  /// Connections that follow the log, in the order in which they began to.
+  /// Connections that follow the log, in the order in which they began.
   private(set) var followers: [ConnectionID] = []
   /// Connections whose held bytes are read at the next turn's end.
   private var releasing: [ConnectionID] = []
@@ -23,23 +23,24 @@ struct Roster: Sendable {
 
   var count: Int { entries.count }
 
-  /// In no order that means anything.
+  /// In unspecified order.
   var ids: Dictionary<ConnectionID, Int>.Keys { entries.keys }
 
   /// In the order of their indices.
   var sessions: some Sequence<ServerSession> { entries.values.lazy.map { $0.session } }
 
-  /// The index of a connection, which is its own until it is removed.
+  /// The index of a connection, which does not change until the connection is removed.
   @inline(__always)
   func place(of id: ConnectionID) -> Int? { entries.place(of: id) }
 
-  /// The session at an index that `place(of:)` returned, and that was not removed since.
+  /// The session at an index that `place(of:)` returned; its connection must not have been removed
+  /// since.
   subscript(place place: Int) -> ServerSession {
     @inline(__always) _read { yield entries[place: place].session }
     @inline(__always) _modify { yield &entries[place: place].session }
   }
 
-  /// The session of a connection; nil when there is none. Set it only for one that is there.
+  /// The session of a connection; nil if there is none. Set it only for an existing connection.
   subscript(id: ConnectionID) -> ServerSession? {
     get { place(of: id).map { entries[place: $0].session } }
     set {
@@ -52,18 +53,18 @@ struct Roster: Sendable {
     entries[session.id] = Entry(session: session)
   }
 
-  /// Remove a connection that has ended, if it is there. O(followers).
+  /// Remove a connection that has ended, if it exists. O(followers).
   mutating func remove(_ id: ConnectionID) -> ServerSession? {
     unfollow(id)
     return entries.removeValue(forKey: id)?.session
   }
 
-  /// Remember why a connection ended.
+  /// Record why a connection ended.
   mutating func remember(_ connection: ClosedConnection) { closed.append(connection) }
 
   // MARK: Lists
 
-  /// Note that a connection, if it is there, may have something to get at the turn's end.
+  /// Note that a connection, if it exists, may be due a send at the turn's end.
   mutating func touch(_ id: ConnectionID) {
     guard let place = place(of: id) else { return }
     touch(id, at: place)
@@ -76,8 +77,8 @@ struct Roster: Sendable {
     touched.append(id)
   }
 
-  /// Take the next connection that was touched: also one that was touched since the first was taken.
-  /// Nil when all are taken.
+  /// Take the next touched connection, including those touched since the first was taken. Nil when
+  /// all are taken.
   mutating func nextTouched() -> (id: ConnectionID, place: Int)? {
     while nextTouchedIndex < touched.count {
       let id = touched[nextTouchedIndex]
@@ -91,17 +92,17 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// A planted fault: the order of a dictionary, which is another in each process.
+  /// A planted fault: the order of a dictionary, which differs between processes.
   mutating func scrambleTouched() { touched = Array(Set(touched)) }
 
-  /// Tell a connection of every action from here on.
+  /// Add a connection to the followers of the log.
   mutating func follow(_ id: ConnectionID) {
     if !followers.contains(id) { followers.append(id) }
   }
 
   mutating func unfollow(_ id: ConnectionID) { followers.removeAll { $0 == id } }
 
-  /// Whether a connection waits to be read from again.
+  /// Whether the held bytes of any connection are still to be read.
   var isReleasing: Bool { !releasing.isEmpty }
 
   /// Have the held bytes of a connection read at the next turn's end.

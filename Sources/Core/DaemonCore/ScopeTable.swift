@@ -3,17 +3,17 @@ import CBOR
 import Values
 import Wire
 
-/// A part of the state that somebody sees, and what this turn has changed in it.
+/// A part of the state that has subscribers, and its changes in this turn.
 struct Scope: Sendable {
   let id: UInt64
   let path: Path
-  /// Lets through what its subscribers may see there; nil for all of it.
+  /// Passes what its subscribers may see there; nil if they see all of it.
   let filter: ViewFilter?
-  /// The connections that see it, in the order in which they came.
+  /// The connections that see it, in the order in which they subscribed.
   var subscribers: [ConnectionID] = []
-  /// The revision of the newest change: what the next patch is based on.
+  /// The revision of the newest change, which is the base of the next patch.
   var lastChange: UInt64
-  /// Whether something stands at the path.
+  /// Whether the path has a value.
   var isPresent: Bool
 
   /// The revision before the first of the pending pairs.
@@ -21,16 +21,16 @@ struct Scope: Sendable {
   /// Spans and patches of this turn that are not framed yet.
   private var pending = CBOREncoder()
   private var pendingCount = 0
-  /// The frames of this turn, for every subscriber that is live.
+  /// The frames of this turn, for all live subscribers.
   private(set) var frames: [[UInt8]] = []
-  /// How many patches the frames of this turn hold.
+  /// The number of patches in the frames of this turn.
   private(set) var turnPatches: UInt64 = 0
-  /// Why no patches say what this turn changed, if none do.
+  /// The reason that no patch can express this turn's changes; nil if patches do.
   private(set) var loss: ServerMessage.Reason?
 
   /// Bytes of the newest snapshot and all patches since: about what a snapshot would take.
   var snapshotBytes: Int?
-  /// The same of what stands at the path, seen or not.
+  /// The same for the whole value at the path, visible or not.
   var wholeBytes: Int?
   var snapshot: EncodedSnapshot?
   var job: SnapshotJobID?
@@ -45,7 +45,7 @@ struct Scope: Sendable {
 
   var changedThisTurn: Bool { pendingCount > 0 || !frames.isEmpty || loss != nil }
 
-  /// Note what a patch of the whole state did here. Returns whether it did anything.
+  /// Note the effect of a patch of the whole state on this scope. Returns whether it had any.
   mutating func note(
     _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
   ) -> Bool {
@@ -72,7 +72,7 @@ struct Scope: Sendable {
     return true
   }
 
-  /// Note what may be seen of what a patch did here.
+  /// Note the visible part of a patch's effect here.
   private mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, by filter: ViewFilter,
     _ revision: UInt64, _ limits: Limits
@@ -96,12 +96,12 @@ struct Scope: Sendable {
     return true
   }
 
-  /// Put a patch of what is seen here behind those that are pending.
+  /// Append a patch of the visible part to the pending ones.
   private mutating func note(
     _ body: UnsafeRawBufferPointer, isAbsent: Bool = false, wraps: Bool = false,
     _ revision: UInt64, _ limits: Limits
   ) {
-    // What is pending and this one must fit a frame together.
+    // The pending patches and this one must fit a frame together.
     if pending.bytes.count + body.count + 64 > limits.frameBytes { cut() }
     if pendingCount == 0 { pendingFrom = lastChange }
     if body.count + 64 > limits.frameBytes {
@@ -119,7 +119,7 @@ struct Scope: Sendable {
     lastChange = revision
   }
 
-  /// Make a frame of what is pending.
+  /// Make a frame of the pending patches.
   mutating func cut() {
     guard pendingCount > 0 else { return }
     frames.append(
@@ -129,7 +129,7 @@ struct Scope: Sendable {
   }
 
   mutating func endTurn() {
-    // Whoever got the frames shares their list.
+    // A new list, because connections share the old one.
     frames = []
     pending.bytes.removeAll(keepingCapacity: true)
     pendingCount = 0
@@ -139,7 +139,7 @@ struct Scope: Sendable {
 }
 
 extension Projection {
-  /// How many bytes of the patch it is.
+  /// The number of bytes of the patch that it covers.
   fileprivate var byteCount: Int {
     switch self {
     case .untouched, .absent: 0
@@ -157,7 +157,7 @@ struct EncodedSnapshot: Sendable {
   var byteCount: Int { frames.reduce(0) { $0 + $1.count } }
 }
 
-/// The scopes that somebody sees now.
+/// The scopes that have subscribers.
 struct ScopeTable: Sendable {
   private(set) var scopes: [Scope] = []
   private var indices: [UInt64: Int] = [:]
@@ -176,19 +176,19 @@ struct ScopeTable: Sendable {
 
   func index(of id: UInt64) -> Int? { indices[id] }
 
-  /// A path, and what is seen there: nil for all of it.
+  /// A path and the view of it: nil for all of it.
   private struct SeenPath: Hashable {
     let path: Path
     let filter: ViewFilter?
   }
 
-  /// The place of the scope of a path and a view of it, if somebody sees it.
+  /// The index of the scope of a path and a view of it, if it exists.
   func index(of path: Path, by filter: ViewFilter?) -> Int? {
     byView[SeenPath(path: path, filter: filter)].flatMap { indices[$0] }
   }
 
-  /// Make the scope of a path and a view of it, with the number that it had in a former process if
-  /// it had one that is free.
+  /// Add the scope of a path and a view of it. It keeps the number from a former process if that is
+  /// given and free.
   mutating func add(
     _ path: Path, by filter: ViewFilter?, id known: UInt64? = nil, lastChange: UInt64,
     isPresent: Bool
@@ -203,7 +203,7 @@ struct ScopeTable: Sendable {
     return scopes.count - 1
   }
 
-  /// Give the number to no new scope.
+  /// Reserve a number, so that no new scope gets it.
   mutating func reserve(_ id: UInt64) { nextID = max(nextID, id + 1) }
 
   /// Forget a connection's subscription to a scope, and the scope with its last one.
@@ -214,7 +214,7 @@ struct ScopeTable: Sendable {
     byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
     tree.remove(id, at: scopes[index].path.keys[...])
     indices[id] = nil
-    // The last scope takes the place, so that the others keep theirs.
+    // The last scope moves to the free index, so that the others keep theirs.
     let last = scopes.removeLast()
     if index < scopes.count {
       scopes[index] = last
@@ -222,7 +222,7 @@ struct ScopeTable: Sendable {
     }
   }
 
-  /// Note a patch of the whole in every scope that it touches.
+  /// Note a patch of the whole state in every scope that it touches.
   mutating func note(_ patch: [UInt8], revision: UInt64, limits: Limits) {
     patch.withUnsafeBytes { bytes in
       if scopes.count <= Self.few {
@@ -235,7 +235,7 @@ struct ScopeTable: Sendable {
     }
   }
 
-  /// So many scopes are faster asked each than looked for.
+  /// Up to this many scopes, asking each is faster than a lookup in the tree.
   private static let few = 4
 
   private mutating func note(
@@ -248,7 +248,7 @@ struct ScopeTable: Sendable {
     if !wasChanged { changed.append(scopes[index].id) }
   }
 
-  /// The places of the scopes that this turn changed, rising.
+  /// The indices of the scopes that this turn changed, ascending.
   var changedPlaces: [Int] { changed.compactMap { indices[$0] }.sorted() }
 
   mutating func endTurn() {

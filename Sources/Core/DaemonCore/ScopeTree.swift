@@ -1,10 +1,10 @@
 import CBOR
 import Values
 
-/// The scopes by their paths, as a tree of keys: finds those that a patch can have touched without
-/// looking at the others.
+/// The scopes by their paths, as a tree of keys: finds the scopes that a patch can have touched
+/// without visiting the others.
 struct ScopeTree: Sendable {
-  /// Those of one path: one for each view of it.
+  /// The scopes of this path: one for each view of it.
   private var scopes: [UInt64] = []
   private var children: [PathKey: ScopeTree] = [:]
 
@@ -27,18 +27,20 @@ struct ScopeTree: Sendable {
     if children[key]?.isEmpty == true { children[key] = nil }
   }
 
-  /// Name every scope that the patch may have touched, and no other but those below a place that
-  /// was replaced. O(bytes of the patch down to the deepest of these scopes, and those scopes).
+  /// Call `body` with every scope that the patch may have touched, and with no other except those
+  /// below a replaced value. O(bytes of the patch down to the deepest of these scopes, and those
+  /// scopes).
   func visit(_ patch: UnsafeRawBufferPointer, _ body: (UInt64) -> Void) {
     var decoder = CBORDecoder(patch)
-    // The patch is our own; what cannot be read is taken for a replacement.
+    // The patch is our own; one that cannot be read counts as a replacement.
     if (try? visit(&decoder, body)) == nil { visitAll(body) }
   }
 
   private func visit(
     _ decoder: inout CBORDecoder, _ body: (UInt64) -> Void
   ) throws(CBORError) {
-    // An edit of a map touches the entries that it names. Anything else touches all below.
+    // An edit of a map touches only the entries that it names. Anything else touches all scopes
+    // below.
     guard !children.isEmpty, try decoder.peekMajor() == .map else {
       visitAll(body)
       return try decoder.skip()

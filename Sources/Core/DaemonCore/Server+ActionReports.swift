@@ -11,7 +11,8 @@ extension Server {
 
   mutating func cancelEffects(_ arguments: [String]) -> Answer {
     guard let what = arguments.first else { return .error(.malformed, "cancel which effect?") }
-    // What that leads to is reduced in the next turn: this one's patches have been composed.
+    // Actions that follow from that are reduced in the next turn: this one's patches have been
+    // composed.
     let count = core.cancelEffects(what)
     return .value(["cancelled": Value(UInt64(count))], work: 20 + 4 * count)
   }
@@ -32,8 +33,8 @@ extension Server {
     return (isEnd ? nil : .effects(from: next), 4 * page.rows + core.effectCount / 100 + 2)
   }
 
-  /// What may quote the state is left out for clients that do not see the whole: keys, payloads,
-  /// and what a feature says of a rejection.
+  /// Members that may quote the state are left out for clients that do not see all of it: keys,
+  /// payloads, and a feature's text of a rejection.
   private func write(
     _ effect: RunningEffect, into page: inout PageWriter, for rights: Rights?
   ) {
@@ -76,7 +77,7 @@ extension Server {
     return .pages(.why(sequence))
   }
 
-  /// Why the log has not got an action.
+  /// The reason that the log does not have an action.
   private func absence(of sequence: UInt64) -> String {
     let reason =
       if sequence == 0 || sequence > core.sequence {
@@ -138,13 +139,13 @@ extension Server {
     page.endRow()
   }
 
-  /// An action in the form that people read; nil if it nests deeper than a report may, being the
-  /// fifth level of one.
+  /// An action in the form that people read; nil if it nests deeper than a report may, in which it
+  /// is at the fifth level.
   private func payload(_ action: R.Action) -> Value? {
     guard let actionNames = facts.actionNames else { return nil }
     var encoder = CBOREncoder()
     action.encode(into: &encoder)
-    // What never travels, such as a reactor's mutation, has no such form.
+    // An action that never travels, such as a reactor's mutation, has no such form.
     return try? CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
       var named = CBOREncoder()
       try actionNames.value(from: &decoder, into: &named)
@@ -168,7 +169,7 @@ extension Server {
 
   // MARK: Following
 
-  /// Tell of all actions behind a sequence number, until that is ended.
+  /// Send all actions after a sequence number, until the query is ended.
   mutating func follow(
     _ arguments: [String], _ query: UInt64, _ connection: inout ServerSession
   ) -> Answer {
@@ -193,7 +194,7 @@ extension Server {
     return .value(["stopped": .bool(wasFollowing)], work: 5)
   }
 
-  /// Have connections that follow the log asked in their turn, if there is something new.
+  /// Queue the connections that follow the log for their turn, if there are new actions.
   mutating func lineUpFollowers() {
     for id in connections.followers {
       guard let place = connections.place(of: id),
@@ -204,7 +205,7 @@ extension Server {
     }
   }
 
-  /// Tell a connection that follows the log of the next actions. Returns the work that it was.
+  /// Send the next actions to a connection that follows the log. Returns the work that it took.
   func follow(_ connection: inout ServerSession) -> Int {
     guard let following = connection.following else { return 0 }
     var page = PageWriter(limits)
@@ -226,8 +227,8 @@ extension Server {
 /// A query that is answered with every action from a sequence number on, until it ends.
 struct Following: Sendable {
   let query: UInt64
-  /// The number of the last action that has been told.
+  /// The number of the last action that was sent.
   var sequence: UInt64
-  /// Whether there are others behind it.
+  /// Whether there are actions after it.
   var isBehind: Bool
 }

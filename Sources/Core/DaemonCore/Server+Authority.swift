@@ -4,22 +4,22 @@ import Lockstep
 import Values
 import Wire
 
-// What a connection may do is found out when it opens, and again when the policy is replaced. Where
-// `ServerSession.rights` is nil nothing has to be looked at, and where a scope's `filter` is nil no
-// byte: that is all that those are asked who may do everything.
+// The rights of a connection are determined when it opens, and again when the policy is replaced. A
+// nil `ServerSession.rights` means that no action or path needs a check, and a nil `filter` of a
+// scope that no byte does: clients that may do everything cost no more than these two tests.
 extension Server {
   // MARK: Connecting
 
-  /// What a peer may do, nil for everything, and the goodbye if it may not even connect.
+  /// The rights of a peer, nil for everything, and the goodbye if it may not even connect.
   mutating func admission(of peer: Peer) -> (rights: Rights?, denial: Goodbye?) {
     guard let rights = authority.rights(of: peer) else { return (nil, nil) }
     guard !rights.mayConnect else { return (rights.isUnrestricted ? nil : rights, nil) }
-    // It may ask for the policy to be read again, and do nothing else.
+    // It may ask for a reload of the policy, and do nothing else.
     if authority.isOwner(peer) { return (Rights.none, nil) }
     return (rights, Goodbye(.denied, admissionDenial(of: peer)))
   }
 
-  /// Why a peer may not connect, and who can change that.
+  /// The text that says why a peer may not connect, and who can change that.
   private func admissionDenial(of peer: Peer) -> String {
     let denial = "the daemon's policy does not let user \(peer.uid) connect"
     return switch authority.policy?.source {
@@ -33,10 +33,10 @@ extension Server {
 
   // MARK: Seeing
 
-  /// What of a path may be seen.
+  /// The visible part of a path.
   enum Sight {
     case nothing
-    /// What the filter lets through; all, if it is nil.
+    /// Everything that the filter passes; all, if it is nil.
     case shown(ViewFilter?)
   }
 
@@ -46,15 +46,15 @@ extension Server {
     return .shown(filter.isEverything ? nil : filter)
   }
 
-  /// The place of the scope of a path and a view of it, which is made if there is none.
+  /// The index of the scope of a path and a view of it, which is added if there is none.
   mutating func scope(of path: Path, by filter: ViewFilter?) -> Int {
     publication.scopes.index(of: path, by: filter)
       ?? publication.scopes.add(
         path, by: filter, lastChange: core.revision, isPresent: core.state.isPresent(at: path))
   }
 
-  /// The digest of what is seen of a scope; nil if a mirror could not have it, or to find it out
-  /// would take long.
+  /// The digest of the visible part of a scope; nil if a mirror could not have it, or if computing
+  /// it would take long.
   func digest(of scope: borrowing Scope) -> Digest? {
     guard let filter = scope.filter else {
       return Digest(core.state.digest(at: scope.path, seed: core.seed))
@@ -72,8 +72,8 @@ extension Server {
 
   // MARK: Acting
 
-  /// Why the client at a place may not send an action; nil if it may. A client that administers the
-  /// daemon is told which rule says so; others only which right they lack.
+  /// The rejection of an action that the client at `place` has no right to; nil if it has. A client
+  /// that administers the daemon is told which rule denies it; others only which right they lack.
   mutating func denial(
     of action: R.Action, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
@@ -90,8 +90,8 @@ extension Server {
     return rejection
   }
 
-  /// Log why something was denied, once a second for each user: a denial is cheap to provoke.
-  /// Returns the explanation, if it was made.
+  /// Log a denial with its explanation, rate limited to once a second for each user, because a
+  /// denial is cheap to provoke. Returns the explanation, if it was made.
   @discardableResult
   mutating func logDenial(
     of right: MissingRight, _ what: String, _ connection: ServerSession,
@@ -106,20 +106,20 @@ extension Server {
     return explanation
   }
 
-  /// Which rule takes a right from a peer. O(the patterns of the rules that are about it).
+  /// The rule that denies a right to a peer. O(the patterns of the rules that are about it).
   private func explanation(of right: MissingRight, for peer: Peer) -> String {
     authority.policy?.explanation(of: right, uid: peer.uid, gid: peer.gid, groups: peer.groups)
       ?? ""
   }
 
-  /// A rejection in the words that the client at a place may hear.
+  /// A rejection without the parts that the client at `place` may not see.
   func redacted(_ rejection: Rejection, at place: Int) -> Rejection {
     connections[place: place].rights?.redacted(rejection, in: core.state) ?? rejection
   }
 
   // MARK: Asking
 
-  /// The answer to a query that a client may not make; nil if it may.
+  /// The error for a query that a client may not make; nil if it may.
   func reportDenial(of name: String, to rights: Rights?) -> ReportError? {
     guard let rights, !rights.mayAdminister, ReportName(rawValue: name)?.isForEveryone != true else {
       return nil
@@ -146,7 +146,7 @@ extension Server {
     connections.unfollow(id)
   }
 
-  /// Pass on what the shell answers, if the connection is still there.
+  /// Pass on the shell's answer, if the connection still exists.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
     // Another query may have had the same number.
     guard connections[id]?.asked.remove(query) != nil else { return }
@@ -156,7 +156,7 @@ extension Server {
 
   // MARK: Another policy
 
-  /// Have another policy hold from here on.
+  /// Replace the policy, and reconsider every connection.
   mutating func rule(by policy: Policy, _ commands: inout [Command]) {
     guard policy != authority.policy else { return authority.restate(policy) }
     authority.replace(by: policy, at: core.revision)
@@ -167,7 +167,7 @@ extension Server {
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
     case .left: return
-    // What is due to it may not be any more.
+    // It may have lost the right to what is due to it.
     case .leaving: return blind(id, place)
     case .awaitingHello, .live, .parting: break
     }
@@ -188,14 +188,14 @@ extension Server {
     connections.touch(id, at: place)
   }
 
-  /// Take away all that a connection sees.
+  /// End all subscriptions of a connection.
   private mutating func blind(_ id: ConnectionID, _ place: Int) {
     connections[place: place].isBlind = true
     dropSubscriptions(of: id)
   }
 
-  /// Move a subscription to the scope that its connection may see now. Returns false when there is
-  /// none, and no subscription any more.
+  /// Move a subscription to the scope that its connection may see now. Returns false if there is
+  /// none, and the subscription has ended.
   private mutating func look(again index: Int, _ place: Int) -> Bool {
     let subscription = connections[place: place].subscriptions[index]
     guard let old = publication.scopes.index(of: subscription.scope) else { return true }
@@ -219,8 +219,8 @@ extension Server {
     }
   }
 
-  /// Tell a client which of its subscriptions and queries have ended, for it may not see them, and
-  /// what the shell answers.
+  /// Tell a client which of its subscriptions and queries have ended because it may not see them,
+  /// and send the shell's answers.
   func sayHidden(_ connection: inout ServerSession) {
     for number in connection.hidden { refuse(number, .denied, &connection) }
     for number in connection.revokedQueries {
@@ -236,7 +236,7 @@ extension Server {
 }
 
 extension String {
-  /// The beginning of the text, for a log: keys may hold anything, and much of it.
+  /// The beginning of the text on one line, for a log: keys may hold any characters, and many.
   fileprivate var onOneLine: String {
     String(unicodeScalars.prefix(256).map { $0.value < 32 ? " " : Character($0) })
   }

@@ -29,14 +29,14 @@ extension Server {
     guard let connection = connections.remove(id) else { return }
     users.remove(connection)
     remember(connection)
-    // It never had a session, or has it no more.
+    // The connection never had a session, or lost it.
     if watchesSessions, !sessions.watches(id), !connection.hasExited {
       commands.append(.unwatch(id))
     }
     for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
     guard let token = connection.token else { return }
-    // A client that said goodbye never resumes, even if it is gone before ours.
+    // A client that said goodbye never resumes, even if it is gone before our goodbye.
     if case .parting = connection.phase {
       forget(token, from: id)
     } else {
@@ -49,7 +49,7 @@ extension Server {
           connection.logFields + [.init("actions", connection.counters.actions)])))
   }
 
-  /// Let everything go that a connection sees: it gets nothing more.
+  /// End all subscriptions of a connection: it gets nothing more.
   mutating func dropSubscriptions(of id: ConnectionID) {
     guard let place = connections.place(of: id) else { return }
     for subscription in connections[place: place].subscriptions.removeAll() {
@@ -57,7 +57,7 @@ extension Server {
     }
   }
 
-  /// Enter a subscription into its connection, its user's account and the scope at a place.
+  /// Add a subscription to its connection, its user's account and a scope.
   static func begin(
     _ subscription: Subscription, of connection: inout ServerSession, _ users: inout UserTable,
     _ scope: inout Scope
@@ -67,13 +67,13 @@ extension Server {
     scope.subscribers.append(connection.id)
   }
 
-  /// Undo `begin` for a subscription that has been taken from its connection.
+  /// Undo `begin` for a subscription that was removed from its connection.
   mutating func end(_ subscription: Subscription, of connection: ServerSession) {
     users.countSubscription(-1, at: connection.account)
     drop(subscription, of: connection)
   }
 
-  /// Let go of what is held for a subscription, and of its scope.
+  /// Release the state held for a subscription, and leave its scope.
   mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _):
@@ -83,7 +83,7 @@ extension Server {
     publication.scopes.remove(connection.id, from: subscription.scope)
   }
 
-  /// Keep a session without a connection for its client to return.
+  /// Keep a session without its connection, so that its client can resume it.
   mutating func detach(
     _ token: SessionToken, from id: ConnectionID, for goodbye: GoodbyeCode? = nil
   ) {
@@ -110,9 +110,10 @@ extension Server {
   ) {
     guard let place = connections.place(of: id) else { return }
     noteUnsent(unsent, at: place)
-    // Where a goodbye follows what waits already, nothing is live, so there is nothing to hold.
+    // If it was blocked already, a goodbye followed; then nothing is live, so there is no state to
+    // hold.
     guard !connections[place: place].isBlocked else { return }
-    // A shell that told it late would have let the state go that the client has: it gets a snapshot.
+    // If the shell reports it late, the state that the client has is gone: it gets a snapshot.
     let isKnown = core.revision == publication.flushed
     changeReading(of: id, &commands) { [now = clock.now] in $0.blockedSince = now }
     var connection = connections[place: place]
@@ -130,14 +131,14 @@ extension Server {
     limitUnsent(id)
   }
 
-  /// Note that so many bytes of a connection's have not been written.
+  /// Record a connection's number of unsent bytes.
   private mutating func noteUnsent(_ bytes: Int, at place: Int) {
     users.countUnsent(
       bytes - connections[place: place].unsentBytes, at: connections[place: place].account)
     connections[place: place].unsentBytes = bytes
   }
 
-  /// Let a connection go whose user leaves too much unread.
+  /// Close a connection whose user leaves too many bytes unread.
   private mutating func limitUnsent(_ id: ConnectionID) {
     guard let place = connections.place(of: id) else { return }
     let uid = connections[place: place].peer.uid
@@ -191,7 +192,7 @@ extension Server {
     commands += memory.measurements(isTime: isTime)
   }
 
-  /// Give up on a client that does not read: it cannot be told.
+  /// Abort the connection of a client that does not read, and so cannot be told.
   private mutating func abandon(
     _ connection: ServerSession, _ since: Instant, _ commands: inout [Command]
   ) {
@@ -202,7 +203,7 @@ extension Server {
       limit: LimitBreach(
         "stallDeadlineMs", limit: Int(clamping: limits.stallDeadline.milliseconds),
         observed: Int(clamping: waited)))
-    // Who has been told goodbye already is not told again.
+    // A client that was sent goodbye already is not sent it again.
     if connection.phase != .left {
       commands.append(.send(connection.id, [Self.frame(.goodbye(goodbye))]))
       commands.append(.log(LogLine(.warning, goodbye.description, connection.logFields)))
@@ -225,7 +226,7 @@ extension Server {
     for id in connections.ids.sorted() { leave(id, goodbye) }
   }
 
-  /// A client has said goodbye: it is answered by ours, behind all that is due.
+  /// Answer a client's goodbye with ours, after everything that is due.
   mutating func part(_ place: Int) {
     guard case .live(let token) = connections[place: place].phase else { return }
     let id = connections[place: place].id
@@ -242,7 +243,7 @@ extension Server {
     switch phase {
     case .leaving, .left: return
     case .parting(let token) where goodbye.code != .replaced:
-      // It has taken leave already, and waits for nothing that would come now.
+      // The client has said goodbye already, and needs nothing of this one.
       detach(token, from: id, for: .done)
       connections[id]?.phase = .leaving(Goodbye(.done, "goodbye"), token)
     case .live(let token), .parting(let token):

@@ -23,7 +23,7 @@ extension Server {
 
   // MARK: Actions of effects and middleware
 
-  /// Run actions that wait, as many as this turn may.
+  /// Run waiting actions, up to the limit of this turn.
   mutating func runWaiting() {
     while turn.waitingBudget > 0 || faults.neverYields {
       turn.patch.bytes.removeAll(keepingCapacity: true)
@@ -50,7 +50,7 @@ extension Server {
     if core.hasWaiting { runWaiting() }
   }
 
-  /// What to run for an effect that was ordered to start; nil when it has been cancelled since.
+  /// The operation of an effect that was ordered to start; nil if it has been cancelled since.
   public func operation(of id: EffectID) -> EffectOperation<R.Action>? {
     core.operation(of: id)
   }
@@ -58,12 +58,12 @@ extension Server {
   /// The name with these texts, if effects run under it. O(effects).
   func runningName(of texts: [String]) -> ScopedEffectKey? { core.runningName(of: texts) }
 
-  /// The effects that run, in the order of their start.
+  /// The running effects, in the order of their start.
   public var runningEffects: [RunningEffect] { core.runningEffects }
 
   mutating func takeOrders(_ commands: inout [Command]) {
     if core.hasOrders {
-      // A client may have been gone when the effect was asked for that should end with it.
+      // A client may have gone before an effect that should end with it was requested.
       for owner in core.effectOwners
       where connections.place(of: ConnectionID(owner)) == nil && !faults.leaksOwnedEffects {
         core.cancelEffects(ownedBy: owner)

@@ -5,10 +5,11 @@ import Records
 import Values
 import Wire
 
-// One process ends, the next goes on with the same sockets (`HandOver`). Before, every connection
-// gets all that is due, even if it does not read: what its socket does not take travels as bytes.
+// One process ends, the next continues with the same sockets (`HandOver`). Before that, every
+// connection gets everything that is due, even if it does not read: bytes that its socket does not
+// take are handed over.
 extension Server {
-  /// Compose everything that is due and say that the process ends.
+  /// Compose everything that is due and tell clients that the daemon restarts.
   mutating func prepareHandOver(
     retryAfter: UInt64, at now: Instant, into commands: inout [Command]
   ) {
@@ -17,7 +18,7 @@ extension Server {
       guard let place = connections.place(of: id), connections[place: place].token != nil else {
         continue
       }
-      // As if everything had been written: the state that it has is about to go.
+      // Treat everything as written: the state that the client has is about to go.
       connections[place: place].blockedSince = nil
       connections.touch(id, at: place)
     }
@@ -30,7 +31,7 @@ extension Server {
     }
   }
 
-  /// What the next process goes on with. O(sessions + connections + the history).
+  /// Everything that the next process needs. O(sessions + connections + the history).
   public var handOver: HandOver<R.State> {
     var kept = RestoredState(
       state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
@@ -57,7 +58,8 @@ extension Server {
       unparsed: unread(connection))
   }
 
-  /// What the next process is to read, or to read again. Behind a goodbye nothing is said.
+  /// The bytes that the next process must read, or read again. After a goodbye the client says
+  /// nothing.
   private func unread(_ connection: ServerSession) -> [UInt8] {
     let requests = connection.requests.unanswered
     guard case .parting = connection.phase else { return requests + connection.frames.unparsed }
@@ -76,7 +78,7 @@ extension Server {
 
   // MARK: The next process
 
-  /// Go on with a connection of the former process.
+  /// Continue a connection of the former process.
   mutating func takeOver(
     _ handed: HandedConnection, isTranslated: Bool, _ commands: inout [Command]
   ) {
@@ -120,7 +122,7 @@ extension Server {
     connections.touch(connection.id, at: place)
   }
 
-  /// End the reports that are being sent: what is to come of them would be of another process.
+  /// End the reports that are being sent: their remaining pages would be of another process.
   private mutating func endReports() {
     for id in connections.ids.sorted() {
       guard let place = connections.place(of: id) else { continue }
@@ -147,7 +149,7 @@ extension Server {
     _ handed: HandedConnection.Subscribed, _ place: Int, _ isTranslated: Bool
   ) {
     let path = handed.path
-    // An image of our own never has one twice.
+    // A hand-over of ours never has a number twice.
     guard connections[place: place].subscriptions.index(ofNumber: handed.number) == nil else {
       return
     }

@@ -4,10 +4,10 @@ public import Records
 import Values
 import Wire
 
-// What is to be kept, and what waits for it (`Journaling`).
+// Recording to the journal, and releasing what waits for it (`Journaling`).
 extension Server {
-  /// Go on from what was kept: sessions wait for their clients, and fields that are not kept begin
-  /// anew, which is a revision of its own.
+  /// Resume from a restored state: sessions wait for their clients, and ephemeral fields are reset,
+  /// which is a revision of its own.
   mutating func takeUp(_ kept: RestoredState<R.State>) {
     for session in kept.sessions {
       var outcomes = session.outcomes
@@ -21,23 +21,23 @@ extension Server {
       record.committed = record.outcomes.last
       sessions.restore(record, session.token, at: clock.now)
     }
-    // Those of a former process have connections that come behind them.
+    // The sessions of a former process get connections, which are inherited afterwards.
     while !kept.isHandedOver, let token = sessions.surplus(),
       sessions.forget(token, nil, among: connections) != nil
     {
       journaling.forget(token)
     }
     guard timeline.hasFormerRuns, !kept.isHandedOver, !journaling.ephemeral.isEmpty else { return }
-    // Whoever comes from a former run gets them whole: nobody knows what it has of them.
+    // A mirror of a former run gets these fields whole, because its values of them are unknown.
     core.advance()
     publication.begin(
       behind: journaling.ephemeral.replacement(from: core.state), revision: core.revision)
   }
 
-  /// The newest revision that survives a crash; nil when none is promised to.
+  /// The newest revision that survives a crash; nil if durability is not confirmed.
   var durableRevision: UInt64? { journaling.confirmsDurability ? journaling.durable : nil }
 
-  /// Whether a mirror at a position has what this server's history had there.
+  /// Whether a mirror at a position has the state that this server's history had there.
   func holds(_ position: Position) -> Bool {
     timeline.holds(position) || faults.trustsFormerRuns && timeline.knows(position)
   }
@@ -63,7 +63,7 @@ extension Server {
     }
   }
 
-  /// Let the journal know of a session whose action it is about to hear of.
+  /// Record a session in the journal before its first action.
   mutating func keep(_ token: SessionToken, at place: Int) {
     guard journaling.records, !sessions[place: place].isKept else { return }
     sessions[place: place].isKept = true
@@ -72,7 +72,7 @@ extension Server {
         token: token, uid: sessions[place: place].uid, number: sessions[place: place].number))
   }
 
-  /// Why an action is not even reduced.
+  /// The rejection of an action before it is reduced; nil if it may be reduced.
   func refusal(of action: SessionAction, _ mark: Mark) -> Rejection? {
     if journaling.isPoisoned(action) {
       return Rejection(
@@ -90,7 +90,7 @@ extension Server {
     return nil
   }
 
-  /// Record what became of an action that the store never saw.
+  /// Record the outcome of an action that the store did not reduce.
   mutating func recordRefusal(
     _ action: SessionAction, _ cause: Cause, _ outcome: Acknowledgement.Outcome
   ) {
@@ -106,7 +106,7 @@ extension Server {
 
   // MARK: Turns
 
-  /// Hand on what the turn leaves to be kept.
+  /// Give the shell the batch that the turn leaves for the journal.
   mutating func keepTurn(_ commands: inout [Command]) {
     guard journaling.records else { return journaling.skipTurn() }
     let digest =
@@ -122,14 +122,14 @@ extension Server {
     return Digest(state.digest(seed: core.seed))
   }
 
-  /// Begin a snapshot when it is time.
+  /// Begin a snapshot of the journal if one is due.
   mutating func keepSnapshot(_ commands: inout [Command]) {
     guard journaling.wantsSnapshot(limits, at: clock.now) else { return }
     journaling.beginSnapshot(at: clock.now)
     commands.append(.keepSnapshot(heals: false))
   }
 
-  /// The state as it is to be kept now, with what must be known with it. O(sessions).
+  /// The present state as a snapshot for the journal, with its head. O(sessions).
   public var pendingSnapshot: PendingSnapshot<R.State> {
     var state = core.state
     if !journaling.ephemeral.isEmpty { EphemeralFields.reset(&state) }
@@ -190,7 +190,7 @@ extension Server {
     }
   }
 
-  /// Let go what waited for batches that will not be kept.
+  /// Release everything that waited for batches that are lost.
   private mutating func giveUp(
     _ lost: [Journaling.InFlight], _ reason: String, _ commands: inout [Command]
   ) {
@@ -201,7 +201,7 @@ extension Server {
     for id in connections.ids.sorted() { connections.touch(id) }
   }
 
-  /// Let go what waited for a batch: acknowledgements, and effects.
+  /// Release everything that waited for a batch: acknowledgements, and effects.
   private mutating func release(_ batch: Journaling.InFlight, _ commands: inout [Command]) {
     for (token, last) in batch.sessions {
       guard let place = sessions.place(of: token) else { continue }

@@ -1,10 +1,10 @@
 extension Server {
-  /// What the server keeps on behalf of its peers: for tests of its limits.
+  /// The resources that the server holds for its peers: for tests of its limits.
   package struct Load: Equatable, Sendable {
     package var connections: Int
-    /// Connections of which something is unsent.
+    /// Connections with unsent bytes.
     package var blocked: Int
-    /// Connections that miss something that is not on its way.
+    /// Connections that lack changes which are not yet sent.
     package var behind: Int
     package var sessions: Int
     package var detachedSessions: Int
@@ -16,12 +16,12 @@ extension Server {
     package var outputFrames: Int
   }
 
-  /// Whether something that was to be kept is not, or not yet.
+  /// Whether something that should be in the journal is not, or not yet.
   package var isKeeping: Bool {
     !journaling.inFlight.isEmpty || journaling.failure != nil || journaling.snapshotIsRunning
   }
 
-  /// Whether a turn is on its way to the disk.
+  /// Whether a turn's batch is being written to the disk.
   public var isKeepingTurns: Bool { !journaling.inFlight.isEmpty }
 
   package var load: Load {

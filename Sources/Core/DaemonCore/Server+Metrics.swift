@@ -2,7 +2,7 @@ import Lockstep
 import Values
 
 extension Server {
-  /// What the server counts, in the text format of OpenMetrics 1.0, without its end.
+  /// The server's metrics, in the text format of OpenMetrics 1.0, without its end.
   var metrics: String {
     let gauges: [(String, Int)] = [
       ("clients", connections.count), ("sessions", sessions.count),

@@ -1,14 +1,15 @@
 import Lockstep
 import Wire
 
-// What became of sessions, for features that keep something for as long as a client is there.
+// Session events, for features that keep something while a client is there.
 //
-// News is noted where it happens and reduced at the turn's end, before anything is composed: a
-// connection may end while the commands of a turn are executed, and between turns the state stands
-// still. A session that goes on hears what there is first, so news never overtakes its actions.
+// Events are noted when they happen and reduced at the turn's end, before anything is composed: a
+// connection may end while the commands of a turn are executed, and between turns the state does
+// not change. Pending events are delivered before a session is resumed, so they never overtake its
+// actions.
 
 extension Server {
-  /// Have the feature told what became of sessions.
+  /// Deliver the pending session events to the feature.
   mutating func deliverNews() {
     guard sessions.hasEvents else { return }
     for item in sessions.takeEvents() {

@@ -5,7 +5,7 @@ import Values
 public import Wire
 
 extension Server {
-  /// Take in bytes from a connection: as `Event.received`, without a copy of them.
+  /// Receive bytes from a connection: like `Event.received`, without a copy of them.
   public mutating func receive(
     _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, at now: Instant,
     into commands: inout [Command]
@@ -14,7 +14,7 @@ extension Server {
     // The decoder is moved out while its frames are read, so that nothing is copied.
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
-    // What comes after a goodbye is not even cut into frames.
+    // Bytes after a goodbye are not even cut into frames.
     case .parting, .leaving, .left: return
     case .awaitingHello, .live: break
     }
@@ -24,7 +24,7 @@ extension Server {
     }
   }
 
-  /// Read on where reading stopped until what was asked had been answered.
+  /// Continue to read where reading was held until requests had been answered.
   mutating func releaseHeld(_ commands: inout [Command]) {
     for id in connections.takeReleasing() {
       guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
@@ -36,7 +36,7 @@ extension Server {
     }
   }
 
-  /// Have a connection's frames read, and pause it or go on reading it as that demands.
+  /// Read a connection's frames, and pause or resume reading from it as they require.
   @inline(__always)
   private mutating func readFrames(
     from id: ConnectionID, at place: Int, _ commands: inout [Command],
@@ -58,7 +58,7 @@ extension Server {
             .notice, error.description, connections[id]?.logFields ?? [])))
       leave(id, Goodbye(error))
     }
-    // Invariant: only `closed` removes a connection, so it still has its place.
+    // Invariant: only `closed` removes a connection, so its index is still valid.
     let more = frames.unfinished - unfinished
     if frames.isHeld == wasHeld {
       swap(&frames, &connections[place: place].frames)
@@ -70,7 +70,7 @@ extension Server {
     connections.touch(id, at: place)
   }
 
-  /// Read one item. Returns whether the next may be read before what was asked has been answered.
+  /// Read one item. Returns whether the next may be read before requests have been answered.
   @inline(__always)
   private mutating func read(
     _ item: UnsafeRawBufferPointer, from id: ConnectionID, at place: Int,
@@ -118,11 +118,12 @@ extension Server {
     }
     let token = resumed?.0 ?? offered
     if let other = resumed?.1.connection, other != id {
-      // What a client said on a connection that it has given up may be read last of all.
+      // Messages on a connection that its client has given up may be read after those on a later
+      // one.
       guard (connections[other]?.ordinal ?? 0) < (connections[id]?.ordinal ?? 0) else {
         throw WireError(.replaced, "a later connection has the session")
       }
-      // First it is this one's: a session without a connection, for a moment, could be pushed out.
+      // Claim it first: a session without a connection, even for a moment, could be evicted.
       sessions.claim(token, for: id)
       leave(other, Goodbye(.replaced, "another connection took the session over"))
     }
@@ -148,7 +149,7 @@ extension Server {
     // The label goes into logs and reports: keep it short and on one line.
     connection.label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
-    // What waits for the disk is acknowledged in its turn, and not because it was sent again.
+    // An action that waits for the disk is acknowledged in order, and not because it was resent.
     connection.acknowledged =
       journaling.confirmsDurability
       ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
@@ -169,7 +170,7 @@ extension Server {
     connections[id] = connection
   }
 
-  /// Why the actions of a connection are in the queue: as the kernel names it.
+  /// The cause of a connection's actions, with the credentials from the kernel.
   func cause(of connection: ServerSession, _ record: SessionRecord) -> Cause {
     Cause(
       .client(
@@ -229,8 +230,8 @@ extension Server {
       sequence: sequence)
   }
 
-  /// What it takes to decode an action and to do it, about; nil where there is memory enough for
-  /// anything of so many bytes.
+  /// About how much memory it takes to decode an action and to perform it; nil if there is enough
+  /// memory for any action of this size.
   @inline(__always)
   private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
     memory.budget.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
@@ -241,7 +242,7 @@ extension Server {
     return (try? decoder.rawItem()).map { MemoryBudget.cost(of: $0) }
   }
 
-  /// Why an action is not done where memory is scarce; nil if it is.
+  /// The rejection of an action for lack of memory; nil if it may run.
   private func memoryRefusal(of action: R.Action, _ count: Int, cost: Int) -> Rejection? {
     let footprint = (action as? any FootprintTelling)?.footprint
     let paths = footprint == .same ? (action as? any PathNaming)?.writtenPaths : nil
@@ -250,7 +251,7 @@ extension Server {
       ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
   }
 
-  /// Why an action is rejected before the store sees it; nil if it is to be performed.
+  /// The rejection of an action before the store sees it; nil if it is to be performed.
   @inline(__always)
   private mutating func judge(
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
@@ -276,7 +277,8 @@ extension Server {
     return refusal(of: SessionAction(session: token, number: number), mark)
   }
 
-  /// Reject an action that the store does not see. The one place where that is counted and kept.
+  /// Reject an action that the store does not see. Only here is such a rejection counted and
+  /// recorded.
   private mutating func reject(
     _ number: UInt64, _ rejection: Rejection, at place: Int
   ) -> Acknowledgement.Outcome {
@@ -292,7 +294,7 @@ extension Server {
     return outcome
   }
 
-  /// Perform an action that was not rejected, and keep what became of it where anything is kept.
+  /// Perform an action that was not rejected, and record its outcome if there is a journal.
   @inline(__always)
   private mutating func perform(
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
@@ -312,7 +314,7 @@ extension Server {
         isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
   }
 
-  /// Decode the rest of a message behind the head of an action. An item that is no action is
+  /// Decode the rest of a message after the head of an action. An item that is no action is
   /// skipped, if it is CBOR at all: only the action is rejected.
   @inline(__always)
   private func decodeAction(
@@ -347,8 +349,8 @@ extension Server {
     return result
   }
 
-  /// Why an action is not even decoded: its values would take too much memory. What is behind the
-  /// place where that is found out is not looked at.
+  /// The failure of an action whose values would take too much memory, so that it is not decoded;
+  /// nil if it may be. Bytes after the point where that is known are not examined.
   private func excess(of decoder: CBORDecoder) throws(CBORError) -> ActionFailure? {
     var decoder = decoder
     var estimate = MemoryEstimate(limit: limits.actionMemoryBytes)
@@ -356,7 +358,8 @@ extension Server {
     return estimate.isExceeded ? .tooLarge(limit: limits.actionMemoryBytes) : nil
   }
 
-  /// An action whose number is not the next: one that was decided before is acknowledged anew.
+  /// Handle an action whose number is not the next: a duplicate of a decided action is acknowledged
+  /// again.
   private mutating func repeatAction(
     _ number: UInt64, _ expected: UInt64, _ place: Int,
     _ decoded: Result<R.Action, ActionFailure>
@@ -376,12 +379,12 @@ extension Server {
 
   // MARK: Requests
 
-  /// Returns whether the next item may be read before what was asked has been answered.
+  /// Read a request. Returns whether the next item may be read before requests have been answered.
   private mutating func readRequest(
     _ item: UnsafeRawBufferPointer, _ place: Int
   ) throws(WireError) -> Bool {
     guard let request = try request(item) else {
-      // A goodbye: an action was read elsewhere.
+      // A goodbye, since actions are read elsewhere.
       part(place)
       return true
     }
@@ -409,12 +412,12 @@ extension RejectionMessage {
   }
 }
 
-/// Why there is no action in a message of one.
+/// The reason that an action message has no usable action.
 enum ActionFailure: Error {
   case undecodable(CBORError)
-  /// Decoded, it would take more memory than this.
+  /// The decoded action would take more memory than this limit.
   case tooLarge(limit: Int)
-  /// There is no memory to decode it now.
+  /// There is not enough memory to decode it now.
   case noMemory(Rejection)
 
   var rejection: Rejection {

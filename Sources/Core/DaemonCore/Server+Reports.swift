@@ -4,33 +4,33 @@ import Lockstep
 import Values
 import Wire
 
-/// A report of which pages are sent one after the other, each when the last has been written: what
-/// is still to come.
+/// A report that is sent page by page, each page when the last has been written: the part that is
+/// still to come.
 struct RunningReport: Sendable {
   let query: UInt64
   var rest: Rest
-  /// The pages for a client of version 1, which gets them all in one.
+  /// The pages for a client of version 1, which gets them all in one report.
   var collected: PageWriter?
 
   enum Rest: Sendable, Equatable {
-    /// Clients from a number on.
+    /// Clients from this number on.
     case clients(from: UInt64)
-    /// Closed connections from an ordinal on.
+    /// Closed connections from this ordinal on.
     case closed(from: UInt64)
-    /// Effects from a number on.
+    /// Effects from this number on.
     case effects(from: UInt64)
-    /// Actions behind a sequence number, up to another.
+    /// Actions after one sequence number, through another.
     case log(after: UInt64, through: UInt64)
-    /// An action, and what led to it.
+    /// An action and its causes.
     case why(UInt64)
   }
 }
 
 extension Server {
-  /// What a query is answered with.
+  /// The answer to a query.
   enum Answer {
     case value(Value, work: Int)
-    /// What is told of the log while it is followed.
+    /// Later records of the log, while the query follows it.
     case later
     case pages(RunningReport.Rest)
 
@@ -39,7 +39,7 @@ extension Server {
     }
   }
 
-  /// Answer a query, or begin to. Returns the work that it was, in units.
+  /// Answer a query, or begin to. Returns the work that it took, in units.
   mutating func answerQuery(
     _ number: UInt64, _ name: String, _ arguments: [String], _ connection: inout ServerSession,
     _ commands: inout [Command]
@@ -71,7 +71,7 @@ extension Server {
     }
   }
 
-  /// Have the shell answer. Returns the work that it was, in units.
+  /// Have the shell answer a query. Returns the work that it took, in units.
   private func askShell(
     _ query: ShellQuery, _ number: UInt64, _ connection: inout ServerSession,
     _ commands: inout [Command]
@@ -113,7 +113,7 @@ extension Server {
     case .unfollowLog: unfollow(&connection)
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + "# EOF\n"), work: 200)
-    // The shell has been asked, or the client may not.
+    // The shell was asked above if the client may reload the policy.
     case .reloadPolicy: .error(.refused, "the daemon does not read a policy")
     }
   }
@@ -132,8 +132,7 @@ extension Server {
 
   // MARK: Pages
 
-  /// Send the next page of the report that a connection has asked for. Returns the work that it
-  /// was.
+  /// Send the next page of the connection's report. Returns the work that it took.
   func sendPage(_ connection: inout ServerSession) -> Int {
     guard let report = connection.requests.report else { return 0 }
     var page = report.collected ?? PageWriter(limits)
@@ -158,7 +157,7 @@ extension Server {
     return work
   }
 
-  /// So many bytes of pages are kept for a client of version 1.
+  /// The most bytes of pages that are collected for a client of version 1.
   private static var mostCollectedBytes: Int { 1 << 20 }
 
   private func send(
@@ -173,7 +172,7 @@ extension Server {
     send(page, query: report.query, isLog: isLog, hasMore: hasMore, &connection)
   }
 
-  /// Send rows as an array, those of the log as an object's only member.
+  /// Send rows as an array; rows of the log as an object's only member.
   func send(
     _ page: borrowing PageWriter, query: UInt64, isLog: Bool, hasMore: Bool,
     _ connection: inout ServerSession
@@ -199,7 +198,7 @@ extension Server {
     connection.output.append(frame)
   }
 
-  /// Write the next rows of a report. Returns what is still to come, nil at its end, and the work.
+  /// Write the next rows of a report. Returns the rest, nil at its end, and the work.
   private func write(
     _ rest: RunningReport.Rest, into page: inout PageWriter, for asking: borrowing ServerSession
   ) -> (rest: RunningReport.Rest?, work: Int) {
@@ -221,8 +220,8 @@ extension Server {
 
   // MARK: Status
 
-  /// What everyone may know. What else there is tells how much was written, and with that of what
-  /// length it was: it is for clients that see the whole.
+  /// The status that every client may know. The other members reveal how much was written, and so
+  /// the length of values: they are for clients that see the whole state.
   private func status(for rights: Rights?) -> Value {
     let common: [(String, Value)] = [
       ("epoch", .text(String(timeline.epoch, radix: 16))),
@@ -265,7 +264,7 @@ extension Server {
     var next = first
     for id in connections.ids.smallest(Self.pageRows, from: ConnectionID(first)) {
       next = id.rawValue + 1
-      // The one that asks has been taken from its place to be composed.
+      // The session of the asking connection is moved out while it is composed.
       if id == asking.id {
         work += write(asking, into: &page, for: asking.rights)
       } else if let place = connections.place(of: id), connections[place: place].token != nil {
@@ -277,10 +276,10 @@ extension Server {
     return (isEnd ? nil : .clients(from: next), work)
   }
 
-  /// So many rows are looked for at a time.
+  /// The most rows to look for at a time.
   private static var pageRows: Int { 128 }
 
-  /// Write the row of a client. Returns the work that it was.
+  /// Write the row of a client. Returns the work that it took.
   private func write(
     _ connection: borrowing ServerSession, into page: inout PageWriter, for rights: Rights?
   ) -> Int {
@@ -301,7 +300,8 @@ extension Server {
     page.add("snapshots", connection.counters.snapshots)
     page.add("patches", connection.counters.patches)
     page.add("actions", connection.counters.actions)
-    // The bytes that another client was sent tell the length of what that one alone may see.
+    // The number of bytes sent to another client reveals the length of values that only that client
+    // may see.
     if rights.seesAll {
       page.add("lagBytes", connection.unsentBytes)
       page.add("bytesSent", connection.counters.bytesSent)
@@ -310,8 +310,8 @@ extension Server {
     return 4 + paths.count + connection.subscriptions.count / 50
   }
 
-  /// The revision to which all of a connection's mirrors have come, and how many of them wait for a
-  /// snapshot.
+  /// The revision that all mirrors of a connection have reached, and the number of mirrors that
+  /// wait for a snapshot.
   private func standing(of subscriptions: borrowing Subscriptions) -> (position: UInt64, Int) {
     if subscriptions.areLive { return (publication.flushed, 0) }
     var (position, joining) = (publication.flushed, 0)
@@ -328,8 +328,8 @@ extension Server {
     return (position, joining)
   }
 
-  /// The first of the paths that a client mirrors, as JSON Pointers. A path has keys, which tell of
-  /// what stands there.
+  /// The first paths that a client mirrors, as JSON Pointers. Paths that the asking client may not
+  /// see are left out, because their keys reveal contents.
   private func shownPaths(of connection: borrowing ServerSession, to rights: Rights?) -> [String] {
     var paths: [String] = []
     var bytes = 0
@@ -347,7 +347,8 @@ extension Server {
 }
 
 extension Sequence where Element: Comparable {
-  /// The smallest elements from one on, rising, so many at the most. O(n) where they are few.
+  /// The smallest elements that are not less than `first`, ascending, at most `limit`. O(n) if they
+  /// are few.
   func smallest(_ limit: Int, from first: Element) -> [Element] {
     var found: [Element] = []
     for element in self where !(element < first) {

@@ -3,7 +3,7 @@ import Lockstep
 import Values
 import Wire
 
-// Requests of clients, their turns, and their answers (`RequestQueue`).
+// Requests of clients, their shares of a turn, and their answers (`RequestQueue`).
 extension Server {
   // MARK: Taking in
 
@@ -26,14 +26,14 @@ extension Server {
     }
   }
 
-  /// No report has more than one.
+  /// The most arguments of a query; no report has more than one.
   private static var mostArguments: Int { 16 }
 
-  /// No subscription or query within the limits has more bytes.
+  /// The most bytes of a request; no subscription or query within the limits has more.
   private var longestRequest: Int { 1024 + limits.pathBytes + 16 * limits.pathKeys }
 
-  /// The refusal of a subscription or query that is too long, without keeping what it holds; nil
-  /// for other messages.
+  /// The refusal of a subscription or query that is too long, without storing its contents; nil for
+  /// other messages.
   private func refusedRequest(_ item: UnsafeRawBufferPointer) throws(WireError) -> Request? {
     var decoder = CBORDecoder(item)
     let head = try MessageHead(from: &decoder)
@@ -54,7 +54,7 @@ extension Server {
 
   // MARK: Shares of a turn
 
-  /// Put a connection that has something to be answered into its user's line.
+  /// Put a connection with requests to answer into its user's queue.
   mutating func lineUp(_ place: Int) {
     guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
       !connections[place: place].isBlocked
@@ -84,12 +84,12 @@ extension Server {
 
   // MARK: Answering
 
-  /// Answer what a connection has asked, as far as its grant and the turn go.
+  /// Answer the requests of a connection, within its grant and the turn's.
   mutating func answer(_ connection: inout ServerSession, _ commands: inout [Command]) {
     var left = connection.requests.grant - connection.requests.debt
     if connection.requests.grant == 0 { return }
-    // Once answers have been larger than their grants by a whole turn, only what is known to be
-    // small is answered.
+    // When answers have exceeded their grants by a whole turn, only requests that are known to be
+    // small are answered.
     while left > 0, users.overrunLeft > 0 || connection.requests.isNextSmall {
       let work: Int
       if connection.requests.report != nil {
@@ -108,14 +108,14 @@ extension Server {
     connection.requests.debt = max(0, -left)
   }
 
-  /// Answer the requests that are refused anyway: the next process is not asked them again.
+  /// Answer the requests that are refused: they are not handed over to the next process.
   mutating func answerRefused(_ connection: inout ServerSession, _ commands: inout [Command]) {
     for request in connection.requests.takeRefused() {
       _ = answer(request, &connection, &commands)
     }
   }
 
-  /// Answer one request. Returns the work that it was, in units.
+  /// Answer one request. Returns the work that it took, in units.
   private mutating func answer(
     _ request: Request, _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Int {
@@ -147,8 +147,8 @@ extension Server {
     return request.work
   }
 
-  /// The digest of a subscription that is current; one that is not has none now, for its stream
-  /// does not stand where the digest would be true. Returns the work that it was.
+  /// Send the digest of a subscription. One that is not current has none now, because its stream is
+  /// not at the revision for which the digest would hold. Returns the work that it took.
   private mutating func answerDigest(
     _ number: UInt64, _ connection: inout ServerSession
   ) -> Int {
@@ -159,12 +159,12 @@ extension Server {
       let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
     {
       digest = self.digest(of: publication.scopes[index: scope])
-      // Of a part that is not seen as it is, all that is seen is encoded.
+      // The digest of a filtered part requires encoding everything visible in it.
       if publication.scopes[index: scope].filter != nil {
         work += (publication.scopes[index: scope].snapshotBytes ?? limits.inlineSnapshotBytes) / 64
       }
     }
-    // The first version had no word for it.
+    // Version 1 of the protocol cannot say that there is none.
     if digest == nil && connection.version < 2 { return work }
     connection.output.append(
       Self.frame(.digest(subscription: number, revision: core.revision, digest)))
@@ -173,7 +173,7 @@ extension Server {
 }
 
 extension ServerSession {
-  /// Whether something is to be answered.
+  /// Whether it has requests to answer.
   var hasQuestions: Bool { !requests.isEmpty || following?.isBehind == true }
 
   /// The bytes of the frames that wait for the turn's end.

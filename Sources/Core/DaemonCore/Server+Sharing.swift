@@ -2,18 +2,17 @@ import Lockstep
 import Values
 import Wire
 
-// What one user takes from the others (`UserTable`), and what of its connections pauses for that.
+// Limits of one user's share (`UserTable`), and the connections that pause for that.
 extension Server {
-  /// Enter a connection into its user's account. Returns why there is no room for it, if there is
-  /// none.
+  /// Add a connection to its user's account. Returns the goodbye if there is no room for it.
   mutating func admit(_ connection: inout ServerSession) -> Goodbye? {
     let (place, refusal) = users.enter(connection, among: connections.count, at: clock.now)
     connection.account = place
     return refusal
   }
 
-  /// Note that so many bytes more of a connection's wait for the end of their frame. A connection
-  /// whose user then has too many is closed.
+  /// Count bytes of incomplete frames of a connection. The connection is closed if its user then
+  /// has too many.
   mutating func notePartial(_ bytes: Int, _ place: Int) {
     let (id, account) = (connections[place: place].id, connections[place: place].account)
     let observed = users.countPartial(bytes, at: account)
@@ -31,7 +30,8 @@ extension Server {
 
   // MARK: Shares
 
-  /// Change what decides whether a connection is read from, and say so if it is now, or no more.
+  /// Change the conditions that decide whether a connection is read from, and command a pause or
+  /// resume if the decision changes.
   mutating func changeReading(
     of id: ConnectionID, _ commands: inout [Command], _ change: (inout ServerSession) -> Void
   ) {
@@ -46,8 +46,8 @@ extension Server {
     }
   }
 
-  /// Note that bytes were read from a connection, and pause its user's once the share of this turn
-  /// is used up. O(the user's connections) when that happens.
+  /// Note that bytes were read from a connection, and pause its user's connections when the share
+  /// of this turn is used up. O(the user's connections) when that happens.
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
     if users.charge(bytes, at: connections[place: place].account) {
@@ -55,8 +55,8 @@ extension Server {
     }
   }
 
-  /// Charge a user for what an action and its followers did, where others are connected: a copy is
-  /// short to say.
+  /// Charge a user for the changes of an action and its followers, if others are connected: an
+  /// action that copies much is short.
   @inline(__always)
   mutating func charge(changedBytes count: Int, at place: Int) {
     _ = users.charge(count, at: connections[place: place].account)
@@ -73,9 +73,9 @@ extension Server {
     }
   }
 
-  /// Begin a turn in which each user has a share again: some waiting connections are read from. A
-  /// user whose actions did much more than a share waits for some turns. Returns whether a turn must
-  /// follow for their sake.
+  /// Begin a turn in which each user has a new share: some waiting connections are read from. A
+  /// user whose actions exceeded a share by far waits for some turns. Returns whether another turn
+  /// must follow for these users.
   mutating func share(_ commands: inout [Command]) -> Bool {
     var mustFollow = false
     for (uid, share) in users.beginTurn() {
@@ -87,14 +87,15 @@ extension Server {
         for id in ids where connections[id]?.isWaiting == true {
           changeReading(of: id, &commands) { $0.isWaiting = false }
         }
-        // The connections that are read from now may have nothing to say.
+        // The connections that are read from now may have nothing to send.
         if moreWait { mustFollow = true }
       }
     }
     return mustFollow
   }
 
-  /// Why a user may not send an action now.
+  /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if
+  /// neither.
   mutating func overuse(_ place: Int) -> Rejection? {
     if core.effectCount > limits.effects {
       return Rejection(

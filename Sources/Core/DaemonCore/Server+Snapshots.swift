@@ -7,8 +7,8 @@ import Wire
 extension Server {
   // MARK: Subscribing
 
-  /// Begin a subscription, at the turn's end: from the position that the client names if its
-  /// patches are still there, else from a snapshot.
+  /// Begin a subscription at the turn's end: resume from the client's position if the history has
+  /// the patches since, else from a snapshot.
   mutating func subscribe(
     _ number: UInt64, _ path: Path, _ position: Position?, _ connection: inout ServerSession,
     _ commands: inout [Command]
@@ -42,7 +42,8 @@ extension Server {
     Self.begin(subscription, of: &connection, &users, &publication.scopes[index: place])
   }
 
-  /// Why a connection gets no other subscription; nil if it does, unless nothing may be seen there.
+  /// The reason that a connection gets no further subscription; nil if it does, unless nothing is
+  /// visible there.
   private func refusal(
     ofSubscription number: UInt64, _ path: Path, _ sight: Sight, _ connection: ServerSession
   ) -> ServerMessage.Reason? {
@@ -69,7 +70,7 @@ extension Server {
     connection.output.append(Self.frame(.subscribed(subscribed)))
   }
 
-  /// Tell a client that what it has of a subscription is what stands there now.
+  /// Tell a client that its mirror of a subscription is current.
   func sayCurrent(_ subscription: Subscription, _ connection: inout ServerSession) {
     say(
       .init(
@@ -77,8 +78,8 @@ extension Server {
         revision: core.revision), &connection)
   }
 
-  /// Tell a client that a snapshot comes, and that with what is behind it the subscription will
-  /// stand at the newest revision.
+  /// Tell a client that a snapshot follows, and that after it and the patches behind it the
+  /// subscription is at the newest revision.
   func announceSnapshot(
     _ subscription: Subscription, _ reason: ServerMessage.Reason,
     _ connection: inout ServerSession
@@ -95,7 +96,7 @@ extension Server {
     case snapshot(ServerMessage.Reason)
   }
 
-  /// How a mirror at `position` comes up to now.
+  /// How to bring a mirror at `position` up to date.
   private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
     guard let position else { return .snapshot(.noPosition) }
     guard position.epoch == timeline.epoch else { return .snapshot(.epoch) }
@@ -116,7 +117,7 @@ extension Server {
     return replay.count == 0 ? .current : .patches(replay)
   }
 
-  /// Send what a mirror lacks. Then it stands at the newest revision, and is told so.
+  /// Send the patches that a mirror lacks. It is then at the newest revision, and is told so.
   func append(
     _ replay: Publication<R.State>.Replay, of subscription: Subscription,
     _ connection: inout ServerSession
@@ -128,8 +129,8 @@ extension Server {
 
   // MARK: Snapshots
 
-  /// Give a subscription a snapshot: at once if one is at hand, with fewer bytes of patches since
-  /// than its own, or quick to make; else when it has been encoded beside the loop.
+  /// Give a subscription a snapshot: at once if one is cached, with fewer bytes of patches since
+  /// than its own, or is quick to make; else after it has been encoded off the loop.
   mutating func snapshot(
     _ subscription: Subscription, _ reason: ServerMessage.Reason,
     _ connection: inout ServerSession, _ commands: inout [Command]
@@ -160,7 +161,7 @@ extension Server {
     counters.snapshots += 1
   }
 
-  /// The job to encode; nil when nobody waits for it any more.
+  /// The job to encode; nil if it has ended.
   public func snapshot(for id: SnapshotJobID) -> SnapshotJob<R.State>? { publication.jobs[id] }
 
   mutating func snapshotEncoded(
@@ -171,7 +172,7 @@ extension Server {
     }
   }
 
-  /// A job that no memory is there for: who waits for it is refused, and may come again.
+  /// End a job for lack of memory: the clients that wait for it are refused, and may retry.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     for subscriber in publication.abandon(id) {
       guard let place = connections.place(of: subscriber) else { continue }
@@ -192,9 +193,9 @@ extension Server {
     }
   }
 
-  /// End the subscriptions for whose snapshots there is no memory.
+  /// End the subscriptions whose snapshots there is no memory for.
   mutating func refuseImpossible(_ connection: inout ServerSession) {
-    // From the end, for one that is removed leaves its index to the last.
+    // From the end, because removing one moves the last to its index.
     for index in connection.subscriptions.indices.reversed()
     where connection.subscriptions[index].progress == .lost(.memory) {
       let subscription = connection.subscriptions.remove(at: index)
@@ -203,10 +204,10 @@ extension Server {
     }
   }
 
-  /// About how many bytes it takes to encode a snapshot of everything.
+  /// About how many bytes of memory it takes to encode a snapshot of the whole state.
   public var snapshotMemory: Int { memory.snapshotBytes }
 
-  /// How large the state is at the most, as far as that is known.
+  /// An upper bound of the state's size, as far as it is known.
   public var knownSize: StateMeasure {
     StateMeasure(encoded: memory.size.encoded, memory: memory.size.memory)
   }
