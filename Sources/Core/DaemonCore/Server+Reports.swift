@@ -113,7 +113,7 @@ extension Server {
     case .unfollowLog: unfollow(&connection)
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + "# EOF\n"), work: 200)
-    // The shell was asked above if the client may reload the policy.
+    // Not reached: the shell was asked, or the client was denied.
     case .reloadPolicy: .error(.refused, "the daemon does not read a policy")
     }
   }

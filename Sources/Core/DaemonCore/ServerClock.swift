@@ -1,14 +1,14 @@
 import Lockstep
 import Wire
 
-/// The time as the shell tells it with every event: monotonic, and the time of day.
+/// The time that the shell passes with events: monotonic, and the time of day.
 ///
-/// Invariant: `now` never goes back, whatever an event says.
+/// Invariant: `now` never goes back, whatever time an event has.
 struct ServerClock: Sendable {
   private(set) var now: Instant
-  /// When the server was made.
+  /// The time at which the server was made.
   let start: Instant
-  /// The time of day when the monotonic clock showed zero, in nanoseconds.
+  /// The time of day at which the monotonic clock was zero, in nanoseconds.
   private var wallOffset: Int64 = 0
 
   init(at now: Instant) {
@@ -29,7 +29,8 @@ struct ServerClock: Sendable {
     if now > self.now { self.now = now }
   }
 
-  /// Learn the time of day at a point of the monotonic clock. It may go back: clocks are set.
+  /// Set the time of day at an instant of the monotonic clock. It may go back, because wall clocks
+  /// are adjusted.
   mutating func set(_ time: Timestamp, at now: Instant) {
     wallOffset = time.nanoseconds &- Int64(clamping: now.nanoseconds)
     advance(to: now)

@@ -2,20 +2,20 @@ import Lockstep
 import Schemas
 import Values
 
-/// What a server knows from its beginning on, and what never changes.
+/// The facts that a server has from its start, and that never change.
 struct ServerFacts: Sendable {
   let limits: Limits
   let schema: Schema
   let schemaFingerprint: UInt64
-  /// Turns logged actions into the form that people read; nil when the schema does not allow it.
+  /// Translates logged actions into the form that people read; nil if the schema does not allow it.
   let actionNames: Translation?
-  /// The last action of former processes: the log begins behind it.
+  /// The sequence number of the last action of former processes: the log begins after it.
   let firstSequence: UInt64
   /// The report "limits".
   let limitsReport: Value
-  /// What the shell knows of the process, for the report "status".
+  /// The shell's facts about the process, for the report "status".
   let about: [(String, Value)]
-  /// Whether the shell counts something, too: for the report "metrics".
+  /// Whether the shell has metrics of its own, for the report "metrics".
   let hasShellMetrics: Bool
 
   init<State>(_ setup: ServerSetup<State>, schema: Schema) {

@@ -7,62 +7,63 @@ import Wire
 /// The protocol state of one connection.
 struct ServerSession: Sendable {
   enum Phase: Sendable, Equatable {
-    /// Nothing has been said. Ends with `hello`, or at the deadline.
+    /// No message has been received. Ends with `hello`, or at the deadline.
     case awaitingHello(offered: SessionToken, deadline: Instant)
-    /// The session of this token goes on here. Can become `parting` and `leaving`.
+    /// The session of this token is attached. Can become `parting` and `leaving`.
     case live(SessionToken)
-    /// The client has said goodbye. It gets all that is due, then ours, and the session is
-    /// forgotten; what else it says is ignored.
+    /// The client has said goodbye. It gets everything that is due, then our goodbye, and the
+    /// session is forgotten; further messages are ignored.
     case parting(SessionToken)
-    /// This goodbye is composed at the turn's end, behind what the session still has to get; what
-    /// comes meanwhile is ignored.
+    /// This goodbye is composed at the turn's end, after everything that is due to the session;
+    /// messages that arrive meanwhile are ignored.
     case leaving(Goodbye, SessionToken?)
-    /// Goodbye has been said.
+    /// Our goodbye has been sent.
     case left
   }
 
   let id: ConnectionID
   let peer: Peer
-  /// What it may do; nil where nothing that it sends or is sent has to be looked at.
+  /// The rights of the peer; nil if nothing that it sends or gets needs a check.
   var rights: Rights?
   var phase: Phase
-  /// The place of its record in `Server.sessions`, while it has a token: a record is only forgotten
+  /// The index of its record in `Server.sessions`, while it has a token: a record is only forgotten
   /// when no connection has it.
   var session = 0
   /// The index of its user's account in `Server.users`, which lasts while a connection does.
   var account = 0
   var frames: FrameDecoder
   var label = ""
-  /// Why its actions are in the queue.
+  /// The cause of its actions.
   var cause = Cause.owner
-  /// The version of the protocol that both speak.
+  /// The protocol version that both ends use.
   var version: UInt64 = 1
   /// The query that is answered with every new action.
   var following: Following?
   var subscriptions = Subscriptions()
   var requests = RequestQueue()
-  /// Subscriptions that have ended, for nothing may be seen there any more: said at the turn's end.
+  /// Subscriptions that have ended because nothing there is visible any more: refused at the turn's
+  /// end.
   var hidden: [UInt64] = []
-  /// Whether what it sees was taken away before it got all of it: an acknowledgement would say that
-  /// its mirrors stand where they do not.
+  /// Whether its subscriptions were revoked before everything due was sent: an acknowledgement
+  /// would then promise changes that its mirrors do not have.
   var isBlind = false
-  /// Queries that go on no more, for the same reason.
+  /// Queries that were ended for the same reason.
   var revokedQueries: [UInt64] = []
   /// Queries that the shell has not answered yet.
   var asked: Set<UInt64> = []
-  /// Answers of the shell to queries, that are said at the turn's end.
+  /// Answers of the shell to queries, sent at the turn's end.
   var answers: [(query: UInt64, answer: Value)] = []
   /// Actions up to this number are acknowledged on this connection.
   var acknowledged: UInt64 = 0
-  /// Actions that were sent again, decided before: acknowledged anew at the turn's end.
+  /// Resent actions that have an outcome already: acknowledged again at the turn's end.
   var repeated: ClosedRange<UInt64>?
 
-  /// Since when bytes have been waiting to be written; nil when none do.
+  /// The time since when bytes have been unsent; nil if none are.
   var blockedSince: Instant?
   var unsentBytes = 0
-  /// Whether it is not read from until its user has a share of a turn again.
+  /// Whether reading is paused until its user has a share of a turn again.
   var isWaiting = false
-  /// How it ended, once that is known.
+  /// The goodbye with which it ends, when that is known.
   var goodbye: Goodbye?
   let openedAt: Instant
   /// Whether the process that made the connection has ended.
@@ -70,7 +71,7 @@ struct ServerSession: Sendable {
   /// Frames to be sent at the turn's end.
   var output: [[UInt8]] = []
   var lastSent: Instant
-  /// Connections are counted as they come: a later one has a larger ordinal.
+  /// Numbers connections in the order in which they opened: a later one has a larger ordinal.
   var ordinal: UInt64 = 0
 
   var counters = Counters()
@@ -93,7 +94,7 @@ struct ServerSession: Sendable {
     openedAt = now
   }
 
-  /// Takes an empty slot, and the place of a connection that is being composed.
+  /// Placeholder for an empty slot, and for a connection that is moved out to be composed.
   static var placeholder: ServerSession {
     ServerSession(
       id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0),
@@ -102,8 +103,8 @@ struct ServerSession: Sendable {
 
   var isBlocked: Bool { blockedSince != nil }
 
-  /// Whether bytes are read from it: not while it does not read itself, while its user has used up
-  /// its share of a turn, or while what it has asked is to be answered first.
+  /// Whether bytes are read from it: not while it is blocked, while its user has used up its share
+  /// of a turn, or while its requests must be answered first.
   var mayRead: Bool { !isBlocked && !isWaiting && !frames.isHeld }
 
   var token: SessionToken? {
@@ -113,6 +114,6 @@ struct ServerSession: Sendable {
     }
   }
 
-  /// Whether every subscription stands where the last turn ended.
+  /// Whether every subscription is at the revision at which the last turn ended.
   var isCurrent: Bool { subscriptions.areLive }
 }

@@ -2,29 +2,30 @@ import Lockstep
 import Records
 import Wire
 
-/// The sessions: whose each is, which connection it has, and what the feature is to be told of it.
+/// The sessions: the user and the connection of each, and the events that the feature is to get.
 ///
-/// Invariants: a session is detached exactly while it has no connection, and then has a deadline. One
-/// that ended is told of as ended once, unless its client comes back between. The process of a session
-/// is watched through its last connection, until it has ended or another has taken its place.
+/// Invariants: a session is detached exactly while it has no connection, and then has a deadline.
+/// The end of a session is reported once, unless its client returns in between. The process of a
+/// session is watched through its last connection, until the process has ended or another has
+/// replaced it.
 struct SessionTable: Sendable {
   private var records = Slots<SessionToken, SessionRecord>(vacant: .none)
-  /// Those without a connection.
+  /// The sessions without a connection.
   private var detached = DetachedSessions()
   private let mostDetached: Int
   private let grace: Duration
-  /// How many sessions there have been in the epoch.
+  /// The number of sessions so far in the epoch.
   private(set) var total: UInt64
-  /// Whether the feature wants to hear what becomes of sessions.
+  /// Whether the feature reacts to session events.
   let reportsEvents: Bool
-  /// What it has not been told yet.
+  /// Events that the feature has not got yet.
   private var events: [SessionEvent] = []
-  /// The sessions by the connection whose process is watched for them.
+  /// The sessions by the connection through which their process is watched.
   private var watched: [ConnectionID: SessionToken] = [:]
-  /// Connections that are gone, and whose processes need not be watched any more.
+  /// Connections that are gone and whose processes need not be watched any more.
   private var unwatched: [ConnectionID] = []
 
-  /// No sessions, though there have been some in the epoch.
+  /// An empty table, with the number of sessions so far in the epoch.
   init(_ limits: Limits, total: UInt64, reportsEvents: Bool) {
     mostDetached = limits.detachedSessions
     grace = limits.sessionGrace
@@ -38,15 +39,15 @@ struct SessionTable: Sendable {
   var detachedCount: Int { detached.count }
   var hasEvents: Bool { !events.isEmpty }
 
-  /// In the order of their places.
+  /// In the order of their indices.
   var pairs: some Sequence<(key: SessionToken, value: SessionRecord)> { records.pairs }
 
   func place(of token: SessionToken) -> Int? { records.place(of: token) }
 
   subscript(token: SessionToken) -> SessionRecord? { records[token] }
 
-  /// The outcomes of a session, and what the journal knows of it, may be changed. What concerns its
-  /// connection and its end, the table alone changes.
+  /// Callers may change a session's outcomes and its journal status. Only the table changes its
+  /// connection and its end.
   subscript(place place: Int) -> SessionRecord {
     _read { yield records[place: place] }
     _modify { yield &records[place: place] }
@@ -54,7 +55,7 @@ struct SessionTable: Sendable {
 
   // MARK: Beginning, and going on
 
-  /// A session that was kept waits for its client.
+  /// Add a restored session, which waits for its client.
   mutating func restore(_ record: SessionRecord, _ token: SessionToken, at now: Instant) {
     var record = record
     record.connection = nil
@@ -63,7 +64,7 @@ struct SessionTable: Sendable {
     detached.add(token, of: record.uid)
   }
 
-  /// A session begins on a connection. O(1).
+  /// Begin a session on a connection. O(1).
   mutating func begin(
     _ token: SessionToken, on connection: ServerSession, outcomes: Outcomes,
     among connections: borrowing Roster
@@ -73,7 +74,7 @@ struct SessionTable: Sendable {
     attach(token, to: connection, among: connections)
   }
 
-  /// A session has another connection now: before the former is told so.
+  /// Give a session another connection, before the former one is told so.
   mutating func claim(_ token: SessionToken, for id: ConnectionID) {
     guard let place = records.place(of: token), records[place: place].connection != nil else {
       return
@@ -81,7 +82,7 @@ struct SessionTable: Sendable {
     records[place: place].connection = id
   }
 
-  /// The client of a session is back.
+  /// Resume a session on a connection.
   mutating func resume(
     _ token: SessionToken, on connection: ServerSession,
     among connections: borrowing Roster
@@ -94,7 +95,7 @@ struct SessionTable: Sendable {
     attach(token, to: connection, among: connections)
   }
 
-  /// A session has this connection from now on, and its process is the one to watch.
+  /// Attach a session to a connection, and watch that connection's process.
   mutating func attach(
     _ token: SessionToken, to connection: ServerSession,
     among connections: borrowing Roster
@@ -112,8 +113,8 @@ struct SessionTable: Sendable {
 
   // MARK: Ending
 
-  /// Keep a session without its connection for its client to return. Returns the session that had to
-  /// go because there are too many.
+  /// Detach a session from its connection, so that its client can resume it. Returns a session to
+  /// evict if there are too many.
   mutating func detach(
     _ token: SessionToken, from id: ConnectionID, for goodbye: GoodbyeCode? = nil, at now: Instant
   ) -> SessionToken? {
@@ -123,8 +124,8 @@ struct SessionTable: Sendable {
     records[place: place].connection = nil
     records[place: place].expires = now + grace
     detached.add(token, of: records[place: place].uid)
-    // A client that is replaced is still there; one that says goodbye is forgotten soon, and that is
-    // told.
+    // A replaced client is still there. A client that says goodbye is forgotten soon, and that is
+    // reported.
     if goodbye != .replaced && goodbye != .done {
       if records[place: place].hasExited {
         end(place, .exited)
@@ -135,12 +136,13 @@ struct SessionTable: Sendable {
     return surplus()
   }
 
-  /// The session that must go because there are too many without a connection.
+  /// The session to evict because there are too many without a connection.
   mutating func surplus() -> SessionToken? {
     detached.count > mostDetached ? detached.evictionCandidate() : nil
   }
 
-  /// Forget a session without a connection. Returns its record; nil if it has one, or is not known.
+  /// Forget a session without a connection. Returns its record; nil if it has a connection, or is
+  /// not known.
   mutating func forget(
     _ token: SessionToken, _ reason: SessionEvent.EndReason?,
     among connections: borrowing Roster
@@ -155,7 +157,7 @@ struct SessionTable: Sendable {
     return record
   }
 
-  /// Those whose clients have not come back in time, in an order that does not follow from hashing.
+  /// The sessions whose grace period is over, in an order that does not depend on hashing.
   func expired(at now: Instant) -> [SessionToken] {
     records.pairs.filter { $0.value.expires.map { now > $0 } ?? false }.map(\.key)
       .sorted { ($0.high, $0.low) < ($1.high, $1.low) }
@@ -170,7 +172,7 @@ struct SessionTable: Sendable {
     if records[place: place].connection == nil { end(place, .exited) }
   }
 
-  /// Say that a session is over, unless that was said.
+  /// Report the end of a session, unless it was reported.
   private mutating func end(_ place: Int, _ reason: SessionEvent.EndReason) {
     guard !records[place: place].hasEnded else { return }
     records[place: place].hasEnded = true
@@ -183,7 +185,7 @@ struct SessionTable: Sendable {
     if reportsEvents { events.append(event) }
   }
 
-  /// What the feature has not been told yet, once.
+  /// Take the events that the feature has not got yet.
   mutating func takeEvents() -> [SessionEvent] {
     var taken: [SessionEvent] = []
     swap(&taken, &events)
@@ -193,15 +195,15 @@ struct SessionTable: Sendable {
   /// Whether the process of a connection is watched for a session.
   func watches(_ id: ConnectionID) -> Bool { watched[id] != nil }
 
-  /// Connections whose processes need not be watched any more, once.
+  /// Take the connections whose processes need not be watched any more.
   mutating func takeUnwatched() -> [ConnectionID] {
     var taken: [ConnectionID] = []
     swap(&taken, &unwatched)
     return taken
   }
 
-  /// No session has the process of a connection any more. While the connection is there, its end says
-  /// so.
+  /// Stop watching the process of a connection for a session. If the connection still exists, its
+  /// end commands `unwatch`.
   private mutating func unwatch(
     _ maker: ConnectionID, _ connections: borrowing Roster
   ) {
@@ -212,24 +214,24 @@ struct SessionTable: Sendable {
   }
 }
 
-/// What outlives a connection: whose actions were done, and what came of them.
+/// The record of a session, which outlives connections: its user and the outcomes of its actions.
 struct SessionRecord: Sendable {
   let uid: UInt64
-  /// Counts the sessions of the epoch: what people and features call it.
+  /// Numbers the sessions of the epoch: the name that people and features use.
   let number: UInt64
   var outcomes: Outcomes
   /// Whether the journal knows of the session.
   var isKept = false
-  /// Actions up to this number are committed, if they are kept at all.
+  /// Actions up to this number are committed, if there is a journal.
   var committed: UInt64 = 0
-  /// The connection that has the session now.
+  /// The connection of the session now.
   fileprivate(set) var connection: ConnectionID?
-  /// When the session is forgotten unless the client returns.
+  /// The time at which the session is forgotten unless the client returns.
   fileprivate(set) var expires: Instant?
-  /// The connection that had it last, whose process is watched until it ends.
+  /// The last connection of the session, whose process is watched until it ends.
   fileprivate(set) var maker: ConnectionID?
   fileprivate(set) var hasExited = false
-  /// Whether the feature was told that it is over.
+  /// Whether the end was reported to the feature.
   fileprivate(set) var hasEnded = false
 
   /// Placeholder for an empty slot.

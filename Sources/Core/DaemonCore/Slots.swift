@@ -1,8 +1,8 @@
-/// A dictionary whose values stay at one place from insertion to removal. Who remembers the place
-/// reaches the value without hashing, and uses it where it is, without a copy.
+/// A dictionary whose values keep one index from insertion to removal. With the index, a value can
+/// be reached without hashing, and used in place without a copy.
 struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var places: [Key: Int] = [:]
-  /// The keys and values by place. A free place has no key, and `vacant` for a value: an array of
+  /// The keys and values by index. A free slot has no key, and `vacant` as its value: an array of
   /// optional values would be read by copying them.
   private var taken: [Key?] = []
   private var slots: [Value] = []
@@ -13,19 +13,19 @@ struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   var count: Int { places.count }
 
-  /// In no order that means anything.
+  /// In unspecified order.
   var keys: Dictionary<Key, Int>.Keys { places.keys }
 
-  /// The keys with their values, in the order of their places.
+  /// The keys with their values, in the order of their indices.
   var pairs: some Sequence<(key: Key, value: Value)> {
     taken.indices.lazy.compactMap { place in taken[place].map { ($0, slots[place]) } }
   }
   var values: some Sequence<Value> { pairs.lazy.map { $0.value } }
 
-  /// Where the value of a key is.
+  /// The index of a key's value.
   func place(of key: Key) -> Int? { places[key] }
 
-  /// The value at a place that `place(of:)` returned, and that was not removed since.
+  /// The value at an index that `place(of:)` returned; it must not have been removed since.
   subscript(place place: Int) -> Value {
     _read { yield slots[place] }
     _modify { yield &slots[place] }

@@ -1,16 +1,16 @@
 import Lockstep
 import Values
 
-/// How much memory the state takes, and how much there is: both are measured beside the loop now and
-/// then, and estimated in between.
+/// The memory that the state takes, and the memory that is left: both are measured off the loop
+/// from time to time, and estimated in between.
 struct StateMemory: Sendable {
   private(set) var size: StateSize
   private(set) var budget = MemoryBudget()
 
   init(limit: Int) { size = StateSize(limit: limit) }
 
-  /// About how many bytes it takes to encode a snapshot of everything: the bytes, the array in
-  /// which they grow, and their frames.
+  /// About how many bytes of memory it takes to encode a snapshot of the whole state: the bytes,
+  /// the array in which they grow, and their frames.
   var snapshotBytes: Int { 3 * size.encoded }
 
   /// Note a change of the state.
@@ -29,7 +29,7 @@ struct StateMemory: Sendable {
     budget.take(reading, snapshotBytes: snapshotBytes)
   }
 
-  /// What is to be measured now; `isTime` once a second.
+  /// Commands for the measurements that are due; `isTime` is true once a second.
   mutating func measurements(isTime: Bool) -> [Command] {
     var commands: [Command] = []
     if budget.mustMeasure(isTime: isTime) {

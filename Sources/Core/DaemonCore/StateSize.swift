@@ -2,25 +2,25 @@ import CBOR
 import Lockstep
 import Values
 
-/// How large the state is, as far as that is known: what it took when it was measured last, and
-/// what the patches since may have added at most. To measure costs O(the state), so it is done
-/// beside the loop, and only when the sum comes near the limit.
+/// An upper bound of the state's size: the last measurement, and the most that the patches since
+/// may have added. Measuring costs O(the state), so it is done off the loop, and only when the sum
+/// comes near the limit.
 struct StateSize: Sendable {
   private let limit: Int
-  /// What the last measurement found; nil before the first.
+  /// The result of the last measurement; nil before the first.
   private(set) var measured: StateMeasure?
-  /// The memory that it took when it was found to be too large, or the least since; nil while it is
-  /// not.
+  /// The memory of the state when it was measured as too large, or the least measured since; nil
+  /// while it is not too large.
   private var excess: Int?
-  /// What the patches since that state may have added, and those since the one that is being
-  /// measured.
+  /// The most that patches may have added since the measured state, and since the state that is
+  /// being measured.
   private var growth = StateMeasure(encoded: 0, memory: 0)
   private var growthMeanwhile = StateMeasure(encoded: 0, memory: 0)
   private var isMeasuring = false
 
   init(limit: Int) { self.limit = limit }
 
-  /// No less than the state takes: the bytes of its value form, and memory.
+  /// Upper bounds of the bytes of the state's value form, and of its memory.
   var encoded: Int { (measured?.encoded ?? 0) + growth.encoded }
   var memory: Int { (measured?.memory ?? 0) + growth.memory }
 
@@ -44,17 +44,21 @@ struct StateSize: Sendable {
     return estimate.bytes
   }
 
-  /// Whether the state should be measured now. `isTime` once a second: only then is it measured for
-  /// the first time, and one that is too large again, for what makes it smaller leaves small
-  /// patches; also one that is too large for the memory there is (`isScarce`).
+  /// Whether the state should be measured now. `isTime` is true once a second. Only then is it
+  /// measured for the first time, and is a state measured again that is too large, because the
+  /// patches that make it smaller are small themselves; also one that is too large for the free
+  /// memory (`isScarce`).
   func mustMeasure(isTime: Bool, isScarce: Bool) -> Bool {
     if isMeasuring { return false }
     if isTime, isScarce, growth.memory > 0 { return true }
-    // Too large already: before it is measured, not even what makes it smaller is done.
+    // The estimate is too large already: until it is measured, even actions that make the state
+    // smaller are rejected.
     guard let measured else { return isTime || memory > limit }
-    // Well before the limit: what is much overwritten is measured in time, and nothing is rejected.
+    // Well before the limit: a state that is overwritten often is measured in time, so that nothing
+    // is rejected.
     if memory > limit / 4 * 3, growth.memory > limit / 64 { return true }
-    // And often enough that the sum says something: as often as it costs less than the patches did.
+    // And often enough that the sum is useful: as often as the measurement costs less than the
+    // patches did.
     return isTime
       && (measured.memory > limit && growth.memory > 0
         || growth.memory > max(measured.memory, 64 << 20))
@@ -72,9 +76,9 @@ struct StateSize: Sendable {
     excess = measure.memory > limit ? min(excess ?? measure.memory, measure.memory) : nil
   }
 
-  /// Why an action of a client is not done: the state is too large, and the action is not so small
-  /// that it may be one that removes something. Once small ones have made it an eighth of the limit
-  /// larger, none is done.
+  /// The rejection of a client's action if the state is too large and the action is not so small
+  /// that it may be a removal; nil if it may run. When small actions have made the state an eighth
+  /// of the limit larger, every action is rejected.
   func refusal(ofActionWith bytes: Int) -> Rejection? {
     let isSmall = bytes <= Self.smallActionBytes
     if memory > max(limit, isSmall ? excess ?? 0 : 0) + limit / 8 || !isSmall && excess != nil {

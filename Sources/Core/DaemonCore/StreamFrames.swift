@@ -3,7 +3,7 @@ import CBOR
 public import Values
 import Wire
 
-/// The frames that carry a state: encoded once, sent to everyone who needs them.
+/// The frames that carry a state: encoded once, sent to all clients that need them.
 public enum StreamFrames {
   /// The frames of a snapshot: the value form in parts, the last of them marked.
   public static func snapshot(
@@ -31,7 +31,7 @@ public enum StreamFrames {
     return frames
   }
 
-  /// The frame of consecutive patches: `pairs` holds `count` spans, each with its patch behind it.
+  /// The frame of consecutive patches: `pairs` holds `count` spans, each followed by its patch.
   static func patches(
     _ pairs: [UInt8], count: Int, scope: UInt64, from: UInt64
   ) -> [UInt8] {
@@ -51,16 +51,16 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   public let id: SnapshotJobID
   let state: State
   let path: Path
-  /// Lets through what may be seen; nil for all of it.
+  /// Passes the visible part; nil if everything is visible.
   let filter: ViewFilter?
   let scope: UInt64
   let revision: UInt64
   let partBytes: Int
 
-  /// The frames. O(the size of what stands at the path).
+  /// The frames. O(the size of the value at the path).
   public func encode() -> [[UInt8]] { measured().frames }
 
-  /// The frames, and how many bytes all that stands at the path takes, seen or not.
+  /// The frames, and the encoded size of the whole value at the path, visible or not.
   public func measured() -> (frames: [[UInt8]], wholeBytes: Int) {
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)

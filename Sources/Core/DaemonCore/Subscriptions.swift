@@ -1,20 +1,20 @@
 import Wire
 
-/// What one connection sees of the state.
+/// A subscription of one connection to a part of the state.
 struct Subscription: Sendable {
   let number: UInt64
   let scope: UInt64
   var progress: Progress
-  /// The revision that the mirror is sure to have while the subscription lags or joins: that of
-  /// the scope's last change by then, for a live mirror need not know of later ones.
+  /// The revision that the mirror is sure to have while the subscription lags or joins: that of the
+  /// scope's last change by then, because a live mirror need not know of later revisions.
   var base: UInt64 = 0
 
   enum Progress: Sendable, Equatable {
-    /// Has got everything up to the last turn's end.
+    /// Has been sent everything up to the last turn's end.
     case live
-    /// Has got everything up to a revision, whose state is held for it.
+    /// Has been sent everything up to a revision, whose state is held for it.
     case lagging(UInt64)
-    /// Waits for this snapshot, whose state is held for it; and why it needs one.
+    /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
     /// Needs a snapshot, for this reason.
     case lost(ServerMessage.Reason)
@@ -29,21 +29,21 @@ struct Subscriptions: Sendable {
   private var list: [Subscription] = []
   private var indexOfNumber: [UInt64: Int] = [:]
   private var indexOfScope: [UInt64: Int] = [:]
-  /// How many of them are not live.
+  /// The number of subscriptions that are not live.
   private(set) var behind = 0
 
-  /// So many are faster looked through than looked up, and most connections have one.
+  /// Up to this many, a linear search is faster than a dictionary; most connections have one.
   private static let few = 8
 
   var count: Int { list.count }
   var indices: Range<Int> { list.indices }
   var all: [Subscription] { list }
 
-  /// Whether every one of them stands where the last turn ended.
+  /// Whether all subscriptions are at the revision at which the last turn ended.
   var areLive: Bool { behind == 0 }
 
-  /// The subscription at an index, which holds until one is removed. A change must leave number and
-  /// scope as they are.
+  /// The subscription at an index, which is valid until one is removed. A change must leave number
+  /// and scope as they are.
   subscript(index: Int) -> Subscription {
     _read { yield list[index] }
     _modify {
@@ -90,7 +90,7 @@ struct Subscriptions: Sendable {
     return removed
   }
 
-  /// Put a subscription of the same number, perhaps to another scope, in the place of one.
+  /// Replace a subscription by one of the same number, perhaps to another scope.
   mutating func replace(at index: Int, by subscription: Subscription) {
     assert(list[index].number == subscription.number)
     if list.count > Self.few { indexOfScope[list[index].scope] = nil }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A rate limit: so many tokens a second; after a quiet second, as many at once.
+/// A rate limit: `perSecond` tokens a second; after a quiet second, as many at once.
 struct TokenBucket: Sendable {
   private let perSecond: Double
   private var tokens: Double
@@ -12,7 +12,7 @@ struct TokenBucket: Sendable {
     time = now
   }
 
-  /// Take a token. Returns false when there is none.
+  /// Take a token. Returns false if there is none.
   mutating func take(at now: Instant) -> Bool {
     if now > time {
       tokens = min(perSecond, tokens + Double(now.nanoseconds - time.nanoseconds) / 1e9 * perSecond)

@@ -1,30 +1,30 @@
 import Values
 import Wire
 
-// Users are kept apart: what one of them takes, with however many connections, is bounded, and
-// where two or more are connected, so is what each may bring in one turn. Beyond that share all its
-// connections pause, and a few of them go on in each turn, one after the other.
+// Users are isolated from each other: the resources of each are limited over all its connections,
+// and while two or more users are connected, so is the input of each in one turn. Beyond that share
+// all connections of the user pause, and a few of them resume in each turn, in order.
 
-/// What the connections of one user take together.
+/// The resources of all connections of one user.
 struct Account: Sendable {
   fileprivate(set) var connections = 0
   fileprivate(set) var subscriptions = 0
   /// Bytes that were sent to the user and are not written yet.
   fileprivate(set) var unsentBytes = 0
-  /// Bytes of frames whose end has not come.
+  /// Bytes of incomplete frames.
   fileprivate(set) var partialBytes = 0
   /// Bytes that were read from the user in this turn, and those of the patches that its actions
-  /// made; with the debt of earlier turns that went far beyond the share.
+  /// made; plus the debt of earlier turns that exceeded the share by far.
   fileprivate var turnBytes = 0
-  /// Connections that are not read from until it is their turn, in its order.
+  /// The queue of connections that are not read from until their turn.
   fileprivate var waiting: [ConnectionID] = []
-  /// Connections that have asked something and wait for their turn to be answered, in its order.
+  /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
-  /// What each of these is granted in this turn, in units of work.
+  /// The grant for each of these in this turn, in units of work.
   fileprivate var grant = 0
   fileprivate var accepts: TokenBucket
   fileprivate var actions: TokenBucket
-  /// What the log is told of denials.
+  /// Rate limit of logged denials.
   fileprivate var denials: TokenBucket
 
   fileprivate init(_ limits: Limits, at now: Instant) {
@@ -37,14 +37,15 @@ struct Account: Sendable {
 /// The accounts of the users that are connected, and the order in which they are served.
 ///
 /// Invariants: a user has an account exactly while it has a connection; the sums of an account are
-/// those of its connections; a user is in line to be answered exactly once while a connection of it
-/// is; a connection that waits to be read from waits once.
+/// those of its connections; a user is in the queue to be answered exactly once while a connection
+/// of it is; a connection that waits to be read from is in its queue once.
 struct UserTable: Sendable {
   private let limits: Limits
   private var accounts: Slots<UInt64, Account>
-  /// The users of whom connections have asked something, in the order of their turns.
+  /// The users whose connections wait to be answered, in the order of their turns.
   private var askers: [UInt64] = []
-  /// How much more work answers of this turn may be than was granted, in units (`RequestQueue`).
+  /// The work by which answers of this turn may still exceed their grants, in units
+  /// (`RequestQueue`).
   private(set) var overrunLeft = 0
   /// Whether a user has used a part of its share in this turn, or has connections that wait.
   private(set) var isSharing = false
@@ -54,24 +55,24 @@ struct UserTable: Sendable {
     accounts = Slots(vacant: Account(limits, at: now))
   }
 
-  /// Whether turns are shared: one user alone takes them whole.
+  /// Whether turns are shared: a single user takes them whole.
   var isCrowded: Bool { accounts.count > 1 }
 
-  /// The account at an index that `enter` returned, while a connection of its user is there.
+  /// The account at an index that `enter` returned, while a connection of its user exists.
   subscript(place place: Int) -> Account {
     @inline(__always) _read { yield accounts[place: place] }
   }
 
   // MARK: Connections
 
-  /// Enter a connection into its user's account. Returns the index of that, and why the connection
-  /// cannot stay if a limit is reached; `connections` counts those of all users before it.
+  /// Add a connection to its user's account. Returns the account's index, and the goodbye if a
+  /// limit is exceeded; `connections` counts those of all users before it.
   mutating func enter(
     _ session: borrowing ServerSession, among connections: Int, at now: Instant
   ) -> (place: Int, refusal: Goodbye?) {
     let uid = session.peer.uid
     if accounts.place(of: uid) == nil { accounts[uid] = Account(limits, at: now) }
-    // Invariant: it has just been made, if it was not there.
+    // Invariant: the account exists, since it was added above if it did not.
     let place = accounts.place(of: uid) ?? 0
     accounts[place: place].connections += 1
     accounts[place: place].partialBytes += session.frames.unfinished
@@ -109,7 +110,7 @@ struct UserTable: Sendable {
       .limit, text, limit: LimitBreach(name, limit: limit, observed: observed), retryAfter: 1000)
   }
 
-  /// Take a connection that has ended out of its user's account.
+  /// Remove a connection that has ended from its user's account.
   mutating func remove(_ session: borrowing ServerSession) {
     let (uid, place) = (session.peer.uid, session.account)
     accounts[place: place].connections -= 1
@@ -119,24 +120,25 @@ struct UserTable: Sendable {
     if accounts[place: place].connections == 0 { accounts[uid] = nil }
   }
 
-  /// Count one subscription more, or one less.
+  /// Add to the number of subscriptions; the difference may be negative.
   mutating func countSubscription(_ difference: Int, at place: Int) {
     accounts[place: place].subscriptions += difference
   }
 
-  /// Whether a user may subscribe once more.
+  /// Whether a user may have one more subscription.
   func maySubscribe(at place: Int) -> Bool {
     accounts[place: place].subscriptions < limits.subscriptionsPerUser
   }
 
-  /// Count bytes that were sent and are not written, or are now. Returns how many there are.
+  /// Add to the number of unsent bytes; the difference may be negative. Returns the number.
   @discardableResult
   mutating func countUnsent(_ difference: Int, at place: Int) -> Int {
     accounts[place: place].unsentBytes += difference
     return accounts[place: place].unsentBytes
   }
 
-  /// Count bytes that wait for the end of their frame, or have got it. Returns how many there are.
+  /// Add to the number of bytes of incomplete frames; the difference may be negative. Returns the
+  /// number.
   @discardableResult
   mutating func countPartial(_ difference: Int, at place: Int) -> Int {
     accounts[place: place].partialBytes += difference
@@ -145,22 +147,22 @@ struct UserTable: Sendable {
 
   // MARK: Rates
 
-  /// Take from a user's rate of actions. Returns false when it is used up.
+  /// Take a token of a user's rate of actions. Returns false if there is none.
   @inline(__always)
   mutating func takeAction(at place: Int, _ now: Instant) -> Bool {
     accounts[place: place].actions.take(at: now)
   }
 
-  /// Whether the log is to be told of a denial: once a second for each user, as a denial is cheap to
-  /// provoke.
+  /// Whether a denial should be logged: rate limited to once a second for each user, because a
+  /// denial is cheap to provoke.
   mutating func takeDenial(of uid: UInt64, _ now: Instant) -> Bool {
     accounts.place(of: uid).map { accounts[place: $0].denials.take(at: now) } ?? false
   }
 
   // MARK: Shares of a turn
 
-  /// Charge a user for bytes of this turn, where others are connected. Returns whether its share is
-  /// used up.
+  /// Charge a user for bytes of this turn, if other users are connected. Returns whether its share
+  /// is used up.
   @inline(__always)
   mutating func charge(_ bytes: Int, at place: Int) -> Bool {
     guard isCrowded else { return false }
@@ -169,18 +171,18 @@ struct UserTable: Sendable {
     return accounts[place: place].turnBytes > limits.turnBytesPerUser
   }
 
-  /// Have a connection of a user wait until it is its turn to be read from.
+  /// Queue a connection of a user until its turn to be read from.
   mutating func wait(_ id: ConnectionID, of uid: UInt64) { accounts[uid]?.waiting.append(id) }
 
-  /// What a user may do in the turn that begins.
+  /// The share of a user in the turn that begins.
   enum Share {
-    /// Its actions did much more than a share: it waits for another turn.
+    /// Its actions exceeded a share by far: it waits for another turn.
     case debt
-    /// These connections are read from again; whether more of them wait.
+    /// These connections are read from again; with whether more of them wait.
     case resumed([ConnectionID], moreWait: Bool)
   }
 
-  /// Begin a turn in which each user has a share again, and say what each may do.
+  /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.
   mutating func beginTurn() -> [(uid: UInt64, share: Share)] {
     guard isSharing else { return [] }
     isSharing = false
@@ -188,7 +190,7 @@ struct UserTable: Sendable {
     for uid in accounts.keys.sorted() {
       guard let place = accounts.place(of: uid) else { continue }
       let debt = accounts[place: place].turnBytes - limits.turnBytesPerUser
-      // What one read brings beyond the share is forgiven.
+      // The excess of one read over the share is forgiven.
       let isInDebt = isCrowded && debt > 4 * limits.turnBytesPerUser
       accounts[place: place].turnBytes = isInDebt ? debt : 0
       if isInDebt {
@@ -198,7 +200,8 @@ struct UserTable: Sendable {
       }
       let count = accounts[place: place].waiting.count
       guard count > 0 else { continue }
-      // As many as use up the share if each of them brings a whole buffer; alone, all.
+      // As many as use up the share if each of them sends a whole buffer; a single user resumes
+      // all.
       let most = isCrowded ? max(1, limits.turnBytesPerUser >> 16) : count
       let resumed = Array(accounts[place: place].waiting.prefix(most))
       accounts[place: place].waiting.removeFirst(resumed.count)
@@ -213,7 +216,7 @@ struct UserTable: Sendable {
   /// Whether a connection waits for its turn to be answered.
   var isAsking: Bool { !askers.isEmpty }
 
-  /// Put a connection that has asked something into its user's line.
+  /// Put a connection that has requests into its user's queue.
   mutating func lineUp(_ id: ConnectionID, of uid: UInt64, at place: Int) {
     if accounts[place: place].asking.isEmpty { askers.append(uid) }
     accounts[place: place].asking.append(id)
@@ -231,8 +234,8 @@ struct UserTable: Sendable {
 
   private static var leastGrant: Int { 250 }
 
-  /// Take the next connection to be answered from its line, with what it is granted. It may have
-  /// ended since.
+  /// Take the next connection to be answered from its queue, with its grant. It may have ended
+  /// since.
   mutating func nextAsking() -> (id: ConnectionID, grant: Int)? {
     while !askers.isEmpty {
       let uid = askers.removeFirst()
@@ -246,6 +249,6 @@ struct UserTable: Sendable {
     return nil
   }
 
-  /// Note that answers were larger than their grant.
+  /// Note the work by which answers exceeded their grant.
   mutating func noteOverrun(_ work: Int) { overrunLeft -= work }
 }

@@ -8,10 +8,10 @@ import Wire
 /// The envelope of a hand-over.
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
-  /// Rises with every change of the form.
+  /// Rises with every change of the format.
   static let format: UInt32 = 4
-  /// The forms that can be taken up. In the third, connections have no version and are of the
-  /// first, and what is not parsed is at most the beginning of a frame.
+  /// The formats that can be read. In format 3, connections have no version and are of version 1,
+  /// and `unparsed` is at most the beginning of a frame.
   static let readable: ClosedRange<UInt32> = 3...4
   static let headBytes = 24
 }
@@ -20,7 +20,8 @@ extension HandOver {
   /// The bytes for the next process. O(the state).
   public func encoded(schema: Schema) -> [UInt8] { encodedParts(schema: schema).flatMap(\.self) }
 
-  /// The same in two parts, of which none is a copy: a state may be as large as memory allows.
+  /// The same bytes in two parts, neither of which is a copy: a state may be as large as memory
+  /// allows.
   public func encodedParts(schema: Schema) -> [[UInt8]] {
     var encoder = CBOREncoder()
     encoder.array(6)
@@ -36,7 +37,7 @@ extension HandOver {
     return [Self.head(of: encoder.bytes), encoder.bytes]
   }
 
-  /// The bytes of a hand-over around its item.
+  /// The bytes of a hand-over with this item.
   package static func sealed(_ body: [UInt8]) -> [UInt8] { head(of: body) + body }
 
   private static func head(of body: [UInt8]) -> [UInt8] {
@@ -71,7 +72,8 @@ extension HandOver {
     kept.history.encode(into: &encoder)
   }
 
-  /// Read what a former process left. The state is matched by name where its schema is another.
+  /// Read the hand-over of a former process. If its schema is another one, the state is matched by
+  /// name.
   public init(_ bytes: [UInt8], schema current: Schema) throws(HandOverFailure) {
     let body = try Self.open(bytes)
     do throws(CBORError) {
@@ -105,7 +107,7 @@ extension HandOver {
   private init(from decoder: inout CBORDecoder, _ current: Schema) throws(CBORError) {
     try decoder.expectArray(6, "a hand-over")
     let schema = try Schema(from: &decoder)
-    // The seed stands behind the state: collections take it when the server adopts them.
+    // The seed is after the state: collections take it when the server adopts them.
     isTranslated = schema.fingerprint != current.fingerprint
     let state: State
     if isTranslated {
@@ -258,10 +260,11 @@ extension HandedConnection {
 }
 
 extension CBORDecoder {
-  /// No daemon counts that far, so that what it goes on counting from never overflows.
+  /// No daemon counts that far, so that continuing to count from a number that was read never
+  /// overflows.
   static let countLimit: UInt64 = 1 << 62
 
-  /// Read a number that counts something.
+  /// Read a number below `countLimit`.
   mutating func count() throws(CBORError) -> UInt64 {
     let start = offset
     let number = try unsigned()

@@ -2,26 +2,26 @@ import Records
 public import Values
 public import Wire
 
-// What one process of a daemon leaves to the next so that no client notices: the state, the
-// sessions, and of every connection what its socket does not hold. The bytes are
+// The hand-over from one process of a daemon to the next, which no client notices: the state, the
+// sessions, and for each connection everything that is not in its socket. The bytes are
 //
 //     "LSHO", format (4 bytes), length (8), checksum (8), one CBOR item
 //
-// all numbers little-endian. Another format, another length or another checksum: whoever reads it
-// closes the sockets, and the clients come back by themselves.
+// all numbers little-endian. A process that reads another format, length or checksum closes the
+// sockets, and the clients reconnect by themselves.
 
-/// Everything that the next process of a daemon goes on with.
+/// Everything that the next process of a daemon resumes from.
 public struct HandOver<State: Synchronizable>: Sendable {
   public var kept: RestoredState<State>
   /// Whether the state had another schema in the former process.
   public var isTranslated = false
-  /// The names of what the former process had and this one leaves out.
+  /// The names of fields or cases that the former process had and this one does not.
   public var dropped: [String] = []
   public var connections: [HandedConnection]
-  /// The connections of the epoch so far: later ones have larger ordinals.
+  /// The number of connections of the epoch so far: later ones have larger ordinals.
   public var connectionCount: UInt64
 
-  /// What the next run goes on from.
+  /// The restored state of the next run.
   public var next: RestoredState<State> {
     var next = kept
     next.run += 1
@@ -39,37 +39,37 @@ public struct HandOver<State: Synchronizable>: Sendable {
   }
 }
 
-/// What one process knows of a connection, and the next must.
+/// The protocol state of a connection that the next process needs.
 public struct HandedConnection: Equatable, Sendable {
   public var id: UInt64
   public var peer: Peer
   public var ordinal: UInt64
   /// The session; nil before its hello.
   public var token: SessionToken?
-  /// The token that it will get with the welcome, before its hello.
+  /// The token for its welcome, if it has not said hello.
   public var offered: SessionToken
   public var label: String
   public var acknowledged: UInt64
-  /// The version of the protocol that both speak.
+  /// The protocol version that both ends use.
   public var version: UInt64
   /// The number of its query that follows the log.
   public var follows: UInt64?
   public var subscriptions: [Subscribed]
-  /// Bytes of the client that have not been done anything about: requests that wait for an answer,
-  /// frames behind them, and the beginning of a frame.
+  /// Bytes of the client that were not handled: requests that wait for an answer, frames after
+  /// them, and the beginning of a frame.
   public var unparsed: [UInt8]
-  /// Bytes for the client that its socket has not taken.
+  /// Bytes for the client that its socket did not take.
   public var unsent: [UInt8] = []
 
   public struct Subscribed: Equatable, Sendable {
     public var number: UInt64
     public var scope: UInt64
     public var path: Path
-    /// What is seen there (`ViewFilter.signature`); nil for all of it.
+    /// The view of it (`ViewFilter.signature`); nil for all of it.
     public var view: [UInt8]?
     /// The revision of the scope's newest change.
     public var lastChange: UInt64
-    /// Whether the mirror has come to the revision of the hand-over; if not it needs a snapshot.
+    /// Whether the mirror has reached the revision of the hand-over; if not it needs a snapshot.
     public var isCurrent: Bool
 
     public init(
@@ -104,7 +104,7 @@ public struct HandedConnection: Equatable, Sendable {
   }
 }
 
-/// Why a hand-over cannot be taken up. Its sockets are then closed.
+/// The reason that a hand-over cannot be used. Its sockets are then closed.
 public struct HandOverFailure: Error, Equatable, Sendable, CustomStringConvertible {
   public var description: String
   public init(_ description: String) { self.description = description }

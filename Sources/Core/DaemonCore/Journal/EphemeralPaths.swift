@@ -2,7 +2,8 @@ import CBOR
 import Lockstep
 import Values
 
-/// The fields of a state that are not kept (`@Ephemeral`): paths through the fields of structs.
+/// The fields of a state that are not journaled (`@Ephemeral`): paths through the fields of
+/// structs.
 struct EphemeralPaths: Sendable {
   fileprivate struct Node: Sendable {
     var isEphemeral = false
@@ -13,7 +14,7 @@ struct EphemeralPaths: Sendable {
 
   init() {}
 
-  /// Those of a type of states. O(its fields).
+  /// The ephemeral paths of a type of state. O(its fields).
   init<State: Synchronizable>(of type: State.Type) {
     guard let state = type as? any ObservableState.Type else { return }
     for path in EphemeralFields.paths(of: state) { root.insert(path.keys[...]) }
@@ -21,15 +22,15 @@ struct EphemeralPaths: Sendable {
 
   var isEmpty: Bool { root.fields.isEmpty }
 
-  /// The patch that makes every ephemeral field what it is in a state, whatever it was before.
+  /// The patch that sets every ephemeral field to its value in a state, whatever it was before.
   func replacement<State: Synchronizable>(from state: State) -> [UInt8] {
     var encoder = CBOREncoder()
     root.encodeReplacement(from: state, at: .root, into: &encoder)
     return encoder.bytes
   }
 
-  /// Append what a patch does to the fields that are kept. Returns false, and appends nothing, when
-  /// it does nothing to them. O(the patch).
+  /// Append the part of a patch that concerns journaled fields. Returns false, and appends nothing,
+  /// if there is none. O(the patch).
   func appendKept(of patch: UnsafeRawBufferPointer, to bytes: inout [UInt8]) -> Bool {
     if isEmpty {
       bytes.append(contentsOf: patch)
@@ -40,7 +41,7 @@ struct EphemeralPaths: Sendable {
     defer { swap(&encoder.bytes, &bytes) }
     var decoder = CBORDecoder(patch)
     let start = encoder.bytes.count
-    // The patch is our own; should it make no sense, it is kept as it is.
+    // The patch is our own; if it cannot be read, it is journaled as it is.
     do throws(CBORError) {
       return try root.keep(&decoder, isPatch: true, into: &encoder)
     } catch {
@@ -70,7 +71,7 @@ extension EphemeralPaths.Node {
       encoder = visitor.encoder
       return
     }
-    // An optional struct that is not there has no fields.
+    // An absent optional struct has no fields.
     let present = fields.filter { entry in
       entry.value.isEphemeral || state.isPresent(at: Path(path.keys + [.integer(entry.key)]))
     }
@@ -127,7 +128,7 @@ extension EphemeralPaths.Node {
   }
 }
 
-/// The patch that makes what stands at a path what it is, whatever it was.
+/// The patch that sets a path to its value, whatever it was before.
 private struct WholePart: PartVisitor {
   var encoder: CBOREncoder
   mutating func visit<T: Synchronizable>(_ new: T?, _ old: T?) {

@@ -2,8 +2,8 @@ public import Records
 import Values
 
 extension JournalReplay {
-  /// Apply a row that follows, and check the state where its digest was kept. O(the change), and
-  /// for a digest what has changed since the last.
+  /// Apply the next row, and check the state if the row has a digest. O(the change), and for a
+  /// digest everything changed since the last.
   public mutating func apply(_ entry: JournalEntry) throws(JournalReplayError) {
     if let range = entry.row.change?.patch {
       let result: Result<Void, JournalReplayError> = entry.bytes.withUnsafeBytes { bytes in

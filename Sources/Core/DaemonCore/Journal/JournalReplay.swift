@@ -5,19 +5,19 @@ public import Schemas
 public import Values
 import Wire
 
-/// Why a state cannot be made of what was kept.
+/// The reason that a state cannot be restored from a journal.
 public struct JournalReplayError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Hashable, Sendable {
-    /// What was kept is not what it should be.
+    /// The journal's contents are not as they should be.
     case damaged
-    /// Another version of the feature has kept what this one cannot say.
+    /// Another version of the feature has written values that this one cannot represent.
     case otherVersion
   }
 
-  /// The last revision that is known to be right; 0 when not even the snapshot is.
+  /// The last revision that is known to be right; 0 if not even the snapshot is.
   public var lastGood: UInt64
   public var kind: Kind
-  /// What is wrong with what follows.
+  /// The fault after that revision.
   public var description: String
 
   public init(lastGood: UInt64, kind: Kind = .damaged, _ description: String) {
@@ -27,16 +27,17 @@ public struct JournalReplayError: Error, Equatable, Sendable, CustomStringConver
   }
 }
 
-/// Makes a state of a kept snapshot and the changes behind it, and checks it against every digest
-/// on the way.
+/// Restores a state from a journal's snapshot and the changes after it, and checks it against every
+/// digest on the way.
 ///
 ///     var recovery = try JournalReplay(from: snapshot, bytes, …)
 ///     for row in rows { try recovery.apply(row, …) }
 ///     let server = Server(restoring: recovery.restoredState(run: …), …)
 ///
-/// A journal of another version of the feature is translated by names, change by change. Where a
-/// change cannot be (`JournalReplayError.Kind.otherVersion`), a `JournalReplay<UntypedState>` of
-/// the same rows may still lead to a state that can: `init(translating:to:)`.
+/// The journal of another version of the feature is translated by names, change by change. If a
+/// change cannot be translated (`JournalReplayError.Kind.otherVersion`), a
+/// `JournalReplay<UntypedState>` of the same rows may still lead to a state that can:
+/// `init(translating:to:)`.
 public struct JournalReplay<State: Synchronizable>: Sendable {
   private struct Session: Sendable {
     var session: JournalSession
@@ -55,13 +56,13 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   private let seed: HashSeed
   private let limits: Limits
-  /// From the schema with which the bytes were written; nil when it is this one.
+  /// Translates from the schema with which the bytes were written; nil if that is the current one.
   private let translation: Translation?
-  /// With which the bytes were written, where they are replayed without types.
+  /// The schema with which the bytes were written, if they are replayed without types.
   private let untyped: Schema?
 
-  /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that are known
-  /// besides. Where the state has another schema by now, it is matched by name. O(the state).
+  /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and other known sessions. If
+  /// the state's schema has changed since, it is matched by name. O(the state).
   public init(
     from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
     sessions known: [JournalSession], limits: Limits = Limits()
@@ -86,7 +87,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
     state.adopt(seed: seed)
     for session in known + snapshot.sessions { add(session) }
-    // The digest is that of the form which the bytes then had.
+    // The digest is that of the form which the bytes had when they were written.
     let digest = Digest(state.digest(seed: seed))
     guard !comparesDigests || digest == snapshot.digest else {
       throw JournalReplayError(
@@ -96,7 +97,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
   }
 
-  /// No daemon counts that far, so that what goes on counting from there never overflows.
+  /// No daemon counts that far, so that continuing to count from a number that was read never
+  /// overflows.
   private static var countLimit: UInt64 { 1 << 62 }
 
   private enum SnapshotError: Error {
@@ -169,11 +171,11 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
   }
 
-  /// What a recovery without types has led to, in the terms of the schema of today. O(the state).
+  /// Translate the result of an untyped recovery to the current schema. O(the state).
   public init(
     translating former: JournalReplay<UntypedState>, to current: Schema
   ) throws(JournalReplayError) {
-    // Invariant: a recovery without types has read the schema of its snapshot.
+    // Invariant: an untyped recovery has read the schema of its snapshot.
     let schema = former.untyped.unsafelyUnwrapped
     do throws(SnapshotError) {
       (state, translation) = try Self.translate(
@@ -190,14 +192,14 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     lastGood = former.lastGood
   }
 
-  /// Whether the state had another schema when it was kept: the journal then needs a fresh snapshot
-  /// before anything is added to it.
+  /// Whether the state was written with another schema: the journal then needs a fresh snapshot
+  /// before anything is appended to it.
   public var isTranslated: Bool { translation != nil }
 
-  /// The names of what the schema of then has and that of today has not: it is left out.
+  /// The names in the former schema that the current one does not have; their values are dropped.
   public var dropped: [String] { translation?.dropped ?? [] }
 
-  /// Whether the state is in the form of which the journal has digests.
+  /// Whether the state has the form whose digests the journal has.
   private var comparesDigests: Bool { translation == nil && untyped == nil }
 
   private mutating func add(_ session: JournalSession) {
@@ -208,7 +210,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   // MARK: What followed
 
-  /// Apply a row that follows; `patch` holds the bytes of its change. O(the change).
+  /// Apply the next row; `patch` holds the bytes of its change. O(the change).
   public mutating func apply(
     _ row: JournalRow, patch: UnsafeRawBufferPointer?
   ) throws(JournalReplayError) {
@@ -242,7 +244,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
     base = row.revision
     revision = max(revision, row.revision)
-    // What clients that come back may lack; but the numbers of fields may have changed.
+    // Store the patch for clients that resume. But if the schema has changed, the numbers of fields
+    // may have changed too.
     if comparesDigests {
       history.append(patch, revision: row.revision)
     } else {
@@ -250,7 +253,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
   }
 
-  /// Returns false when no patch of ours says what this one does.
+  /// Apply a patch. Returns false if no patch in the current schema can express it.
   private mutating func apply(_ patch: UnsafeRawBufferPointer) throws(CBORError) -> Bool {
     var bytes = [UInt8](patch)
     if let translation {
@@ -269,9 +272,9 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   }
 
   private mutating func note(_ answer: JournalRow.Answer, _ row: JournalRow) {
-    // One without a name was rejected before it came to the log.
+    // An action without a name was rejected before it came to the log.
     let sequence = row.name.isEmpty ? nil : row.sequence
-    // A session that was forgotten since is not known any more.
+    // A session that was forgotten since is unknown.
     guard var session = sessions.removeValue(forKey: answer.session) else { return }
     if answer.number == session.outcomes.last + 1 {
       session.outcomes.append(
@@ -288,8 +291,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     sessions[answer.session] = session
   }
 
-  /// Check the state against the digest that it had at the revision to which the rows have led.
-  /// O(what has changed since the last check).
+  /// Check the state against its digest at the revision that the rows have reached. O(everything
+  /// changed since the last check).
   public mutating func check(
     _ digest: Digest, at revision: UInt64
   ) throws(JournalReplayError) {
@@ -303,7 +306,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     lastGood = revision
   }
 
-  /// The state as it stands, to be kept in its present form.
+  /// The present state as a snapshot for the journal, in its current form.
   public func snapshot(schema: Schema, time: Timestamp) -> PendingSnapshot<State> {
     PendingSnapshot(
       state: state, seed: seed, schema: schema,
@@ -323,9 +326,10 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       .sorted { $0.number < $1.number }
   }
 
-  /// Go on from here as a new run of an epoch.
+  /// The restored state for a new run of an epoch.
   ///
-  /// `runs` are those before, and `revision` is where the last of them ended, if it said so.
+  /// `runs` are the runs before, and `revision` is the one at which the last of them ended, if the
+  /// journal has it.
   public func restoredState(
     epoch: UInt64, runs: [JournalRun], revision ended: UInt64?
   ) -> RestoredState<State> {
@@ -340,7 +344,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     return kept
   }
 
-  /// What was kept by another version is right as far as it has been read.
+  /// An error. A journal of another version is right as far as it has been read.
   private func fail(_ what: String, _ kind: JournalReplayError.Kind = .damaged)
     -> JournalReplayError
   {

@@ -6,22 +6,22 @@ import Wire
 // Theory of operation
 //
 // While actions are reduced, rows are added to the open batch. At the turn's end the batch is given
-// to the shell, which commits it on a thread of its own, and goes *in flight*. Patches do not wait
-// for it; acknowledgements that promise durability do, and so do the effects of its actions.
+// to the shell, which commits it on a thread of its own, and is then *in flight*. Patches do not
+// wait for it; acknowledgements that promise durability do, and so do the effects of its actions.
 //
 //     healthy --failed--> failing --reopened--> healing --snapshotKept--> healthy
 //
-// Once keeping has failed, the file lacks something: nothing is recorded until it can be written
-// again, and nothing is promised until a fresh snapshot has closed the gap. Batches made while
-// healing follow that snapshot.
+// After a failed write, the file has a gap: nothing is recorded until it can be written again, and
+// nothing is promised until a fresh snapshot has closed the gap. Batches made while healing follow
+// that snapshot.
 
-/// What the server remembers of what is being kept.
+/// The server's state of the journal.
 struct Journaling: Sendable {
   enum Health: Equatable, Sendable {
     case healthy
-    /// Nothing can be kept, for this reason; the file is tried again at this time.
+    /// Nothing can be written, for this reason; the file is retried at this time.
     case failing(String, retryAt: Instant)
-    /// A fresh snapshot, of this revision, is on its way to the file.
+    /// A fresh snapshot, of this revision, is being written to the file.
     case healing(String, UInt64)
   }
 
@@ -29,17 +29,17 @@ struct Journaling: Sendable {
     let number: UInt64
     let revision: UInt64
     let byteCount: Int
-    /// Sessions, and the last of their actions that the batch holds.
+    /// Sessions, and the number of the last of their actions in the batch.
     let sessions: [(token: SessionToken, last: UInt64)]
-    /// What to do about effects once the batch is committed.
+    /// The effect orders to carry out when the batch is committed.
     var orders: [EffectOrder]
   }
 
   let durability: Durability
   private(set) var health = Health.healthy
-  /// What this turn leaves to be kept.
+  /// The open batch of this turn.
   private(set) var batch: JournalBatch
-  /// The sessions in the batch, by the last of their actions.
+  /// The sessions in the batch, with the number of the last action of each.
   private var answered: [SessionToken: UInt64] = [:]
   private(set) var inFlight: [InFlight] = []
   /// Bytes that have been given to the shell and are not committed.
@@ -53,11 +53,11 @@ struct Journaling: Sendable {
   private(set) var hasClosedBatch = false
   /// Actions that ended the process twice, and are not reduced again.
   private let poisoned: Set<SessionAction>
-  /// Where a client's action is noted before it is reduced; nil where nothing outlives the process.
+  /// Notes a client's action before it is reduced; nil if no such memory outlives the process.
   private let marker: InFlightActionMarker?
   private var wait: Duration = .seconds(1)
   private var changesSinceDigest = 0
-  /// The paths of fields that are not kept.
+  /// The paths of fields that are not journaled.
   let ephemeral: EphemeralPaths
 
   init(
@@ -75,14 +75,14 @@ struct Journaling: Sendable {
     batch = JournalBatch(number: 1, revision: revision)
   }
 
-  /// Whether what happens is recorded.
+  /// Whether rows are recorded.
   var records: Bool {
     if durability == .none { return false }
     if case .failing = health { return false }
     return true
   }
 
-  /// Whether an action may be promised to be durable; why not, if keeping has failed.
+  /// Whether acknowledgements and effects wait for the commit, so that durability can be promised.
   var confirmsDurability: Bool { durability == .sync }
   var failure: String? {
     switch health {
@@ -101,11 +101,11 @@ struct Journaling: Sendable {
     !poisoned.isEmpty && poisoned.contains(action)
   }
 
-  /// Note an action before it is reduced, where that survives the end of the process.
+  /// Note an action before it is reduced, in memory that survives the end of the process.
   @inline(__always)
   func noteInFlight(_ action: SessionAction) { marker?.note(action) }
 
-  /// Add a row, with the patch if the state changed by one that is kept, and the action.
+  /// Add a row, with the action, and with the patch if it changed journaled fields.
   mutating func record(
     _ row: JournalRow, patch: UnsafeRawBufferPointer?, action: ((inout CBOREncoder) -> Void)?
   ) {
@@ -118,7 +118,7 @@ struct Journaling: Sendable {
         changesSinceDigest += 1
       }
     }
-    // What changed nothing that is kept need only be known if somebody may ask again.
+    // A row without a journaled change is needed only if a client may resend its action.
     guard row.change != nil || row.answer != nil else { return }
     if let action {
       let start = batch.bytes.count
@@ -140,10 +140,11 @@ struct Journaling: Sendable {
     if records { batch.forgotten.append(token) }
   }
 
-  /// Whether the open batch should say the digest: now and then, for it costs what has changed.
+  /// Whether the open batch should have a digest: not always, because it costs what has changed
+  /// since the last.
   func wantsDigest(every changes: Int) -> Bool { changesSinceDigest >= changes }
 
-  /// Close the batch of a turn that ends at this revision. Nil when it left nothing.
+  /// Close the batch of a turn that ends at this revision. Nil if it is empty.
   mutating func close(
     at revision: UInt64, digest: Digest?
   ) -> JournalBatch? {
@@ -168,17 +169,17 @@ struct Journaling: Sendable {
     return closed
   }
 
-  /// Nothing is recorded: a turn ends without a batch.
+  /// End a turn without a batch, since nothing is recorded.
   mutating func skipTurn() { hasClosedBatch = false }
 
-  /// Let orders wait for the batch that was closed last.
+  /// Hold effect orders until the last closed batch is committed.
   mutating func hold(_ orders: [EffectOrder]) {
     inFlight[inFlight.count - 1].orders += orders
   }
 
   // MARK: News
 
-  /// Batches up to a number are committed: returns them.
+  /// Remove and return the batches up to a number, which are committed.
   mutating func committed(through number: UInt64) -> [InFlight] {
     let count = inFlight.firstIndex { $0.number > number } ?? inFlight.count
     let done = Array(inFlight[..<count])
@@ -190,13 +191,14 @@ struct Journaling: Sendable {
     return done
   }
 
-  /// Keeping failed: returns the batches that are lost to the file.
+  /// Note that writing failed, and retry with exponential back-off. Returns the batches that are
+  /// lost to the file.
   mutating func failed(_ reason: String, at now: Instant) -> [InFlight] {
     let lost = inFlight
     inFlight = []
     queuedBytes = 0
     snapshots.isRunning = false
-    // What the turn has recorded so far would follow a gap.
+    // The rows of the current turn would follow a gap.
     let number = batch.number
     batch = JournalBatch(number: number, revision: batch.revision)
     answered.removeAll(keepingCapacity: true)
@@ -205,10 +207,10 @@ struct Journaling: Sendable {
     return lost
   }
 
-  /// Whether it is time to try the file again.
+  /// Whether it is time to retry the file.
   mutating func shouldRetry(at now: Instant) -> Bool {
     guard case .failing(let reason, let time) = health, !(now < time) else { return false }
-    // Once: the answer brings the next.
+    // Retry once: the answer sets the next time.
     health = .failing(reason, retryAt: Instant(nanoseconds: .max))
     return true
   }
@@ -221,12 +223,12 @@ struct Journaling: Sendable {
 
   // MARK: Snapshots
 
-  /// Whether enough has been recorded since the last snapshot for the next.
+  /// Whether enough has been recorded since the last snapshot for a new one.
   func wantsSnapshot(_ limits: Limits, at now: Instant) -> Bool {
     durability != .none && health == .healthy && snapshots.isTime(limits, at: now)
   }
 
-  /// A snapshot begins, behind what is in flight; one that heals, of this revision.
+  /// Begin a snapshot, after the batches in flight; one that heals has this revision.
   mutating func beginSnapshot(at now: Instant, heals revision: UInt64? = nil) {
     if let revision, case .failing(let reason, _) = health {
       health = .healing(reason, revision)
@@ -234,9 +236,9 @@ struct Journaling: Sendable {
     snapshots.begin(at: now)
   }
 
-  /// The snapshot that was begun cannot be made. It is tried again later; what it was to heal
-  /// waits. Returns the batches that are lost to the file, nil if none can be, and whether that is
-  /// news.
+  /// Note that the snapshot cannot be made. It is retried later; a gap that it was to close stays.
+  /// Returns the batches that are lost to the file, nil if none can be, and whether the failure is
+  /// new.
   mutating func snapshotImpossible(
     _ reason: String, at now: Instant
   ) -> (lost: [InFlight]?, isNews: Bool) {
@@ -246,7 +248,7 @@ struct Journaling: Sendable {
     return (nil, isNews)
   }
 
-  /// A snapshot is kept. Returns whether it healed what had failed.
+  /// Note that a snapshot is written. Returns whether it healed the journal.
   mutating func snapshotKept(bytes: Int) -> Bool {
     snapshots.end(bytes: bytes)
     guard case .healing(_, let revision) = health else { return false }
@@ -266,7 +268,7 @@ private struct SnapshotSchedule: Sendable {
   private var bytes = 0
   private var bytesBefore = 0
   private var last: Instant
-  /// None is begun before this time: there was no memory for the last.
+  /// No snapshot begins before this time, because there was no memory for the last.
   private var next = Instant(nanoseconds: 0)
   private var isImpossible = false
 
@@ -287,7 +289,7 @@ private struct SnapshotSchedule: Sendable {
     last = now
   }
 
-  /// Returns whether that is news.
+  /// Note that a snapshot is impossible. Returns whether that is new.
   mutating func noteImpossible() -> Bool {
     defer { isImpossible = true }
     return !isImpossible

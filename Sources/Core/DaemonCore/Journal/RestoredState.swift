@@ -3,29 +3,28 @@ public import Records
 public import Values
 public import Wire
 
-/// What a server goes on from: a state that was kept, and what must be known with it.
+/// A restored state from which a server resumes, with the facts that belong to it.
 public struct RestoredState<State: Synchronizable>: Sendable {
   public var state: State
   public var epoch: UInt64
   public var seed: HashSeed
   /// The number of the new run.
   public var run: UInt64
-  /// The runs of the epoch, this one included, rising.
+  /// The runs of the epoch, this one included, ascending.
   public var runs: [JournalRun]
   public var revision: UInt64
-  /// The revision of the newest change that is kept.
+  /// The revision of the newest journaled change.
   public var base: UInt64
   public var sequence: UInt64
   public var sessions: [JournalSession]
   public var sessionCount: UInt64
-  /// Sessions of which the journal does not know yet, for they have not acted.
+  /// Sessions that are not in the journal yet, because they have not sent an action.
   public var unjournaledSessions: Set<SessionToken> = []
-  /// Changes up to `base`, for clients that come back with an older state.
+  /// The patch history up to `base`, for clients that resume from an older state.
   public var history: History
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
-  /// Whether a former process handed everything over, fields that are not kept and connections,
-  /// too.
+  /// Whether a former process handed over everything, including ephemeral fields and connections.
   public var isHandedOver = false
   /// The newest revision that survives a crash; nil if that is `revision`.
   public var durable: UInt64?
