@@ -4,11 +4,11 @@ import LockstepClient
 import Testing
 import Values
 
-/// Where every daemon of a run of the tests writes down what happens to it, if `LOCKSTEP_RECORDINGS`
-/// names a folder: `Scripts/test` runs most suites a second time so, and does it all again.
+/// The folder in which every daemon of a test run records its events, if `LOCKSTEP_RECORDINGS`
+/// names one: `Scripts/test` runs most suites a second time with it, and replays all recordings.
 enum Recordings {
   private static let folder = ProcessInfo.processInfo.environment["LOCKSTEP_RECORDINGS"]
-  /// What a daemon does with these is not its feature's doing alone.
+  /// With these options, a daemon's behaviour depends on more than its feature.
   private static let unrecorded: Set = ["--record", "--stub", "--rate-limit", "--feature"]
 
   static func arguments(_ arguments: [String], of program: String) -> [String] {
@@ -19,10 +19,10 @@ enum Recordings {
   }
 }
 
-/// A daemon that writes down what happens to it, and the tool that does it again.
+/// A daemon that records its events, and the tool that replays them.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(3)))
 struct RecordingTests {
-  /// Built with the tests, so it is beside them.
+  /// The tool is built with the tests, so it is beside them.
   private func replay(_ arguments: String...) async throws -> CommandResult {
     let process = try ChildProcess(Binaries.besideTests("lockstep-replay"), arguments)
     let status = try await process.end()
@@ -48,14 +48,14 @@ struct RecordingTests {
       let said = try #require(done.lines.last)
       #expect(said.contains("equal, to revision 300, digest "))
       #expect(try await replay(file, file).lines.count == 2)
-      // It is as private as the state.
+      // The recording is as private as the state.
       let attributes = try FileManager.default.attributesOfItem(atPath: file)
       #expect(attributes[.posixPermissions] as? Int == 0o600)
 
       let until = try await replay("--until", "7", file)
       #expect(until.status == .exit(0) && until.lines.first == #"{"n":7}"#, "\(until.lines)")
 
-      // A client that sent something else.
+      // Change the recorded action of a client.
       var bytes = try Data(contentsOf: URL(filePath: file))
       let sent = DocumentAction.set(["n"], .integer(250)).payload
       let place = try #require(bytes.firstRange(of: Data(sent)))

@@ -8,8 +8,8 @@ import Testing
 import Values
 import Wire
 
-/// What happened to a server, written down and done again. Whole worlds are in `Scripts/simulate
-/// --replay`, and real processes in ProcessTests' `RecordingTests`.
+/// Recording and replaying the events of a server. The simulator's worlds are replayed by
+/// `Scripts/simulate --replay`, and real processes in ProcessTests' `RecordingTests`.
 @Suite struct RecordingTests {
   typealias DocumentEvent = Event<DocumentAction>
 
@@ -21,7 +21,7 @@ import Wire
     Rule(isForEveryone: true, mayConnect: true, mayAdminister: true, read: [.whole]),
   ])
 
-  /// A server with a document, and a recording of all that happens to it.
+  /// A server with a document, and a recording of all its events.
   private struct Recorded {
     var server: Server<DocumentFeature>
     var bytes: [UInt8]
@@ -55,7 +55,7 @@ import Wire
       try handle(.received(ConnectionID(number), messages.flatMap { frame($0) }))
     }
 
-    /// A turn's end, and the snapshots and batches that it asks for.
+    /// End a turn, and deliver the snapshots and batches that it commands.
     mutating func turn() throws {
       for command in try handle(.turnEnded) {
         switch command {
@@ -70,7 +70,7 @@ import Wire
       }
     }
 
-    /// Two clients come, act, ask, hold their reading up, and leave.
+    /// Two clients connect, act, query, are blocked, and leave.
     mutating func live() throws {
       try handle(.clockSet(Timestamp(nanoseconds: 1_700_000_000_000_000_000)))
       try handle(.started(.first))
@@ -142,7 +142,7 @@ import Wire
       do {
         part = try replayed(Array(bytes[..<count]))
       } catch {
-        // Before the daemon began.
+        // The recording breaks off within its head.
         #expect(reports == 0)
         continue
       }
@@ -156,7 +156,7 @@ import Wire
   @Test func `the first difference is named with its event`() throws {
     var recorded = Recorded()
     try recorded.live()
-    // The value that an action sets is another one than it was.
+    // The changed recording has an action that sets another value.
     let bytes = recorded.end()
     let set = try #require(bytes.firstRange(of: payload(.put("n", 2))))
     var changed = bytes
@@ -164,7 +164,7 @@ import Wire
     let difference = try #require(try replayed(changed).difference)
     let event = try #require(difference.event)
     #expect(difference.description.hasPrefix("event \(event), "))
-    // What follows it is the rest of the scene.
+    // The rest of the scene follows it.
     #expect(event < (try replayed(bytes).events))
   }
 
@@ -213,14 +213,14 @@ import Wire
       for _ in 0...random.next() % 3 {
         broken[Int(random.next() % UInt64(broken.count))] = UInt8(truncatingIfNeeded: random.next())
       }
-      // It throws, differs, breaks off, or does not matter: it comes to an end.
+      // The replay may throw, differ, break off, or succeed, but it must end.
       _ = try? replayed(broken)
     }
   }
 
   // MARK: Coding
 
-  /// One of each event, at least.
+  /// At least one event of every case.
   private static func everyEvent() throws -> [DocumentEvent] {
     let id = ConnectionID(3)
     var bench = Bench.withSubscribers(1)
@@ -262,7 +262,7 @@ import Wire
       var again = CBOREncoder()
       read.encode(into: &again)
       #expect(again.bytes == encoder.bytes)
-      // Nothing of it is missing where it breaks off.
+      // Every proper prefix is rejected.
       for count in 0..<encoder.bytes.count {
         #expect(throws: CBORError.self) {
           try CBORDecoder.read(Array(encoder.bytes[..<count])) { (decoder) throws(CBORError) in

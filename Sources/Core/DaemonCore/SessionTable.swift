@@ -179,7 +179,7 @@ struct SessionTable: Sendable {
     note(.ended(session: records[place: place].number, reason: reason))
   }
 
-  // MARK: What others are told
+  // MARK: Events and watching
 
   private mutating func note(_ event: SessionEvent) {
     if reportsEvents { events.append(event) }

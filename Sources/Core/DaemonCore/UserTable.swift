@@ -211,7 +211,7 @@ struct UserTable: Sendable {
     return shares
   }
 
-  // MARK: Lines of those who ask
+  // MARK: Queues of requests
 
   /// Whether a connection waits for its turn to be answered.
   var isAsking: Bool { !askers.isEmpty }

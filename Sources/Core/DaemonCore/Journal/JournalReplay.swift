@@ -208,7 +208,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       session: session, outcomes: Outcomes(limits, kept: session.outcomes))
   }
 
-  // MARK: What followed
+  // MARK: Applying rows
 
   /// Apply the next row; `patch` holds the bytes of its change. O(the change).
   public mutating func apply(
@@ -344,7 +344,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     return kept
   }
 
-  /// An error. A journal of another version is right as far as it has been read.
+  /// The error for a fault at this row. A journal of another version is right as far as it has been
+  /// read.
   private func fail(_ what: String, _ kind: JournalReplayError.Kind = .damaged)
     -> JournalReplayError
   {

@@ -84,6 +84,7 @@ struct Journaling: Sendable {
 
   /// Whether acknowledgements and effects wait for the commit, so that durability can be promised.
   var confirmsDurability: Bool { durability == .sync }
+  /// The reason that nothing can be made durable at present; nil if the journal is healthy.
   var failure: String? {
     switch health {
     case .healthy: nil

@@ -3,8 +3,8 @@ import Lockstep
 import Records
 import Wire
 
-// Commands as CBOR: an array of the case's number and its values. They are written to be compared, and
-// are not read again.
+// Commands as CBOR: an array of the case's number and its values. They are encoded to be compared,
+// and are never decoded.
 extension Command {
   public func encode(into encoder: inout CBOREncoder) {
     func begin(_ number: UInt64, _ values: Int = 0) {

@@ -6,11 +6,12 @@ import Wire
 
 // Events as CBOR: an array of the case's number and its values.
 //
-// An effect's action is encoded as it would travel. One that never travels, such as a reactor's
-// mutation, cannot be written down (`travels`).
+// An effect's action is encoded in its wire form. An action that never travels, such as a reactor's
+// mutation, cannot be encoded (`travels`).
 
 extension Event where Action: SynchronizableAction {
-  /// What an event is called in writing. The numbers of a recording's format: they never change.
+  /// The number of an event's case in a recording. The numbers are part of the format and never
+  /// change.
   private enum Number: UInt64 {
     case opened, received, closed, blocked, drained
     case snapshotEncoded, snapshotImpossible, stateMeasured, memoryMeasured
@@ -117,8 +118,8 @@ extension Event where Action: SynchronizableAction {
     }
   }
 
-  /// Read what `encode` has written. Collections of an action take the seed; names of effects are
-  /// texts until `StoreCore.runningName` finds what they name.
+  /// Read the output of `encode`. Collections of an action take the seed; names of effects are
+  /// texts until `StoreCore.runningName` finds the key.
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
     let start = decoder.offset
     _ = try decoder.array()

@@ -7,38 +7,38 @@ public import Wire
 
 // Theory of operation
 //
-// A server is a value with one door: from equal beginnings, equal events give equal commands. So its
-// beginning and its events are a complete recording of what it did. Whoever has a server writes them
-// down as they happen, and another process does it all again (`Replay`):
+// A server is a value with one entry point: from equal initial values, equal events give equal
+// commands. So its setup and its events are a complete recording of what it did. The shell writes
+// them as they happen, and another process replays them (`Replay`):
 //
 //     "LSRE"
 //     head          the setup
-//     event         the time and what happened; written before it is handled, so that a recording of
-//                   a process that came to a sudden end has the event that ended it
-//     commands      a hash of what was commanded, how much that was, and the revision
+//     event         the time and the event; written before it is handled, so that a recording of a
+//                   process that ended abruptly has the event that ended it
+//     commands      a hash of the commands, their number, and the revision
 //     event, commands, …
 //     end           the revision and the digest of the state
 //
-// Each but the first is a length (4 bytes, little-endian) and a CBOR array whose first item says which
-// it is. A recording that breaks off was of a process that did; what is whole before that counts.
+// Each piece but the first is a length (4 bytes, little-endian) and a CBOR array whose first item
+// is its kind. If a recording breaks off, its process did; the whole pieces before that are valid.
 
 /// The pieces of a recording, in the order in which they are appended to a file.
 public enum Recording {
   static let magic: [UInt8] = Array("LSRE".utf8)
-  /// Rises with every change of the form.
+  /// Rises with every change of the format.
   static let format: UInt64 = 1
 
   enum Piece: UInt64 {
     case head, event, commands, end
   }
 
-  /// What a recording begins with. O(the state).
+  /// The first piece of a recording. O(the state).
   public static func head<State>(_ setup: ServerSetup<State>, schema: Schema) -> [UInt8] {
     magic + piece(.head, 1) { setup.encode(into: &$0, schema) }
   }
 
-  /// What is about to be handled. Nil for an action that never travels, such as a reactor's mutation:
-  /// it cannot be written down.
+  /// The piece of an event that is about to be handled. Nil for an action that never travels, such
+  /// as a reactor's mutation, since it cannot be encoded.
   public static func event<Action: SynchronizableAction>(
     _ event: Event<Action>, at now: Instant
   ) -> [UInt8]? {
@@ -49,7 +49,7 @@ public enum Recording {
     }
   }
 
-  /// What was commanded then.
+  /// The piece of the commands that the event led to.
   public static func commands(_ commands: some Collection<Command>, revision: UInt64) -> [UInt8] {
     piece(.commands, 3) { encoder in
       encoder.encode(hash(of: commands))
@@ -58,7 +58,7 @@ public enum Recording {
     }
   }
 
-  /// What a recording ends with.
+  /// The last piece of a recording.
   public static func end(revision: UInt64, digest: Digest) -> [UInt8] {
     piece(.end, 2) { encoder in
       encoder.encode(revision)
@@ -88,7 +88,7 @@ public enum Recording {
 }
 
 extension Event where Action: SynchronizableAction {
-  /// Whether the event can be written down: an action can that is read as it was written.
+  /// Whether the event can be recorded: an action can if it is decoded as it was encoded.
   fileprivate var travels: Bool {
     switch self {
     case .acted(let action), .effectSent(_, let action):
@@ -103,7 +103,7 @@ extension Event where Action: SynchronizableAction {
   }
 }
 
-/// Why a recording cannot be replayed.
+/// The reason that a recording cannot be replayed.
 public struct RecordingError: Error, Equatable, Sendable, CustomStringConvertible {
   public var description: String
   public init(_ description: String) { self.description = description }

@@ -3,41 +3,42 @@ public import Lockstep
 import Values
 import Wire
 
-/// Does again what a recording says, and compares.
+/// Replays a recording, and compares the results.
 ///
 ///     var replay = try Replay(bytes, reducer: Todos())
 ///     let report = replay.run()
 ///
-/// The reducer, its middleware and its dependencies must be those of the recorded server: they are code,
-/// and no part of a recording. Effects are not run: what they sent is in it.
+/// The reducer, its middleware and its dependencies must be those of the recorded server: they are
+/// code, and no part of a recording. Effects are not run: the actions that they sent are in the
+/// recording.
 public struct Replay<R: Reducer>: Sendable {
-  /// The server as far as it has been replayed.
+  /// The server after the events that have been replayed.
   public private(set) var server: Server<R>
   private let bytes: [UInt8]
   private var offset: Int
 
-  /// What came of a replay.
+  /// The result of a replay.
   public struct Report: Equatable, Sendable {
-    /// How many events were handled.
+    /// The number of events that were handled.
     public var events = 0
-    /// How many commands were compared.
+    /// The number of commands that were compared.
     public var commands = 0
     public var revision: UInt64 = 0
     public var digest = Digest(0)
-    /// Whether the recording has an end; else its process came to a sudden one.
+    /// Whether the recording has an end; if not, its process ended abruptly.
     public var isWhole = false
     /// The first difference.
     public var difference: Difference?
   }
 
-  /// The first place at which the replayed server is not the recorded one.
+  /// The first difference between the replayed server and the recorded one.
   public struct Difference: Equatable, Sendable, CustomStringConvertible {
     /// The number of the event, from 1; nil at the end.
     public var event: Int?
     public var description: String
   }
 
-  /// The beginning of a recording.
+  /// Begin the replay of a recording. Throws if its head cannot be read.
   public init(
     _ bytes: [UInt8], reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues()
@@ -65,7 +66,7 @@ public struct Replay<R: Reducer>: Sendable {
     server = Server(setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
   }
 
-  /// Do it all again, up to a revision if one is named, or to the first difference.
+  /// Replay the events, up to a revision if one is named, or to the first difference.
   public mutating func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
     var report = Report()
     var waiting: (time: Instant, event: Event<R.Action>)?
@@ -147,7 +148,7 @@ public struct Replay<R: Reducer>: Sendable {
         + "there are \(server.revision) and \(digest)")
   }
 
-  /// The next piece; nil where the recording ends, or breaks off.
+  /// The next piece; nil if the recording ends, or breaks off.
   private static func take(_ bytes: [UInt8], _ offset: inout Int) -> ArraySlice<UInt8>? {
     guard bytes.count - offset >= 4 else { return nil }
     let length = (0..<4).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) }
