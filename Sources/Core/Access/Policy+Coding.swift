@@ -1,8 +1,8 @@
 public import CBOR
 import Values
 
-// A policy as bytes: for recordings. Where its rules come from is left out, but for a file's name and
-// lines, which explanations quote.
+// A policy as bytes: for recordings. The source of its rules is left out, except for a file's name
+// and lines, which explanations quote.
 extension Policy {
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(2)

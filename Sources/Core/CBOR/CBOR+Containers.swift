@@ -1,4 +1,4 @@
-// Arrays of which the reader knows what is in them, and values that may be missing.
+// Arrays whose contents the reader knows, and optional values.
 
 extension CBOREncoder {
   /// Append `null` or the value.
@@ -12,7 +12,7 @@ extension CBOREncoder {
 }
 
 extension CBORDecoder {
-  /// Begin an array of so many items. `what` names it in the error.
+  /// Begin an array of `count` items. `what` names it in the error.
   package mutating func expectArray(_ count: Int, _ what: String) throws(CBORError) {
     let start = offset
     let found = try array()

@@ -1,12 +1,12 @@
 import Wire
 
-/// Three words of memory that outlive the process, in which the action is noted that is about to be
-/// reduced: if the reducer ends the process, the next one finds there which it was.
+/// Three words of memory that outlive the process. The action about to be reduced is noted there:
+/// if the reducer ends the process, the next process finds which action it was.
 ///
-/// It is no way out of the core: nothing that the server decides depends on it.
+/// It is no output of the core: none of the server's decisions depends on it.
 ///
-/// Unchecked: whoever makes one keeps the memory for as long as it is used, and only the thread that
-/// has the server writes there.
+/// Unchecked: the maker keeps the memory for as long as it is used, and only the thread that has
+/// the server writes to it.
 public struct InFlightActionMarker: @unchecked Sendable {
   private let words: UnsafeMutablePointer<UInt64>
 
@@ -15,7 +15,7 @@ public struct InFlightActionMarker: @unchecked Sendable {
   public func note(_ action: SessionAction) {
     words[1] = action.session.high
     words[2] = action.session.low
-    // Last: numbers begin with 1.
+    // Written last: 0 means that there is no action, and numbers begin with 1.
     words[0] = action.number
   }
 }

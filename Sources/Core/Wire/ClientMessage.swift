@@ -1,11 +1,11 @@
 public import CBOR
 public import Values
 
-/// What a client says. An `action` is read with `MessageHead` and `ActionHead`, because its payload
-/// belongs to the feature.
+/// A message of a client. An `action` is read with `MessageHead` and `ActionHead`, because its
+/// payload belongs to the feature.
 public enum ClientMessage: Equatable, Sendable {
   case hello(Hello)
-  /// See a part of the state: from `position` on, if the daemon can; else from a snapshot.
+  /// Subscribe to a part of the state: from `position` on, if the daemon can; else from a snapshot.
   case subscribe(subscription: UInt64, Path, Position?)
   case unsubscribe(subscription: UInt64)
   /// The payload is the encoded action.
@@ -13,20 +13,20 @@ public enum ClientMessage: Equatable, Sendable {
   case ping(UInt64)
   /// Ask for the digest of a subscription at the position it has on this stream.
   case digestRequest(subscription: UInt64)
-  /// Ask the daemon about itself: "status", "clients", "limits", or of what the arguments say.
+  /// Query the daemon about itself: "status", "clients", "limits", or about the arguments.
   case query(number: UInt64, String, arguments: [String] = [])
   case goodbye(GoodbyeCode, String)
 
   public struct Hello: Hashable, Sendable {
     /// The protocol versions that the client speaks.
     public var versions: ClosedRange<UInt64>
-    /// What the client calls itself: for display only.
+    /// The client's name for itself: for display only.
     public var label: String
     /// The fingerprint of the schema that the client knows; the daemon then need not send it.
     public var fingerprint: UInt64?
     /// The session to resume.
     public var token: SessionToken?
-    /// How far the client's mirrors had come.
+    /// The position that the client's mirrors had reached.
     public var position: Position?
 
     public init(
@@ -81,7 +81,7 @@ extension ClientMessage {
       begin(.digestRequest)
       encoder.encode(subscription)
     case .query(let number, let name, let arguments):
-      // The arguments came later: without any the message has its first form.
+      // The arguments were added later: without any, the message has its first form.
       encoder.array(1 + MessageType.query.fieldCount + (arguments.isEmpty ? 0 : 1))
       encoder.encode(MessageType.query.rawValue)
       encoder.encode(number)
@@ -118,8 +118,8 @@ extension ClientMessage {
     }
   }
 
-  /// Decode the fields behind a head, those of a `query` with its arguments if it has some. Nil
-  /// when the type is one of the daemon's.
+  /// Decode the fields after a head, those of a `query` with its arguments if it has some. Nil if
+  /// the type is one of the daemon's messages.
   public init?(_ head: MessageHead, from decoder: inout CBORDecoder) throws(CBORError) {
     switch head.type {
     case .hello: self = .hello(try Hello(from: &decoder))

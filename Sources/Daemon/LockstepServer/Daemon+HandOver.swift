@@ -6,11 +6,11 @@ import Logging
 import Systemd
 import Wire
 
-// From process to process.
+// Handing over to the next process, and taking over from the former.
 extension Daemon {
-  /// Leave connections and state to the next process of the service, without any client noticing,
-  /// and let the loop end. Where there is no manager to keep them, or this is asked twice, it is
-  /// `stop`.
+  /// Hand over connections and state to the next process of the service, without any client
+  /// noticing, and let the loop end. If there is no service manager to hold them, or this is called
+  /// twice, it is `stop`.
   public func handOver(retryAfter: UInt64 = 1000) {
     guard let service, service.isPresent, stopDeadline == nil else {
       return stop(retryAfter: retryAfter)
@@ -63,7 +63,7 @@ extension Daemon {
     endIfDone()
   }
 
-  /// Go on with the connections of a former process.
+  /// Take over the connections of a former process.
   func takeOver() {
     guard let inheritance else { return }
     self.inheritance = nil
@@ -90,7 +90,7 @@ extension Daemon {
   private func takeOver(_ connection: HandedConnection, _ pipe: Pipe, isTranslated: Bool) {
     let id = ConnectionID(connection.id)
     pipes[id] = pipe
-    // Behind what the former process had not written, and before anything new.
+    // After the bytes that the former process had not written, and before anything new.
     let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
     tell(.inherited(connection, isTranslated: isTranslated))
     if server.watchesSessions { watchProcess(of: pipe, id) }

@@ -4,8 +4,8 @@ import Lockstep
 import Records
 import Wire
 
-// What is done beside the loop, on the global pool: encoding, measuring, effects. It computes or
-// waits, and the loop must go on. What comes of it is brought back as an event.
+// Work off the loop, on the global pool: encoding, measuring, effects. It computes or waits, and
+// must not block the loop. Its results come back as events.
 extension Daemon {
   // MARK: Snapshots
 
@@ -47,8 +47,8 @@ extension Daemon {
   }
 
   func measureState() {
-    // A state that must be encoded to be measured needs what its estimate says, which may be too much
-    // to be had: then the estimate stays.
+    // Measuring a state that must be encoded needs as much memory as its estimate says, which may
+    // not be available: then the estimate stays.
     let bytes = server.state is any Measurable ? 0 : server.snapshotMemory
     memoryDesk.request(bytes) { [unowned self] in
       let (state, loop, daemon) = (server.state, loop, Unchecked(self))
@@ -57,27 +57,29 @@ extension Daemon {
         loop.execute { daemon.value?.tell(.stateMeasured(measure)) }
       }
     } orElse: { [unowned self] in
-      // What is known will do: it takes no more.
+      // The known upper bound is good enough.
       tell(.stateMeasured(server.knownSize))
     }
   }
 
-  /// Do work that was given memory on the global pool: it computes, and the loop must go on.
+  /// Do work that was granted memory on the global pool, because it computes and must not block the
+  /// loop.
   private func besideLoop(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
       work()
       loop.execute {
         guard let daemon = daemon.value else { return }
-        // What has waited for the memory may be a snapshot: rows of a turn are all in front of one,
-        // or all behind it.
+        // The work that waited for the memory may be a snapshot: all rows of a turn must be before
+        // it, or all after it.
         daemon.endTurn()
         daemon.memoryDesk.finished(bytes)
       }
     }
   }
 
-  /// Beside the loop, for it takes some system calls, and sometimes the allocator's time.
+  /// Measure memory off the loop, because it takes some system calls, and sometimes the allocator's
+  /// time.
   func measureMemory() {
     let mayTrim = Self.now() > lastTrim + .seconds(2)
     let (loop, daemon) = (loop, Unchecked(self))
@@ -85,7 +87,7 @@ extension Daemon {
       var reading = Memory.reading
       let isScarce = reading.map { $0.free < $0.limit / 3 } ?? false
       if isScarce, mayTrim {
-        // What was removed counts as taken until then.
+        // Freed memory counts as taken until it is trimmed.
         Memory.trim()
         reading = Memory.reading
       }
@@ -102,7 +104,7 @@ extension Daemon {
 
   func wake() {
     let daemon = Unchecked(self)
-    // Queued behind what the sockets bring, so that nobody waits for it.
+    // Queued after input from the sockets, so that no client waits for it.
     loop.execute { daemon.value?.hasNews = true }
   }
 
@@ -114,7 +116,7 @@ extension Daemon {
     }
   }
 
-  /// Run an effect on the global pool: what it does there cannot hold up the loop.
+  /// Run an effect on the global pool, where it cannot block the loop.
   private func start(_ id: EffectID) {
     guard let operation = server.operation(of: id) else { return }
     let loop = loop
@@ -141,10 +143,10 @@ extension Daemon {
   }
 }
 
-/// A reference that crosses threads only to come back.
+/// A reference that crosses threads only to come back to the loop.
 ///
-/// Unchecked: the daemon is touched on its loop's thread alone; other threads carry the reference
-/// from one closure on the loop to another.
+/// Unchecked: the daemon is used on its loop's thread only; other threads carry the reference from
+/// one closure on the loop to another.
 final class Unchecked<T: AnyObject>: @unchecked Sendable {
   private(set) weak var value: T?
   init(_ value: T) { self.value = value }

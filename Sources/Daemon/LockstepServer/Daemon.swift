@@ -10,59 +10,59 @@ import Systemd
 public import Values
 import Wire
 
-/// The shell around a `Server`: turns what the operating system does into events, and commands
-/// into system calls. Lives on its loop's thread.
+/// The shell around a `Server`: turns operating-system happenings into events, and commands into
+/// system calls. Lives on its loop's thread.
 public final class Daemon<R: Reducer> {
   public let loop: Loop
   var server: Server<R>
   let logger: Logger
   private var listeners: [Listener] = []
   private var claim: SocketClaim?
-  /// Why no connection has been accepted since the last one.
+  /// The error since the last accepted connection, if any.
   private var lastAcceptError: LoopError?
   private var ticker: EventLoop.Timer?
   var pipes: [ConnectionID: Pipe] = [:]
-  /// Pipes that have been told goodbye, with the time at which they are closed all the same.
+  /// Pipes that were sent goodbye, with the time at which they are closed even if it is unread.
   private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
   var processes: [ConnectionID: ProcessWatcher] = [:]
   var nextConnection: UInt64 = 0
-  /// Whether the state is one that was kept or handed over, and not one to begin with.
+  /// Whether the state was restored or handed over, and is not an initial one.
   private(set) var isGoingOn = false
-  /// Whether the server has been told something since its last turn ended.
+  /// Whether the server has had an event since its last turn ended.
   var hasNews = false
   var stopDeadline: Instant?
   var effects = EffectTasks()
   let journal: JournalWriter?
-  /// What began the daemon, as its feature is told.
+  /// The kind of start that the feature is told of.
   private let start: Start
   private let marker: MarkerFile?
-  /// What the shell counts, in the text format of OpenMetrics.
+  /// The shell's metrics, in the text format of OpenMetrics.
   private let metrics: (@Sendable () -> String)?
   private let recording: RecordingFile?
-  /// How many snapshots were begun to heal the journal.
+  /// The number of snapshots that were begun to heal the journal.
   var healings: UInt64 = 0
-  /// Called when every durable acknowledgement is on its way: the daemon may say goodbye.
+  /// Called when every durable acknowledgement has been sent: the daemon may say goodbye.
   private var flushHandler: (() -> Void)?
   var service: ServiceManager?
-  /// What work beside the loop may take.
+  /// Grants memory to work off the loop.
   let memoryDesk = MemoryDesk()
-  /// When the allocator last gave back what it had free.
+  /// The time at which the allocator last returned its free memory.
   var lastTrim = Instant(nanoseconds: 0)
   /// Connections of a former process, until they are served.
   var inheritance: InheritedConnections<R.State>?
-  /// Reads the policy file again when somebody asks; nil where there is none.
+  /// Reloads the policy file on request; nil if there is none.
   var policyReloader: PolicyReloader?
-  /// Whether what sockets do not take travels to the next process.
+  /// Whether bytes that sockets do not take are handed over to the next process.
   var isHandingOver = false
   private var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
-  // Each is used for an instant, and never handed on to be changed: no two uses can overlap, and to
-  // check that costs a round trip more than the uses themselves.
-  /// What happened while commands were executed.
+  // Each is used for an instant, and never passed on to be changed: no two accesses can overlap,
+  // and the check would cost a round trip more than the accesses themselves.
+  /// Events that came while commands were executed.
   @exclusivity(unchecked) private var events: [Event<R.Action>] = []
   @exclusivity(unchecked) private var isExecuting = false
-  /// Whether it is to be seen behind the commands whether the daemon is done.
+  /// Whether to check after the commands if the daemon is done.
   @exclusivity(unchecked) private var mayBeDone = false
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
@@ -84,13 +84,13 @@ public final class Daemon<R: Reducer> {
       on: loop)
   }
 
-  /// A daemon that keeps its state, if `keeping` says where, and goes on from what a former run has
-  /// kept or, by way of the service manager, handed over; `initialState` begins a new epoch when
-  /// nothing has been, and is not asked for otherwise. `progress` is called now and then while it
-  /// reads. Everything that happens to it is written into `recording`, if there is one.
+  /// A daemon that persists its state, if `keeping` says where, and resumes from the state that a
+  /// former run has journaled or handed over through the service manager; `initialState` begins a
+  /// new epoch if there is none, and is not evaluated otherwise. `progress` is called now and then
+  /// while it reads. All its events are written to `recording`, if there is one.
   ///
-  /// Throws an error that says what to do when the directory cannot be used or what is there
-  /// contradicts itself. O(the state and the changes since its snapshot).
+  /// Throws an error that says what to do if the directory cannot be used or its contents
+  /// contradict each other. O(the state and the changes since its snapshot).
   public convenience init<FeatureState, FeatureAction>(
     initialState: @autoclosure () throws -> FeatureState,
     middleware: [any Middleware<FeatureState, FeatureAction>] = [],
@@ -164,8 +164,8 @@ public final class Daemon<R: Reducer> {
     try serve([listener], at: path)
   }
 
-  /// Accept on sockets that the service manager has made and that listen, until `stop`. Their files
-  /// are the manager's.
+  /// Accept on listening sockets that the service manager has made, until `stop`. Their files
+  /// belong to the manager.
   public func serve(on descriptors: [Int32]) throws {
     let listeners = try descriptors.map { descriptor in
       try Listener.adopt(
@@ -178,7 +178,7 @@ public final class Daemon<R: Reducer> {
   private func serve(_ listeners: [Listener], at path: String) throws {
     for listener in listeners {
       listener.onAcceptError = { [unowned self] error in
-        // It is tried again and again.
+        // Accepting is retried: log each error once.
         if lastAcceptError == error { return }
         lastAcceptError = error
         logger.error("cannot accept a connection", metadata: ["reason": "\(error)"])
@@ -189,7 +189,7 @@ public final class Daemon<R: Reducer> {
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
     loop.onTurnEnd = { [unowned self] in endTurn() }
-    // First the connections of the former process: a feature's first action is news to them.
+    // The connections of the former process come first: a feature's first action is news to them.
     takeOver()
     tell(.memoryMeasured(Memory.reading))
     tell(.started(start))
@@ -210,8 +210,8 @@ public final class Daemon<R: Reducer> {
 
   /// Say goodbye to every client and let the loop end when they have gone, or soon after.
   ///
-  /// What clients were promised is kept before they are told, and so is where the history ends.
-  /// Called again, it stops at once.
+  /// Promised durability is flushed before clients are told, and so is the end of the history. A
+  /// second call stops at once.
   public func stop(retryAfter: UInt64? = 1000) {
     guard stopDeadline == nil else { return loop.stop() }
     logger.notice("stopping", metadata: ["clients": .number(server.connectionCount)])
@@ -226,7 +226,7 @@ public final class Daemon<R: Reducer> {
     }
   }
 
-  /// Have another policy hold from here on, for those too who are connected.
+  /// Replace the policy, also for clients that are connected.
   public func rule(by policy: Policy) {
     tell(.policy(policy))
     endTurn()
@@ -240,7 +240,7 @@ public final class Daemon<R: Reducer> {
   /// Whether it has been told to stop.
   public var isStopping: Bool { stopDeadline != nil }
 
-  /// Do something once nothing is on its way to the disk, or at the deadline.
+  /// Call `body` when no turn is being written to the disk, or at the deadline.
   func whenFlushed(_ body: @escaping () -> Void) {
     guard server.isKeepingTurns else { return body() }
     flushHandler = body
@@ -259,7 +259,7 @@ public final class Daemon<R: Reducer> {
   }
 
   func endIfDone() {
-    // What ends the process is not begun in the middle of a turn's commands.
+    // The end of the process must not begin in the middle of a turn's commands.
     if isExecuting { return mayBeDone = true }
     guard let deadline = stopDeadline, flushHandler == nil || Self.now() > deadline else { return }
     callFlushHandler()
@@ -289,8 +289,8 @@ public final class Daemon<R: Reducer> {
 
   // MARK: Events
 
-  /// Tell the server what happened, and do what it commands. What that leads to is told it behind the
-  /// last of those commands, before anything else happens: it is never in the middle of something.
+  /// Hand the server an event, and execute its commands. Events that these cause are handled after
+  /// the last of those commands, before anything else, so that the server is never re-entered.
   func tell(_ event: Event<R.Action>) {
     hasNews = true
     if isExecuting { return events.append(event) }
@@ -300,7 +300,7 @@ public final class Daemon<R: Reducer> {
     runEvents()
   }
 
-  /// Handle what happened while commands were executed, and what that led to.
+  /// Handle the events that came while commands were executed, and those that follow from them.
   private func runEvents() {
     if !events.isEmpty {
       var next = 0
@@ -322,7 +322,7 @@ public final class Daemon<R: Reducer> {
     endIfDone()
   }
 
-  /// The one way to the server, and into a recording.
+  /// The only entry to the server, and to the recording.
   @inline(__always)
   private func handle(_ event: Event<R.Action>, into commands: inout [Command]) {
     let now = Self.now()
@@ -331,7 +331,7 @@ public final class Daemon<R: Reducer> {
     recording?.note(commands[...], revision: server.revision)
   }
 
-  /// Have commands collected in memory that is used again, and execute them.
+  /// Collect commands in reused memory, and execute them.
   @inline(__always)
   private func executeCommands(_ collect: (inout [Command]) -> Void) {
     // Moved out, so that nothing is copied when a command leads back here.
@@ -353,7 +353,7 @@ public final class Daemon<R: Reducer> {
   private func accept(_ pipe: Pipe) {
     lastAcceptError = nil
     guard let identity = pipe.peer else {
-      // Gone before we could ask who it was.
+      // The peer is gone before its credentials could be read.
       return pipe.close()
     }
     nextConnection += 1
@@ -382,7 +382,7 @@ public final class Daemon<R: Reducer> {
         tell(.exited(id))
       }
     } catch {
-      // The grace will do.
+      // The session then ends after its grace period.
       logger.notice(
         "the end of a client's process will not be noticed",
         metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
@@ -419,7 +419,7 @@ public final class Daemon<R: Reducer> {
   }
 
   private func tick() {
-    // Clocks are set now and then.
+    // Wall clocks are adjusted from time to time.
     tell(.clockSet(.now))
     tell(.tick)
     if stopDeadline == nil { service?.show(status) }
@@ -435,7 +435,8 @@ public final class Daemon<R: Reducer> {
     hasNews = false
     executeCommands { handle(.turnEnded, into: &$0) }
     marker?.clearInFlight()
-    // A command may have been answered at once, and nothing else need come for a second.
+    // A command may have caused an event at once, and without another event the turn would not end
+    // for a second.
     if hasNews { wake() }
   }
 
@@ -464,7 +465,7 @@ public final class Daemon<R: Reducer> {
     }
   }
 
-  /// Read the policy again because a client asks, and tell it what came of that.
+  /// Reload the policy because a client asks, and send it the result.
   private func reloadPolicy(for id: ConnectionID, _ query: UInt64) {
     guard let policyReloader else {
       let error = ReportError(.absent, "there is no policy file: give one with --policy")
@@ -477,13 +478,13 @@ public final class Daemon<R: Reducer> {
     guard let pipe = pipes[id] else { return }
     switch pipe.write(frames) {
     case .written: break
-    // What is handed over waits for no socket.
+    // Bytes that are handed over wait for no socket.
     case .pending(let unsent): if !isHandingOver { tell(.blocked(id, unsent: unsent)) }
     case .failed(let error): lost(id, error)
     }
   }
 
-  /// Close once everything is written, or at the deadline.
+  /// Close when everything is written, or at the deadline.
   private func part(_ id: ConnectionID) {
     guard let pipe = pipes.removeValue(forKey: id) else { return }
     tell(.closed(id))
@@ -497,7 +498,7 @@ public final class Daemon<R: Reducer> {
   }
 }
 
-/// Brings the journal's news to the loop.
+/// Relays the journal's events to the loop.
 ///
 /// Unchecked: the receiver is set once, on the loop's thread, before that runs anything else, and
 /// called there.

@@ -167,7 +167,7 @@ public struct DaemonOptions: ParsableArguments {
     }
   }
 
-  /// Where and how the state is kept; nil when it is not, as that of `--stub`.
+  /// Where and how the state is persisted; nil if it is not, like that of `--stub`.
   public var persistence: PersistenceOptions? {
     get throws {
       if durability == Durability.none || stub != nil { return nil }
@@ -187,7 +187,7 @@ public struct DaemonOptions: ParsableArguments {
   /// The permissions of the socket's file.
   var socketMode: mode_t { mode?.bits ?? (policy == nil ? 0o600 : 0o666) }
 
-  /// The limits that fit the process's memory, with the changes that were asked for.
+  /// The limits that fit the process's memory, with the changes from the command line.
   public var limits: Limits {
     var limits = Limits()
     limits.fit(Memory.readings)
@@ -217,9 +217,9 @@ public struct FileMode: ExpressibleByArgument, Sendable {
   }
 }
 
-/// Numbers among the options, with the reason why an argument is none.
+/// Parses numeric options, with the reason that an argument is not valid.
 enum NumberOption {
-  /// What reads a whole number of a range.
+  /// A parser of integers within a range.
   static func read<Number: FixedWidthInteger & Sendable>(
     in range: ClosedRange<Number>
   ) -> @Sendable (String) throws -> Number {
@@ -255,7 +255,7 @@ public struct LimitChange: Sendable {
     self.value = value
   }
 
-  /// What to say of a name that is none: the one that was probably meant, else all of them.
+  /// The error for an unknown name: suggests the one that was probably meant, else lists all.
   private static func absence(of name: String) -> ValidationError {
     let names = Limits().table.map(\.name).sorted()
     let same = names.first { $0.lowercased() == name.lowercased() }

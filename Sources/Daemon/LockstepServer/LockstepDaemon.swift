@@ -20,36 +20,36 @@ import Values
 public protocol LockstepDaemon: ParsableArguments {
   associatedtype Feature: Reducer
 
-  /// What the daemon does.
+  /// The feature that the daemon hosts.
   var feature: Feature { get }
 
-  /// The state of a daemon whose history begins. If it is not said, one made of the defaults of an
-  /// `@ObservableState`, and of the initial states of reactors in the places where they are.
+  /// The state with which a history begins. The default is made of the defaults of an
+  /// `@ObservableState`, and of the initial states of the reactors in it.
   var initialState: Feature.State { get throws }
 
-  /// The file that `initialState` reads, if there is one: to say so when it is not read, for a
-  /// state was kept.
+  /// The file that `initialState` reads, if any: for a message that it is not read because the
+  /// state was restored.
   var initialStateFile: String? { get }
 
-  /// What looks at every action, in this order.
+  /// The middleware that sees every action, in this order.
   var middleware: [any Middleware<Feature.State, Feature.Action>] { get }
 
-  /// Change what the feature depends on.
+  /// Change the feature's dependencies.
   func prepare(_ dependencies: inout DependencyValues)
 
   /// Serve until told to stop.
   ///
-  /// There is one implementation, and no reason for another. It is a requirement because every
-  /// daemon then has a copy that is compiled for its feature: one for all features takes four times
-  /// as long for an action.
+  /// There is one implementation, and no reason for another. It is a requirement so that every
+  /// daemon has a copy that is specialised for its feature: one generic copy takes four times as
+  /// long for an action.
   func serve(
     _ options: DaemonOptions, _ dependencies: DependencyValues, _ logger: Logger) throws
 
-  /// What the daemon is called, and what it says of itself with `--help`.
+  /// The daemon's name, and its text for `--help`.
   static var configuration: DaemonConfiguration { get }
 }
 
-/// What a daemon says of itself.
+/// The name and the help text of a daemon.
 public struct DaemonConfiguration: Sendable {
   public var name: String
   public var abstract: String
@@ -66,10 +66,10 @@ public struct DaemonConfiguration: Sendable {
   }
 }
 
-/// Why a daemon cannot begin.
+/// The reason that a daemon cannot start.
 public struct DaemonError: Error, CustomStringConvertible {
   public let description: String
-  /// With which the process ends.
+  /// The exit status of the process.
   public let status: Int32
 
   public init(_ description: String, status: Int32 = 1) {
@@ -77,8 +77,8 @@ public struct DaemonError: Error, CustomStringConvertible {
     self.status = status
   }
 
-  /// The status of a daemon that cannot read what another version of its feature kept: started
-  /// again as it is, it ends so again (`RestartPreventExitStatus=`).
+  /// The status of a daemon that cannot read the state of another version of its feature: a restart
+  /// ends the same way (`RestartPreventExitStatus=`).
   public static let otherVersion = ExitStatus.otherVersion.rawValue
 }
 
@@ -163,7 +163,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     }
   }
 
-  /// As a start would, but for serving.
+  /// Check a policy file like a start, without serving.
   private func check(_ file: String, _ logger: Logger) throws {
     let loaded = try PolicyFile.load(file, for: D.Feature.self)
     for note in loaded.notes { logger.warning("\(note)") }
@@ -233,8 +233,8 @@ extension LockstepDaemon {
     }
     let loop = try Loop()
     let signals = DaemonSignals(logger)
-    // A process that another one left its clients to must not be killed by the next restart before
-    // it can pass them on.
+    // A process that took over clients must not be killed by the next restart before it can hand
+    // them over.
     if service.hasStored { try signals.watch(on: loop) }
     let metrics = MetricsRegistry.shared
     let middleware = try standardMiddleware(options, logger, metrics) + middleware
@@ -245,7 +245,7 @@ extension LockstepDaemon {
     var shellMetrics: (@Sendable () -> String)?
     if options.metrics { shellMetrics = { metrics.openMetrics } }
     let recording = try options.record.map { try RecordingFile($0, logger) }
-    // Before the journal begins a run: of a start that comes to nothing there should be no trace.
+    // Checked before the journal begins a run: a failed start should leave no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(
       initialState: try state(), middleware: middleware, dependencies: dependencies,
@@ -274,7 +274,7 @@ extension LockstepDaemon {
         KeptPolicy.forget(in: directory)
       }
     }
-    // Before anybody can know that we serve: who does may stop us.
+    // Set before the daemon is known to serve: from then on it may be told to stop.
     signals.onOrder = { [options] order in
       switch order {
       case .reload where options.policy != nil: shell.policyReloader?.reload()
@@ -282,10 +282,10 @@ extension LockstepDaemon {
         service.reloading()
         service.reloaded()
       case .reload, .terminate:
-        // Some send SIGHUP with SIGTERM, or either of them twice: that is no second wish.
+        // Some managers send SIGHUP with SIGTERM, or either of them twice: that is no second order.
         if shell.isStopping { return }
         if order == .terminate, options.handOver { shell.handOver() } else { shell.stop() }
-      // Control-C pressed again ends it at once.
+      // A second Control-C ends the process at once.
       case .stop: shell.stop()
       }
     }
@@ -299,16 +299,16 @@ extension LockstepDaemon {
     withExtendedLifetime((shell, signals)) {}
   }
 
-  /// Whether a path can be served on, at this moment. Of the machine's own daemon the directory is
-  /// made, as its units would make it.
+  /// Check that a path can be served on now. The directory of the machine's own daemon is created,
+  /// as its units would do.
   private static func checkSocket(_ path: String) throws {
     try SocketPath.check(path)
     SocketPlace(path).makeDirectory()
     _ = try SocketClaim(path)
   }
 
-  /// The policy to begin with. A process that goes on where another one was takes what was in force
-  /// there, where the file cannot be used: clients must not pay for a slip of the pen.
+  /// The policy at the start. If the file cannot be used, a process that follows another one takes
+  /// the policy that was in force there: clients must not pay for a typing error.
   private func firstPolicy<R: Reducer>(
     _ file: String, for reducer: R.Type, keptIn directory: String?, _ service: ServiceManager,
     _ logger: Logger
@@ -326,7 +326,7 @@ extension LockstepDaemon {
     }
   }
 
-  /// What reads the policy again and has it hold.
+  /// The object that reloads the policy file and replaces the policy.
   private func reloader<R: Reducer>(
     _ file: String, _ shell: Daemon<R>, keptIn directory: String?, _ service: ServiceManager,
     _ logger: Logger
@@ -343,7 +343,7 @@ extension LockstepDaemon {
       take: { [unowned shell] in shell.rule(by: $0.policy) })
   }
 
-  /// Keep a policy for the next process.
+  /// Store a policy for the next process.
   private static func keep(_ loaded: LoadedPolicy, in directory: String, _ logger: Logger) {
     do throws(JournalError) {
       try KeptPolicy.keep(loaded, in: directory)
@@ -352,7 +352,7 @@ extension LockstepDaemon {
     }
   }
 
-  /// What the options ask for, in front of the daemon's own.
+  /// The middleware of the options, in front of the daemon's own.
   private func standardMiddleware(
     _ options: DaemonOptions, _ logger: Logger, _ metrics: MetricsRegistry
   ) throws -> [any Middleware<Feature.State, Feature.Action>] {

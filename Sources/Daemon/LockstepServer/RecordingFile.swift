@@ -5,19 +5,19 @@ public import Logging
 import Values
 import Wire
 
-/// Writes down everything that happens to a daemon, for `lockstep-replay`. Belongs to the loop's thread.
+/// Records all events of a daemon, for `lockstep-replay`. Belongs to the loop's thread.
 ///
-/// Each event is in the file before it is handled: one that ends the process is the last in it. A file
-/// that cannot be written, or an action that cannot be written down, ends the recording, and not the
-/// daemon.
+/// Each event is in the file before it is handled: an event that ends the process is the last in
+/// it. If the file cannot be written, or an action cannot be encoded, the recording ends, and not
+/// the daemon.
 public final class RecordingFile {
   private let path: String
   private let logger: Logger
   private var descriptor: Int32
   private var buffer: [UInt8] = []
 
-  /// A new file, for its owner alone: it has all that the state has. One that is there already, of a
-  /// process before, is kept with ".old" behind its name.
+  /// Create a file that only its owner may read, because it has all that the state has. An existing
+  /// file, of a process before, is renamed with the suffix ".old".
   public init(_ path: String, _ logger: Logger) throws {
     self.path = path
     self.logger = logger
@@ -26,7 +26,7 @@ public final class RecordingFile {
       guard status.st_mode & S_IFMT == S_IFREG else {
         throw DaemonError("cannot record in \(path): it is there, and no regular file")
       }
-      // What happened before may be why somebody looks.
+      // The former recording may be the one that is needed.
       rename(path, path + ".old")
     }
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -43,7 +43,7 @@ public final class RecordingFile {
     buffer += Recording.head(setup, schema: schema)
   }
 
-  /// Write down what is about to be handled, and what was commanded before.
+  /// Write an event that is about to be handled, and the commands before it.
   func note<Action: SynchronizableAction>(_ event: Event<Action>, at now: Instant) {
     guard isOpen else { return }
     guard let bytes = Recording.event(event, at: now) else {
@@ -53,7 +53,7 @@ public final class RecordingFile {
     write()
   }
 
-  /// Note what was commanded: written with the next event.
+  /// Note the commands; they are written with the next event.
   func note(_ commands: ArraySlice<Command>, revision: UInt64) {
     guard isOpen else { return }
     buffer += Recording.commands(commands, revision: revision)

@@ -6,7 +6,7 @@ import Glibc
 import Lockstep
 import Values
 
-/// Does again what a stock daemon has recorded, and compares what it commands then.
+/// Replays a stock daemon's recording, and compares the commands.
 @main
 struct ReplayTool: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -3,28 +3,28 @@ public import Records
 import Values
 import Wire
 
-// A file of one page beside the journal, mapped into memory, so that what is written there costs a
-// few instructions and survives the process, whatever ends it. The kernel writes the page some
-// time: a crash of the machine may leave an older one, and then all that it says was true once.
+// A file of one page beside the journal, mapped into memory, so that a write costs a few
+// instructions and survives the process, whatever ends it. The kernel writes the page to the disk
+// at some time: a crash of the machine may leave an older one, all of which was true once.
 //
 //     words 0 to 2    the action that is being reduced: its number, and its session's token
 //     word 3          whether a policy has held
 //     words 8 to 12   the newest durable action, in the first of two places that are used in turn
 //     words 16 to 20  the second
 //
-// A reducer that traps takes the process with it, its client comes back and sends the action again:
-// a crash loop. So the next run reads there which action was being reduced.
+// A reducer that traps ends the process; its client reconnects and resends the action: a crash
+// loop. So the next run reads from the file which action was being reduced.
 //
-// A write-ahead log whose head is lost, or that is missing, is an empty one to SQLite. So the next
-// run compares what the journal has with what was durable.
+// SQLite treats a write-ahead log as empty if its head is lost or the file is missing. So the next
+// run compares the journal with the mark of what was durable.
 
-/// The newest action of which the journal has made sure that it survives a crash of the machine.
+/// The newest action that the journal has made safe against a crash of the machine.
 package struct DurableMark: Hashable, Sendable {
   package var epoch: UInt64
   /// The run that made it durable.
   package var run: UInt64
   package var sequence: UInt64
-  /// The revision behind it.
+  /// The revision after it.
   package var revision: UInt64
 
   package init(epoch: UInt64, run: UInt64, sequence: UInt64, revision: UInt64) {
@@ -41,14 +41,14 @@ package struct DurableMark: Hashable, Sendable {
 /// that has the journal alone, and the memory lives as long as the object.
 public final class MarkerFile: @unchecked Sendable {
   private let words: UnsafeMutablePointer<UInt64>
-  /// The place of the mark that is written next.
+  /// The index of the mark that is written next.
   private var nextPlace: Int
   private static let byteCount = 4096
   private static let places = [8, 16]
 
   private static func path(_ directory: String) -> String { directory + "/standing" }
 
-  /// Map the file of a state directory, which is made if it is missing.
+  /// Map the file of a state directory; it is created if it is missing.
   package init(directory: String) throws(JournalError) {
     let path = Self.path(directory)
     let descriptor: Int32
@@ -68,7 +68,7 @@ public final class MarkerFile: @unchecked Sendable {
     }
     words = memory.bindMemory(to: UInt64.self, capacity: Self.byteCount / 8)
     nextPlace = Self.places[0]
-    // The older of the two is written over: the newer one must survive that.
+    // The older mark is overwritten: the newer one must survive that.
     if let durable, Self.mark(at: Self.places[0], words) == durable { nextPlace = Self.places[1] }
   }
 
@@ -85,7 +85,7 @@ public final class MarkerFile: @unchecked Sendable {
     return SessionAction(session: SessionToken(high: words[1], low: words[2]), number: words[0])
   }
 
-  /// Where the action is noted that is about to be reduced: not to be used once this is gone.
+  /// Notes the action about to be reduced. Must not be used after this object is gone.
   public var inFlight: InFlightActionMarker { InFlightActionMarker(words) }
 
   public func noteInFlight(_ action: SessionAction) { inFlight.note(action) }
@@ -94,8 +94,8 @@ public final class MarkerFile: @unchecked Sendable {
 
   // MARK: Policies
 
-  /// Whether a policy has ever hidden something from the mirrors of this directory's state: what
-  /// they have may then be a part.
+  /// Whether a policy has ever hidden something from the mirrors of this directory's state: their
+  /// contents may then be partial.
   public var hasHadPolicy: Bool { words[3] != 0 }
 
   public func notePolicy() {
@@ -105,15 +105,15 @@ public final class MarkerFile: @unchecked Sendable {
 
   // MARK: The durable mark
 
-  /// The newest durable action; nil when none has been noted.
+  /// The newest durable action; nil if none has been noted.
   package var durable: DurableMark? { Self.newest(words) }
 
   private static func newest(_ words: UnsafePointer<UInt64>) -> DurableMark? {
     places.compactMap { mark(at: $0, words) }.max { ($0.run, $0.sequence) < ($1.run, $1.sequence) }
   }
 
-  /// Note that everything up to an action is durable. It may be killed at any moment: one of the
-  /// two places then has the mark before.
+  /// Note that everything up to an action is durable. The process may be killed at any moment: one
+  /// of the two copies then has the mark before.
   package func noteDurable(_ mark: DurableMark) {
     let place = words + nextPlace
     place[4] = 0
@@ -122,7 +122,8 @@ public final class MarkerFile: @unchecked Sendable {
     nextPlace = nextPlace == Self.places[0] ? Self.places[1] : Self.places[0]
   }
 
-  /// Forget what was durable: another journal begins, or somebody has given up a part of this one.
+  /// Clear the durable mark, because another journal begins, or an administrator has given up a
+  /// part of this one.
   package func clearDurable() {
     for place in Self.places { for word in 0..<5 { words[place + word] = 0 } }
     msync(words, Self.byteCount, MS_SYNC)
@@ -135,7 +136,7 @@ public final class MarkerFile: @unchecked Sendable {
     return words[place + 4] == mark.seal ? mark : nil
   }
 
-  /// The mark of a state directory, read without changing it; nil where there is none.
+  /// The mark of a state directory, read without changing it; nil if there is none.
   package static func durable(in directory: String) -> DurableMark? {
     let descriptor = open(path(directory), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
@@ -147,7 +148,7 @@ public final class MarkerFile: @unchecked Sendable {
 }
 
 extension DurableMark {
-  /// A hash of all that is in it, never 0.
+  /// A hash of the mark's fields, never 0.
   fileprivate var seal: UInt64 {
     var seal = Seal(epoch: epoch)
     for word in [run, sequence, revision] { seal.add(word) }

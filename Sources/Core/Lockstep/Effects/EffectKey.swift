@@ -14,7 +14,8 @@ public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String { "\(name.value.base)" }
 
-  /// What tells the key from others in writing: its type and its value, or the property of a child.
+  /// The text that distinguishes the key from others: its type and its value, or the property of a
+  /// child.
   var text: String {
     guard let child = name.value.base as? Child else {
       return (name.value.base as? RecordedName)?.description
@@ -24,15 +25,15 @@ public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A name of which only the text is known: no effect runs under it.
+/// A name whose value is unknown, except for its text: no effect runs under it.
 struct RecordedName: Hashable, Sendable, CustomStringConvertible {
   let description: String
 }
 
 // MARK: Children
 
-/// A child: the property that holds it, its actions where several children may share the property,
-/// and which of several it is.
+/// A child: the property that holds it, its actions if several children may share the property, and
+/// the identifier if it is one of several.
 ///
 /// Unchecked: the key paths capture nothing but Sendable values (they are made from ones that say
 /// so), and the identifier is one.
@@ -50,7 +51,7 @@ extension EffectKey {
     self.init(Child(property: property))
   }
 
-  /// The step to a child that is always there: one of those to which the property may belong.
+  /// The step to a child that always exists: one of those to which the property may belong.
   init<Root, Value, Actions, Action>(
     child property: any KeyPath<Root, Value> & Sendable,
     actions: any KeyPath<Actions, Action> & Sendable
@@ -65,10 +66,10 @@ extension EffectKey {
     self.init(Child(property: property, id: AnyHashable(id)))
   }
 
-  /// Whether the step leads to one of several children, which come and go by themselves.
+  /// Whether the step leads to one of several children, which are added and removed by themselves.
   var isToOneOfSeveral: Bool { (name.value.base as? Child)?.id != nil }
 
-  /// Which of the children of a property the step leads to; nil when it leads elsewhere.
+  /// The identifier of the child of a property to which the step leads; nil if it leads elsewhere.
   func child<ID: Hashable, Root, Value>(
     of property: any KeyPath<Root, Value> & Sendable, as type: ID.Type
   ) -> ID? {
@@ -80,7 +81,7 @@ extension EffectKey {
 /// Names an effect that a store runs.
 public struct EffectID: Hashable, Comparable, Sendable, CustomStringConvertible {
   public let rawValue: UInt64
-  /// What tells the store's effects from those of others: its hash seed.
+  /// Distinguishes the store's effects from those of other stores: its hash seed.
   let salt: UInt64
 
   package init(_ rawValue: UInt64, salt: UInt64) {
@@ -92,7 +93,7 @@ public struct EffectID: Hashable, Comparable, Sendable, CustomStringConvertible 
     first.rawValue < second.rawValue
   }
 
-  /// A UUID (RFC 9562, version 8) that follows from the store and the number.
+  /// A UUID (RFC 9562, version 8), derived from the store and the number.
   public var uuid: UniqueID { UniqueID(from: salt, rawValue) }
 
   public var description: String { uuid.description }

@@ -1,12 +1,13 @@
-// An effect's name can be a value of any type, so it has no form in which it could travel. What is
-// written down of one is its text; where it is read again, the text finds the name that a running
-// effect has. Names with equal texts are kept apart by their types, and children by their properties.
+// An effect's name can be a value of any type, so it has no encoded form. A recording has its text;
+// at a replay, the text finds the name of a running effect. Names with equal texts are
+// distinguished by their types, and children by their properties.
 
 extension ScopedEffectKey {
-  /// The children in whose features the name is one, from the outermost, and the name.
+  /// The texts of the children whose features contain the name, from the outermost, and of the
+  /// name.
   public var texts: [String] { (scope + [key]).map(\.text) }
 
-  /// The name of these texts, under which nothing runs.
+  /// A name with these texts, under which nothing runs.
   public init(texts: [String]) {
     let keys = texts.map { EffectKey(RecordedName(description: $0)) }
     self.init(scope: keys.dropLast(), key: keys.last ?? EffectKey(RecordedName(description: "")))
@@ -14,14 +15,15 @@ extension ScopedEffectKey {
 }
 
 extension StoreCore {
-  /// The name with these texts, if effects run under it, in its feature or in those inside. O(effects).
+  /// The name with these texts, if effects run under it, in its feature or in those inside.
+  /// O(effects).
   public func runningName(of texts: [String]) -> ScopedEffectKey? {
     effectNames.first { $0.texts == texts }
   }
 }
 
 extension EffectTable {
-  /// The names under which effects run or wait, and the same names in the features around.
+  /// The names under which effects run or wait, and the same names in the enclosing features.
   var namesAround: [ScopedEffectKey] {
     (Array(names.keys) + windows.keys).flatMap { [$0] + $0.outer }
   }

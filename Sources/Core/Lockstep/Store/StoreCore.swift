@@ -3,24 +3,24 @@ public import Values
 
 // Theory of operation
 //
-// A store takes one action after the other: those from outside by `send`, those that effects and
-// middleware sent by `sendNext`, which the owner calls until nothing waits. An action passes the
+// A store runs one action at a time: those from outside by `send`, those that effects and
+// middleware sent by `sendNext`, which the owner calls until none waits. An action passes the
 // middleware's first stage, the reducer, and the second stage; then its effects enter the table.
-// The store runs nothing: its owner, a shell, executes `takeOrders` once the change is on its way
-// to the mirrors, and tells what effects send (`send(from:)`) and that they ended (`finished`).
+// The store runs no effect: its owner, a shell, executes `takeOrders` after the change is sent to
+// the mirrors, and reports the actions of effects (`send(from:)`) and their end (`finished`).
 
-/// How many reductions have changed the state in this epoch.
+/// The number of reductions that have changed the state in this epoch.
 public typealias Revision = UInt64
 
-/// What one action came to.
+/// The outcome of one action.
 public enum Reduction: Equatable, Sendable {
   /// The state changed: this is its new revision, and the patch was appended.
   case changed(Revision)
-  /// The action was done and changed nothing that travels.
+  /// The action was reduced and changed nothing that travels.
   case unchanged
-  /// A middleware kept it from the reducer.
+  /// A middleware did not pass it to the reducer.
   case swallowed
-  /// The action was taken on, and its work goes on.
+  /// The action was accepted, and its work goes on.
   case accepted
   case rejected(Rejection)
 }
@@ -34,25 +34,25 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// The newest state. A copy is a consistent snapshot, O(1).
   public private(set) var state: R.State
   public private(set) var revision: Revision
-  /// What the collections of the state hash with.
+  /// The hash seed of the state's collections.
   public let seed: HashSeed
   /// The dependencies of the reducer, and of its effects.
   public var dependencies: DependencyValues
-  /// The time that the next actions are recorded with; the owner keeps it.
+  /// The time with which the next actions are recorded; the owner updates it.
   public var time = Timestamp(nanoseconds: 0)
   /// The latest actions.
   public private(set) var log: ActionLog<R.Action>
-  /// How many actions have been taken in the epoch.
+  /// The number of actions so far in the epoch.
   public private(set) var sequence: UInt64 = 0
 
   private var effects: EffectTable<R.Action>
   private var waiting: [(action: R.Action, cause: Cause)] = []
   private var firstWaiting = 0
   private var warnings: [String] = []
-  /// How many bytes each text of a rejection may have, for the log keeps it.
+  /// The most bytes of each text of a rejection, because the log stores it.
   private let textBytes: Int
 
-  /// A store whose state stands at `revision`.
+  /// A store whose state is at `revision`.
   public init(
     _ state: R.State, reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     seed: HashSeed, revision: Revision = 0, sequence: UInt64 = 0, logCapacity: Int = 1024,
@@ -69,16 +69,16 @@ public struct StoreCore<R: Reducer>: Sendable {
     self.dependencies = dependencies
     log = ActionLog(capacity: logCapacity)
     effects = EffectTable(salt: seed.rawValue)
-    // What the initial state noted while it was made is history that nobody has seen.
+    // The edit notes of the initial state are history that no mirror has seen.
     var ignored = CBOREncoder()
     _ = self.state.settle(since: self.state, seed: seed, into: &ignored)
   }
 
   // MARK: Actions
 
-  /// Run one action, and append the patch of what it changed to `patch`.
+  /// Run one action, and append the patch of its changes to `patch`.
   ///
-  /// `isLogged` says whether the log may keep the action itself; its name it always keeps.
+  /// `isLogged` says whether the log may store the action itself; it always stores the name.
   @inline(__always)
   public mutating func send(
     _ action: R.Action, from cause: Cause = .owner, isLogged: Bool = true,
@@ -100,7 +100,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     _ action: inout R.Action, _ cause: Cause, _ seed: UInt64, _ patch: inout CBOREncoder
   ) -> Reduction {
     if !middleware.isEmpty, let early = askBefore(&action, cause) { return early }
-    // A state that notes what is done to it is not held, so that nothing is copied.
+    // A state that notes its edits is not held, so that nothing is copied.
     let old: R.State? = R.State.isJournaled ? nil : state
     let effect: Effect<R.Action>
     do throws(Rejection) {
@@ -155,15 +155,15 @@ public struct StoreCore<R: Reducer>: Sendable {
     takeSends()
   }
 
-  /// Give the next number to an action that is not taken: what arrived was none.
+  /// Give the next number to an action that is not reduced.
   public mutating func skipSequence() { sequence += 1 }
 
-  /// Begin a revision of which the patch is known, whether or not the state changes by it.
+  /// Begin a revision whose patch the caller knows, whether or not the state changes by it.
   public mutating func advance() { revision += 1 }
 
   // MARK: Middleware
 
-  /// Returns what the action came to, if it goes no further.
+  /// Returns the action's outcome, if it goes no further.
   private mutating func askBefore(_ action: inout R.Action, _ cause: Cause) -> Reduction? {
     for item in middleware {
       var context = MiddlewareContext<R.Action>(sequence: sequence, cause: cause, time: time)
@@ -224,7 +224,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     effects.sends.removeAll(keepingCapacity: true)
   }
 
-  /// Run the action that has waited longest. Nil when none waits.
+  /// Run the action that has waited longest. Nil if none waits.
   public mutating func sendNext(patch: inout CBOREncoder) -> Reduction? {
     guard hasWaiting else { return nil }
     let (action, cause) = waiting[firstWaiting]
@@ -243,17 +243,17 @@ public struct StoreCore<R: Reducer>: Sendable {
 
   // MARK: Effects
 
-  /// What must be done for the effects since this was last called.
+  /// Take the orders for effects since the last call.
   public mutating func takeOrders() -> [EffectOrder] {
     guard !effects.orders.isEmpty else { return [] }
     defer { effects.orders = [] }
     return effects.orders
   }
 
-  /// Whether something must be done for the effects.
+  /// Whether there are orders for effects.
   public var hasOrders: Bool { !effects.orders.isEmpty }
 
-  /// The operation of an effect that was ordered to start; nil when it has been cancelled since.
+  /// The operation of an effect that was ordered to start; nil if it has been cancelled since.
   public func operation(of id: EffectID) -> EffectOperation<R.Action>? {
     effects.leaf(id).map { leaf in
       EffectOperation(
@@ -261,7 +261,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     }
   }
 
-  /// Run an action that an effect sent. Nil when the effect is not running any more.
+  /// Run an action that an effect sent. Nil if the effect is not running any more.
   public mutating func send(
     _ action: R.Action, from effect: EffectID, patch: inout CBOREncoder
   ) -> Reduction? {
@@ -278,7 +278,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     return send(action, from: cause, patch: &patch)
   }
 
-  /// An effect's task has ended, with an error that nobody caught if there was one.
+  /// Note that an effect's task has ended, with the error that it did not catch, if any.
   public mutating func finished(_ id: EffectID, unhandled error: String? = nil) {
     if let error, let leaf = effects.leaf(id) {
       warnings.append(
@@ -291,27 +291,28 @@ public struct StoreCore<R: Reducer>: Sendable {
     takeSends()
   }
 
-  /// The effects that run, in the order of their start.
+  /// The running effects, in the order of their start.
   public var runningEffects: [RunningEffect] { effects.running }
 
-  /// The first so many effects from a number on, in the order of their start.
+  /// The first `limit` effects from a number on, in the order of their start.
   public func runningEffects(from first: UInt64, limit: Int) -> [RunningEffect] {
     effects.running(from: first, limit: limit)
   }
 
-  /// The names under which effects run or wait, and the same names in the features around.
+  /// The names under which effects run or wait, and the same names in the enclosing features.
   var effectNames: [ScopedEffectKey] { effects.namesAround }
 
-  /// How many effects run.
+  /// The number of running effects.
   public var effectCount: Int { effects.count }
 
-  /// Cancel the effects that have this UUID, name or key. Returns how many there were.
+  /// Cancel the effects that have this UUID, name or key. Returns their number.
   public mutating func cancelEffects(_ text: String) -> Int {
     defer { takeSends() }
     return effects.cancel(named: text)
   }
 
-  /// Cancel what runs under a name, in its feature and in those inside: an effect asks for it.
+  /// Cancel the effects under a name, in its feature and in those inside, because an effect asks
+  /// for it.
   public mutating func cancelEffects(under name: ScopedEffectKey) {
     effects.cancel(name)
     takeSends()
@@ -323,20 +324,20 @@ public struct StoreCore<R: Reducer>: Sendable {
     takeSends()
   }
 
-  /// The connections of the clients with which effects end.
+  /// The connections of the clients that own effects.
   public var effectOwners: [UInt64] { effects.owners }
 
-  /// Cancel what the action of this number began, and what that led to.
+  /// Cancel the effects that the action of this number began, and those that followed from them.
   public mutating func cancelCascade(of root: UInt64) {
     effects.cancel(cascade: root)
     takeSends()
   }
 
-  /// Whether all that the action of this number led to has ended: its effects, the actions that
-  /// they sent, and so on.
+  /// Whether all consequences of the action of this number have ended: its effects, the actions
+  /// that they sent, and so on.
   public func isDone(_ root: UInt64) -> Bool { effects.isDone(root) }
 
-  /// What went wrong without harm, since this was last called: sentences for the log.
+  /// Take the warnings since the last call: sentences for the log about faults without harm.
   public mutating func takeWarnings() -> [String] {
     guard !warnings.isEmpty else { return [] }
     defer { warnings = [] }
