@@ -2,7 +2,8 @@ import EventLoop
 import Foundation
 import Testing
 
-/// A process that a test starts, with its output as lines. It is killed when nobody refers to it.
+/// A process that a test starts, with its output as lines. It is killed when the last reference is
+/// gone.
 ///
 /// Unchecked: everything that changes is behind `condition`.
 final class ChildProcess: @unchecked Sendable {
@@ -37,7 +38,7 @@ final class ChildProcess: @unchecked Sendable {
     input = ourInput
     let arguments = Recordings.arguments(arguments, of: program)
     pid = try Self.spawn(program, arguments, environment, theirInput, writer)
-    // The thread does not keep the process alive: it goes on until that has ended.
+    // The thread keeps no strong reference to the object: it runs until the process has ended.
     let thread = Thread { [weak self, pid] in
       Self.read(reader) { self?.said($0) }
       let ending = Self.wait(for: pid)
@@ -65,8 +66,8 @@ final class ChildProcess: @unchecked Sendable {
     }
   }
 
-  /// What makes descriptors that a child must not inherit, and cannot make them so at once, does it
-  /// under this lock.
+  /// Code that opens descriptors which a child must not inherit, and cannot set that atomically,
+  /// holds this lock.
   static let spawning = NSLock()
 
   /// A pair of sockets: unlike a pipe, it can be made so that no other child inherits it.
@@ -149,32 +150,32 @@ final class ChildProcess: @unchecked Sendable {
 
   // MARK: What it says
 
-  /// Everything that it has said.
+  /// All lines of output so far.
   var output: [String] {
     condition.lock()
     defer { condition.unlock() }
     return lines
   }
 
-  /// Wait for the next line that begins like this, behind the last one waited for.
+  /// Wait for the next line with this prefix, after the last one waited for.
   @discardableResult
   func line(_ prefix: String) async throws -> String {
     try await line(prefix, .behindTheLast) { $0.hasPrefix(prefix) }
   }
 
-  /// Wait for the next line that contains this, behind the last one waited for.
+  /// Wait for the next line that contains this, after the last one waited for.
   @discardableResult
   func line(with part: String) async throws -> String {
     try await line(part, .behindTheLast) { $0.contains(part) }
   }
 
-  /// Wait for lines that contain these, in whatever order they come or came: for what a process
-  /// says for reasons of its own, at a time of its own.
+  /// Wait for lines that contain these, in any order, including earlier lines: for output whose
+  /// time the process decides.
   func lines(with parts: String...) async throws {
     for part in parts { try await line(part, .anywhere) { $0.contains(part) } }
   }
 
-  /// Where a line may stand.
+  /// The lines among which to search.
   private enum Place {
     case behindTheLast
     case anywhere
@@ -235,7 +236,7 @@ final class ChildProcess: @unchecked Sendable {
   private func kill(_ pid: pid_t, _ signal: Int32) { Self.kill(pid, signal) }
 }
 
-/// Do what blocks on a thread that may be blocked.
+/// Run blocking code on a thread that may be blocked.
 func blocking<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
   try await withCheckedThrowingContinuation { continuation in
     let thread = Thread { continuation.resume(with: Result { try body() }) }

@@ -7,7 +7,7 @@ import Testing
 import Values
 import Wire
 
-/// The programs under test. `Scripts/test` builds them in release mode and says where they are.
+/// The programs under test. `Scripts/test` builds them in release mode and names their folder.
 enum Binaries {
   static let folder = ProcessInfo.processInfo.environment["LOCKSTEP_BINARIES"]
   static let isThere = folder != nil
@@ -20,7 +20,8 @@ enum Binaries {
 
   static var daemon: String { (folder ?? ".") + "/lockstepd" }
 
-  /// Built with the tests, so it is beside them; a faster one may be beside the daemon.
+  /// The client is built with the tests, so it is beside them; a faster one may be beside the
+  /// daemon.
   static var client: String {
     let fast = (folder ?? ".") + "/TestClient"
     if FileManager.default.isExecutableFile(atPath: fast) { return fast }
@@ -34,7 +35,7 @@ enum Binaries {
   }
 }
 
-/// A folder that is there for one test.
+/// Run a test with a temporary folder.
 func withFolder<R>(_ body: (String) async throws -> R) async throws -> R {
   var template = Array("/tmp/lockstep-process-XXXXXX".utf8CString)
   let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
@@ -54,7 +55,7 @@ func startDaemon(_ socket: String, _ arguments: [String] = []) async throws -> C
   return daemon
 }
 
-/// A daemon for one test, which must still be there when the test has ended.
+/// Run a test with a daemon, which must still run when the test has ended.
 func withDaemon<R>(
   _ arguments: [String] = [], _ body: (Served) async throws -> R,
   sourceLocation: SourceLocation = #_sourceLocation
@@ -81,7 +82,7 @@ func withDaemon<R>(
   }
 }
 
-/// A daemon and where it is.
+/// A daemon and its location.
 struct Served {
   let folder: String
   let socket: String
@@ -113,7 +114,7 @@ extension Subscription<Value> {
     Path(pointer: pointer).flatMap { state?.value(at: $0) }
   }
 
-  /// The mirror's own digest and the daemon's, where both stand at the same revision.
+  /// The mirror's own digest and the daemon's, at the same revision.
   func bothDigests() async throws -> (Digest, Digest) {
     let (_, theirs) = try await daemonDigest()
     return (try #require(digest), theirs)

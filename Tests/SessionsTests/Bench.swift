@@ -6,13 +6,13 @@ import Lockstep
 import Values
 import Wire
 
-/// A server with a document, and what its peers say to it.
+/// A server with a document, and the messages of its peers.
 struct Bench {
   var server: Server<DocumentFeature>
   var now = Instant(nanoseconds: 1_000_000_000)
-  /// How often the state was to be measured; `measure` does.
+  /// The number of commands to measure the state; `measure` gives the result of one.
   var measurements = 0
-  /// What administrators were told.
+  /// The log lines for administrators.
   var logs: [LogLine] = []
 
   static let peer = Peer(pid: 1, uid: 1000, gid: 1000)
@@ -55,7 +55,7 @@ struct Bench {
 
   // MARK: Events
 
-  /// What the server does about an event, log lines and measurements left out.
+  /// The server's commands for an event, without log lines and measurements.
   @discardableResult
   mutating func handle(_ event: Event<DocumentAction>) -> [Command] {
     var commands: [Command] = []
@@ -69,7 +69,8 @@ struct Bench {
 
   mutating func measureMemory(free: Int, of limit: Int) {
     let reading = MemoryReading(free: free, limit: limit, name: "the test")
-    // What it may have asked before is answered, and then it asks.
+    // The first reading answers an earlier request, if any; the second one answers the request of
+    // the tick.
     handle(.memoryMeasured(reading))
     handle(.tick)
     handle(.memoryMeasured(reading))
@@ -98,7 +99,7 @@ struct Bench {
 
   mutating func turn() -> [Command] { handle(.turnEnded) }
 
-  /// End the turn, encode the snapshots that are asked for, and so on until nothing is left.
+  /// End turns, and encode the snapshots that they command, until nothing is left.
   mutating func settle() -> [Command] {
     var all: [Command] = []
     var commands = turn()
@@ -133,7 +134,7 @@ struct Bench {
     return nil
   }
 
-  /// What the turns say to clients until nothing is left to be done, turn by turn.
+  /// The messages to clients, turn by turn, until nothing is left to do.
   mutating func turns(_ clients: [UInt64]) -> [[UInt64: [ServerMessage]]] {
     var turns: [[UInt64: [ServerMessage]]] = []
     while true {
@@ -145,7 +146,8 @@ struct Bench {
     }
   }
 
-  /// Go on in another process, with the image of this one. Returns what this one does before.
+  /// Continue in another process, with the hand-over of this one. Returns the last commands of this
+  /// one.
   mutating func handOver(limits: Limits) throws -> [Command] {
     var commands: [Command] = []
     server.handle(.handingOver(retryAfter: 1), at: now, into: &commands)
@@ -162,7 +164,7 @@ struct Bench {
 
   // MARK: Facts
 
-  /// What the commands say to a connection.
+  /// The messages to a connection in the commands.
   func said(to number: UInt64, _ commands: [Command]) -> [ServerMessage] {
     serverMessages(Array(frames(to: number, commands).joined()))
   }
@@ -174,7 +176,7 @@ struct Bench {
     }
   }
 
-  /// The goodbye in the commands, if they close the connection behind it.
+  /// The goodbye in the commands, if they close the connection after it.
   func goodbye(to number: UInt64, _ commands: [Command]) -> Goodbye? {
     guard commands.contains(.close(ConnectionID(number))),
       case .goodbye(let goodbye)? = said(to: number, commands).last

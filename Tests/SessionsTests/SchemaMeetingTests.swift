@@ -209,7 +209,7 @@ private struct Meeting<Mirrored: Synchronizable> {
   var daemon: any AnyDaemon
   var session: Session
   var notices: [Session.Notice] = []
-  /// Something of the session that is noted with every outcome.
+  /// A property of the session that is noted with every outcome.
   var shown: (Session) -> String? = { _ in nil }
   var shownAtOutcomes: [String?] = []
   private var connection: UInt64 = 0
@@ -270,7 +270,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     }
   }
 
-  /// What the commands say to the client, once the snapshots that they ask for are there.
+  /// The messages to the client in the commands, after the snapshots that they command.
   private mutating func take(_ commands: inout [Command]) -> [UInt8] {
     var said: [UInt8] = []
     while !commands.isEmpty {
@@ -343,7 +343,7 @@ private struct Meeting<Mirrored: Synchronizable> {
       Daemon(Second.State(byNumber: [7: .init(title: "t")]), Second.Builder(), run: 1),
       .expected(First.Builder.schema))
     let title = meeting.subscribe(to: [.integer(5), .integer(7), .integer(1)])
-    // The daemon has no such field: nothing stands there.
+    // The daemon has no such field: the path has no value.
     let old = meeting.subscribe(to: [.integer(6)])
     let other = meeting.subscribe(to: [.integer(77)])
     meeting.run()
@@ -368,7 +368,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     meeting.send(Second.Action.show(.all))
     meeting.send(Second.Action.show(.done))
     meeting.send(Second.Action.add("x"))
-    // No patch says that the note is its default again.
+    // No patch can say that the note is its default again.
     meeting.send(Second.Action.note(nil))
     meeting.run()
     #expect(
@@ -404,7 +404,7 @@ private struct Meeting<Mirrored: Synchronizable> {
     meeting.run()
     #expect(meeting.value(of: whole)?.old == 5)
     meeting.replace(by: Daemon(Second.State(note: "new"), Second.Builder(), run: 2))
-    // Waits while there is no connection, and is said in the new daemon's terms.
+    // The action waits while there is no connection, and is sent in the new daemon's schema.
     meeting.send(First.Action.add("milk"))
     meeting.run()
     #expect(
@@ -494,7 +494,7 @@ private struct Meeting<Mirrored: Synchronizable> {
       Daemon(First.State(), First.Builder(), run: 1), .expected(First.Builder.schema))
     let whole = meeting.subscribe()
     meeting.run()
-    // The same fields by other numbers, and what the daemon says by them.
+    // The same fields with other numbers, and the daemon's messages with them.
     var other = First.Builder.schema
     other.types["State"] = .structure(
       [.init(9, "old", .integer)] + [

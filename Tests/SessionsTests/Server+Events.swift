@@ -2,7 +2,7 @@ import DaemonCore
 import Lockstep
 import Wire
 
-/// Events of which most tests need not know the time: the server's clock never goes back.
+/// Events whose time is irrelevant to most tests: the server's clock never goes back.
 extension Server {
   mutating func act(_ action: R.Action) { handle(.acted(action)) }
 

@@ -213,7 +213,7 @@ import Wire
         return
       }
       #expect(welcome.isResumed)
-      // Neither is it forgotten, nor is it introduced to the journal once more.
+      // The session is neither forgotten, nor recorded in the journal once more.
       let batches = commands.compactMap { if case .keep(let batch) = $0 { batch } else { nil } }
       #expect(batches.flatMap(\.forgotten) == [] && batches.flatMap(\.sessions) == [])
       #expect(batches.flatMap(\.rows).count == 1)
@@ -253,7 +253,7 @@ import Wire
     bench.handle(.received(ConnectionID(3), head + Array(repeating: 0, count: 40)))
     let breach = LimitBreach("partialBytesPerUser", limit: 100, observed: 132)
     #expect(bench.goodbye(to: 3, bench.turn())?.limit == breach)
-    // What is finished, and who is gone, leaves room.
+    // Finished frames and closed connections leave room.
     bench.handle(.closed(ConnectionID(3)))
     bench.handle(.closed(ConnectionID(2)))
     bench.handle(.received(ConnectionID(1), Array(repeating: 0, count: 20)))
@@ -290,7 +290,7 @@ import Wire
     let commands = bench.turn()
     #expect(bench.goodbye(to: 1, commands)?.code == .replaced)
     #expect(bench.said(to: 2, commands).count == 1)
-    // The first has nothing to say any more, and its end does not detach the session.
+    // The first connection's messages are ignored, and its end does not detach the session.
     bench.act(1, 1, .put("n", 1))
     bench.handle(.closed(ConnectionID(1)))
     #expect(bench.server.revision == 0)

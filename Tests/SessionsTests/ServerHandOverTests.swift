@@ -7,7 +7,7 @@ import Testing
 import Values
 import Wire
 
-/// Counts; also once at every start, and once behind an effect that waits.
+/// Counts; also once at every start, and once after an effect that waits.
 private struct Tally: Reducer {
   enum Action: SynchronizableAction, SynchronizableScalar, Equatable {
     case add, addLater
@@ -29,7 +29,7 @@ private struct Tally: Reducer {
   var lifecycle: Lifecycle<Int, Action> { .onStart { _ in .add } }
 }
 
-/// What one process leaves to the next, whoever may see what (`ServerAuthorityTests`).
+/// The hand-over from one process to the next; its policies are tested in `ServerAuthorityTests`.
 @Suite struct ServerHandOverTests {
   /// A server that counts, with one client that sees the count.
   private struct Desk {
@@ -60,7 +60,7 @@ private struct Tally: Reducer {
       _ = handle(.received(ConnectionID(1), frame(message)))
     }
 
-    /// What a turn says to the client, and whether the next must follow.
+    /// The messages of a turn to the client, and whether another turn must follow.
     mutating func turn() -> (said: [ServerMessage], isWoken: Bool) {
       let commands = handle(.turnEnded)
       let frames = commands.flatMap { command -> [[UInt8]] in
@@ -69,7 +69,7 @@ private struct Tally: Reducer {
       return (serverMessages(Array(frames.joined())), commands.contains(.wake))
     }
 
-    /// Go on in another process.
+    /// Continue in another process.
     mutating func handOver() throws {
       var commands: [Command] = []
       server.handle(.handingOver(retryAfter: 1), at: now, into: &commands)

@@ -140,7 +140,7 @@ private struct Working: Reducer {
     #expect(bench.server.state.root == ["n": 3])
   }
 
-  /// A server whose journal has failed behind one action, and is to be tried again.
+  /// A server whose journal has failed after one action, and is to be retried.
   private func failing() -> Bench {
     var bench = bench()
     bench.say(1, action(1, .applied, 1))
@@ -189,7 +189,7 @@ private struct Working: Reducer {
 
   // MARK: Starting again
 
-  /// What the rows of a server lead to, as the next run has it.
+  /// The server of the next run, restored from the rows of a server.
   private func restart(
     _ bench: Bench, _ snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch],
     poisoned: Set<SessionAction> = []
@@ -233,7 +233,7 @@ private struct Working: Reducer {
     let joined = second.join(1, token: Bench.token(1))
     let welcome = try #require(joined)
     #expect(welcome.isResumed && welcome.lastAction == 2 && welcome.durable == 2)
-    // What was acknowledged and kept is not done again; what was lost is done.
+    // Actions that were acknowledged and are durable are not applied again; lost ones are applied.
     second.say(1, action(2, .durable, 9), action(3, .applied, 4))
     let answers = acknowledgements(second, second.turn())
     #expect(answers.map(\.last) == [2, 3])
@@ -394,7 +394,7 @@ private struct Working: Reducer {
     #expect(effects(handle(.turnEnded)) == 0)
   }
 
-  /// How many errors are logged when there is no memory for a snapshot; nothing else is to be done.
+  /// The number of errors logged if there is no memory for a snapshot; no other command may follow.
   private func says(_ bench: inout Bench) -> Int {
     var commands: [Command] = []
     bench.server.handle(.journal(.snapshotImpossible("no memory")), at: bench.now, into: &commands)

@@ -6,7 +6,7 @@ import Testing
 import Values
 import Wire
 
-/// Writes a long text behind a short one.
+/// Writes a long text after a short one.
 private struct Echo: Reducer {
   enum Action: UInt64, SynchronizableAction, SynchronizableScalar, Equatable {
     case ask, answer
@@ -25,7 +25,7 @@ private struct Echo: Reducer {
   }
 }
 
-/// What one user may take of what all share.
+/// Limits on one user's part of shared resources.
 @Suite struct ServerLimitsTests {
   private func limits(_ change: (inout Limits) -> Void) -> Limits {
     var limits = Limits()
@@ -80,7 +80,7 @@ private struct Echo: Reducer {
     #expect(paused.contains(.pauseReading(ConnectionID(1))))
     #expect(paused.contains(.pauseReading(ConnectionID(2))))
     #expect(!bench.say(3, .ping(1)).contains(.pauseReading(ConnectionID(3))))
-    // In each turn one goes on, in order.
+    // In each turn one connection resumes, in order.
     #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
     let next = bench.turn()
     #expect(next.contains(.resumeReading(ConnectionID(2))))
@@ -236,7 +236,7 @@ private struct Echo: Reducer {
     }
     bench.join(9, uid: 3)
     _ = bench.settle()
-    // Each stands at a revision of its own.
+    // Each is at a revision of its own.
     for number in 1...5 as ClosedRange<UInt64> {
       bench.handle(.blocked(ConnectionID(number), unsent: 5))
       bench.act(9, number, .put("n", .integer(Int64(number))))
@@ -352,7 +352,7 @@ private struct Echo: Reducer {
     }
     #expect(last.first?.contains("stateBytes is 10000: no action of clients is done") == true)
     #expect(StateMeasure(of: bench.server.state).memory < 12_000)
-    // What the daemon itself does is done.
+    // The daemon's own actions are not limited.
     let revision = bench.server.revision
     bench.server.act(.set([], [:]))
     #expect(bench.server.revision == revision + 1)

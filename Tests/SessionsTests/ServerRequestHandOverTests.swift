@@ -5,9 +5,9 @@ import Testing
 import Values
 import Wire
 
-/// Requests that one process was asked and the next one goes on with.
+/// Requests that one process receives and the next one answers.
 @Suite struct ServerRequestHandOverTests {
-  /// Say more, and go on in another process at once. Returns all that is said meanwhile.
+  /// Send messages, and continue in another process at once. Returns all messages of both.
   private func saidAcross(
     _ bench: inout Bench, _ messages: ClientMessage..., limits: Limits
   ) throws -> [ServerMessage] {
@@ -89,7 +89,7 @@ import Wire
     #expect(ends(last) == [4] && interrupted(last) == [4])
   }
 
-  /// The queries whose report the process's restart has ended.
+  /// The queries whose reports the restart has interrupted.
   private func interrupted(_ said: [ServerMessage]) -> [UInt64] {
     said.compactMap { message in
       if case .report(let number, let value, _) = message, ReportError(value)?.code == .restarting {

@@ -29,7 +29,7 @@ import Wire
           ConnectionID(1), [frame(subscribed(4, scope: 0, .snapshot, .noPosition, at: 0))]),
       ])
     bench.act(1, 1, .put("n", 5))
-    // No acknowledgement while something is missing.
+    // No acknowledgement while a mirror lacks changes.
     #expect(bench.turn() == [])
     bench.encode(job)
     #expect(
@@ -92,7 +92,7 @@ import Wire
       #expect(said == [subscribed(4, scope: 0, .refused, .memory, at: 0)])
     }
     #expect(bench.server.load.heldStates == 0 && bench.server.load.scopes == 0)
-    // Nothing is in the way of what it sends, and it may ask again.
+    // The client may still send actions, and may subscribe again.
     bench.act(1, 1, .put("n", 5))
     bench.say(1, .subscribe(subscription: 5, ["n"], nil))
     let again = bench.turn()
@@ -204,7 +204,7 @@ import Wire
     var bench = Bench.withSubscribers(1)
     bench.say(1, .unsubscribe(subscription: 1))
     bench.act(1, 1, .put("n", 1))
-    // What the turn changed before is still told: the request is answered behind it.
+    // Earlier changes of the turn are still sent: the request is answered after them.
     #expect(bench.said(to: 1, bench.turn()).count == 2)
     bench.act(1, 2, .put("n", 2))
     #expect(bench.said(to: 1, bench.turn()) == [Acknowledgement.reduced(2, 2, at: 2)])
@@ -244,7 +244,7 @@ import Wire
       resume(Position(epoch: 9, run: 1, revision: 0)) == [
         subscribed(1, scope: 0, .patch, at: 3),
         .patch(scope: 0, from: 0, [.init(span: 2, patch: [1])]),
-        // The mirror stands at 2, the scope at 3: the next patch may be based on that.
+        // The mirror is at 2, the scope at 3: the next patch may be based on that.
         subscribed(1, scope: 0, .current, at: 3),
       ])
   }
@@ -292,7 +292,7 @@ import Wire
     var bench = Bench.withSubscribers(2)
     bench.say(2, .subscribe(subscription: 2, ["a"], nil))
     _ = bench.settle()
-    // The mirror of /a does not hear of this, and stays at revision 0.
+    // The mirror of /a gets nothing of this, and stays at revision 0.
     bench.act(1, 1, .put("n", 1))
     _ = bench.turn()
     bench.handle(.blocked(ConnectionID(2), unsent: 5))

@@ -8,19 +8,19 @@ import Wire
 
 /// A step of a transcript.
 enum TranscriptStep: Equatable {
-  /// A message of the client, or of the daemon and what the client then shows.
+  /// A message of the client, or of the daemon with the mirrors that the client then shows.
   case client([UInt8])
   case daemon([UInt8], [ShownMirror])
-  /// Something that neither of the two says.
+  /// An event without a message.
   case happens(String)
-  /// The connection is gone. If more follows, the client has come back on another.
+  /// The connection is gone. If more follows, the client has reconnected.
   case closed(String)
 }
 
-/// What a correct client has of a subscription.
+/// The mirror of a subscription in a correct client.
 struct ShownMirror: Equatable {
   var subscription: UInt64
-  /// Nil when nothing stands there, or nothing has come.
+  /// Nil if the path has no value, or nothing has arrived.
   var value: Value?
   var position: Position?
   var isCurrent: Bool
@@ -39,7 +39,7 @@ struct ShownMirror: Equatable {
   }
 }
 
-/// A real server and a real client, message by message, and a record of what they say.
+/// A real server and a real client, message by message, and a transcript of their messages.
 struct TranscriptPair {
   var bench: Bench
   private(set) var session = Self.client()
@@ -48,9 +48,9 @@ struct TranscriptPair {
   private var toServer: [UInt8] = []
   /// Snapshots that are being encoded.
   private var jobs: [SnapshotJobID] = []
-  /// What the next daemon begins with, when this one closes the connection.
+  /// The state with which the next daemon starts after this one closes the connection.
   var successor: RestoredState<Document>?
-  /// Whether the client waits for nothing but the daemon's goodbye.
+  /// Whether the client waits only for the daemon's goodbye.
   private var isLeaving = false
 
   static func client() -> ClientSession {
@@ -113,7 +113,7 @@ struct TranscriptPair {
     for command in commands {
       switch command {
       case .connect:
-        // A new connection has heard nothing of the old one.
+        // A new connection has nothing of the old one's bytes.
         toServer = []
         connection += 1
         bench.open(connection)
@@ -130,32 +130,32 @@ struct TranscriptPair {
 
   // MARK: What happens
 
-  /// Something that the daemon does of itself.
+  /// Something that the daemon does by itself.
   mutating func world(_ text: String, _ body: (inout Bench) -> Void) {
     steps.append(.happens(text))
     body(&bench)
   }
 
-  /// An action of somebody else.
+  /// Actions that do not come from the client.
   mutating func world(_ text: String, _ actions: DocumentAction...) {
     world(text) { bench in for action in actions { bench.server.act(action) } }
   }
 
-  /// Give the server what the client has said.
+  /// Deliver the client's bytes to the server.
   mutating func deliver() {
     let bytes = toServer
     toServer = []
     if !bytes.isEmpty { bench.handle(.received(ConnectionID(connection), bytes)) }
   }
 
-  /// End a turn of the server, and give the client what it says.
+  /// End a turn of the server, and deliver its messages to the client.
   mutating func turn() {
     let commands = bench.turn()
     jobs += commands.compactMap { if case .encodeSnapshot(let id) = $0 { id } else { nil } }
     hear(commands)
   }
 
-  /// Let each hear what the other says until both are silent.
+  /// Deliver messages in both directions until there are none.
   mutating func exchange() {
     for id in jobs { bench.encode(id) }
     jobs = []
@@ -166,8 +166,8 @@ struct TranscriptPair {
     preconditionFailure("The two never fall silent.")
   }
 
-  /// Cut the connection; the client comes back at once. What it had said and the server had not
-  /// read is lost.
+  /// Cut the connection; the client reconnects at once. Messages that the server had not read are
+  /// lost.
   mutating func cut(_ text: String) {
     steps.append(.closed(text))
     bench.handle(.closed(ConnectionID(connection)))
@@ -177,14 +177,14 @@ struct TranscriptPair {
     update { $0.disconnected(at: $1, into: &$2) }
   }
 
-  /// Lose what the server says next.
+  /// Lose the server's next messages.
   mutating func loseAnswers(_ text: String) {
     deliver()
     _ = bench.settle()
     steps.append(.happens(text))
   }
 
-  /// Give the client what the server says next, but only so many messages of it.
+  /// Deliver only the first `count` of the server's next messages to the client.
   mutating func hearFirst(_ count: Int) {
     deliver()
     let frames = bench.frames(to: connection, bench.settle())
@@ -214,7 +214,7 @@ struct TranscriptPair {
     update { session, now, commands in
       bytes.withUnsafeBytes { session.received($0, at: now, into: &commands) }
     }
-    // A client that has said goodbye need not follow any more.
+    // A client that has said goodbye need not handle further messages.
     if !session.hasEnded { steps[place] = .daemon(item, ShownMirror.all(of: session)) }
   }
 

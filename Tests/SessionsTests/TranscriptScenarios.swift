@@ -4,7 +4,7 @@ import Lockstep
 import Values
 import Wire
 
-/// What `Protocols/vectors/sessions.json` tells: each makes one transcript.
+/// A scenario of `Protocols/vectors/sessions.json`: each makes one transcript.
 struct TranscriptScenario: Sendable {
   let name: String
   /// The least level of wire.md, "Levels of conformance", at which a client must pass.
@@ -442,7 +442,7 @@ extension TranscriptScenario {
     },
   ]
 
-  /// A client that sees the whole.
+  /// A client that sees the whole document.
   private static func live(
     _ root: Value = ["n": 0], limits: Limits = Limits()
   ) -> TranscriptPair {
@@ -457,14 +457,14 @@ extension TranscriptScenario {
 // MARK: Daemons that end
 
 extension Bench {
-  /// What a journal would keep of this moment.
+  /// The present state as a journal would restore it.
   func kept() -> RestoredState<Document> {
     var kept = server.handOver.next
     kept.isHandedOver = false
     return kept
   }
 
-  /// Go on from what was kept.
+  /// Replace the server by one restored from this state.
   mutating func crash(keeping kept: RestoredState<Document>) {
     server = Server(restoring: kept, reducer: DocumentFeature(), at: now)
   }

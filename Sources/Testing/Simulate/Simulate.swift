@@ -12,7 +12,7 @@ struct Simulate: AsyncParsableCommand {
     discussion: "One seed is one run. A run that fails prints its seed; --seed repeats it.")
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
-    /// Documents of which some users may see parts are `views`.
+    /// `views` are documents of which some users may see only parts.
     case document, map, errands, views
   }
 
@@ -114,7 +114,7 @@ struct SeedRange: ExpressibleByArgument, CustomStringConvertible {
   var defaultValueDescription: String { description }
 }
 
-/// What many runs came to.
+/// The results of many runs.
 struct Summary: Sendable {
   var runs = 0
   var failures = 0

@@ -4,12 +4,12 @@ import Records
 import Values
 import Wire
 
-/// The shell around the server: what `Daemon` is in the real world.
+/// The shell around the server, in the role of the real `Daemon`.
 extension Simulation {
   enum Beginning {
     /// A new epoch.
     case anew
-    /// The history goes on from what was durable.
+    /// The history resumes from the durable revision.
     case again
   }
 
@@ -54,7 +54,7 @@ extension Simulation {
     return [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) }
   }
 
-  /// Tell the daemon of its own start, or of what its process does itself.
+  /// Hand the daemon its own start, or an event of its own process.
   mutating func tell(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
     let commands = handle(event)
     try enterWork(isDirect: true)
@@ -98,7 +98,7 @@ extension Simulation {
     changesAt = now + .milliseconds(Int64.random(in: 0...3000, using: &random))
   }
 
-  /// Stop or start the process when it is time.
+  /// Stop or start the process when its time has come.
   mutating func changeProcess() throws(SimulationFailure) {
     guard let time = changesAt, now > time else { return }
     if daemon == nil {
@@ -173,14 +173,14 @@ extension Simulation {
     try deliver(.closed(links[place].id))
   }
 
-  /// Tell the server, and do what it says.
+  /// Hand the server an event, and execute its commands.
   mutating func deliver(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
     let commands = handle(event)
     try enterWork()
     let isTurnEnd = if case .turnEnded = event { true } else { false }
     if isTurnEnd { try checkEffects(commands) }
     for command in commands { try perform(command) }
-    // What a socket does not take, the server hears behind the commands, as of a real shell.
+    // Bytes that a socket does not take are reported after the commands, as a real shell does.
     while !blocked.isEmpty {
       let id = blocked.removeFirst()
       guard let place = place(of: id) else { continue }
@@ -223,7 +223,7 @@ extension Simulation {
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
-    // What only a process can answer is not asked here.
+    // Queries that only a process can answer are not made here.
     case .unwatch, .answer, .measureMemory: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }

@@ -4,7 +4,7 @@ import Records
 import Values
 import Wire
 
-/// What the daemon keeps, and what a start makes of it.
+/// The daemon's simulated journal, and a start from it.
 extension Simulation {
   /// Start the daemon's process from what the disk has.
   mutating func restart() throws(SimulationFailure) {
@@ -55,7 +55,7 @@ extension Simulation {
       epoch: contents.epoch, runs: contents.runs, revision: contents.ended)
   }
 
-  /// The disk does something, or fails to, and the daemon hears of some of it.
+  /// The disk completes or fails some of its work, and the daemon gets some of the events.
   mutating func deliverNews() throws(SimulationFailure) {
     guard plan.durability != .none, daemon != nil else { return }
     let isLucky = isKind || Int.random(in: 0..<1000, using: &diskRandom) >= plan.diskFaults
@@ -74,7 +74,7 @@ extension Simulation {
     }
   }
 
-  /// An effect begins once what led to it is kept.
+  /// Check that an effect starts only after the change that led to it is durable.
   func checkKept(_ effect: RunningEffect) throws(SimulationFailure) {
     guard plan.durability == .sync, !disk.isBroken else { return }
     for case .batch(let batch, _) in disk.queue

@@ -2,9 +2,9 @@ import DaemonCore
 import Lockstep
 import Values
 
-/// What the effects of the daemon do, and what must be true of them.
+/// Runs the daemon's effects, and checks their invariants.
 extension Simulation {
-  /// How many jobs effects may do without time passing: more, and one of them never pauses.
+  /// The most jobs that effects may run without time passing: beyond it, one of them never pauses.
   private static var mostJobs: Int { 100_000 }
 
   // MARK: Running
@@ -27,14 +27,14 @@ extension Simulation {
     }
   }
 
-  /// Let effects do something, beside the daemon.
+  /// Let effects run some jobs, off the daemon.
   mutating func work() throws(SimulationFailure) {
     guard effects.isBusy else { return }
     for _ in 0..<below(8) { runJob() }
     try checkEffects()
   }
 
-  /// Let effects do all that they can before time passes, or the daemon is told something.
+  /// Let effects run all jobs that they can before time passes, or the daemon gets an event.
   mutating func workAll() throws(SimulationFailure) {
     guard effects.isBusy else { return }
     var jobs = 0
@@ -48,11 +48,11 @@ extension Simulation {
     try checkEffects()
   }
 
-  /// Let time pass, and everyone do what it is time for.
+  /// Let time pass, and let every party do what is due.
   mutating func advance(by duration: Duration) throws(SimulationFailure) {
     effects.executor.enter()
     let target = clock.now.advanced(by: duration)
-    // Whoever hears nothing for long takes the daemon for dead.
+    // A client without heartbeats for long assumes that the daemon is dead.
     let stride = max(.seconds(1), duration / 1000)
     try goOn()
     while clock.now < target {
@@ -62,7 +62,7 @@ extension Simulation {
     }
   }
 
-  /// Let the effects do all that they can, the daemon its turn, and the clients something.
+  /// Let the effects run all their jobs, the daemon a turn, and the clients a step.
   private mutating func goOn() throws(SimulationFailure) {
     step += 1
     try changeProcess()
@@ -91,7 +91,7 @@ extension Simulation {
     effects.executor.run(at: place)
   }
 
-  /// Tell the daemon what its effects have to say, or some of it.
+  /// Deliver all or some of the effects' events to the daemon.
   mutating func deliverEffects() throws(SimulationFailure) {
     guard effects.isBusy else { return }
     if isKind { try workAll() }
@@ -126,7 +126,7 @@ extension Simulation {
     }
   }
 
-  /// Tell the daemon what an effect does. It commands nothing before the turn's end.
+  /// Hand the daemon an effect's event. The daemon commands nothing before the turn's end.
   private mutating func tell(
     effect event: Event<Tagged<R.Action>>
   ) throws(SimulationFailure) {
@@ -144,7 +144,7 @@ extension Simulation {
     waited = 0
   }
 
-  /// End what would go on for ever.
+  /// End effects that would never end.
   mutating func hush() throws(SimulationFailure) {
     guard let action = feature.hush, daemon != nil else { return }
     count("hushes")
@@ -153,12 +153,12 @@ extension Simulation {
 
   // MARK: Checking
 
-  /// See that no effect does what it must not.
+  /// Check that no effect violates its rules.
   func checkEffects() throws(SimulationFailure) {
     if let misdeed = effects.misdeed(mayWait: effectsMayWait) { throw failure(misdeed) }
   }
 
-  /// See what the end of a turn brings for effects.
+  /// Check the effect commands at the end of a turn.
   mutating func checkEffects(_ commands: [Command]) throws(SimulationFailure) {
     guard waited <= plan.limits.waitingPerTurn else {
       throw failure(
@@ -174,7 +174,8 @@ extension Simulation {
     }
   }
 
-  /// An effect starts behind the change that it was returned with, in whose turn it is ordered.
+  /// Check that an effect starts after the change that it was returned with, in whose turn it is
+  /// ordered.
   private func checkStarts(_ commands: [Command]) throws(SimulationFailure) {
     var started: EffectID?
     for command in commands {
@@ -186,14 +187,14 @@ extension Simulation {
     }
   }
 
-  /// The names of what runs, for people.
+  /// The names of the running effects, for people.
   var runningEffects: String {
     (daemon?.runningEffects ?? []).map { "\"\($0.name)\" (\($0.place))" }.joined(separator: ", ")
   }
 }
 
 extension DependencyValues {
-  /// What the features of a simulation depend on: nothing that a seed does not decide.
+  /// The dependencies of a simulation's features: nothing that the seed does not decide.
   init(
     simulating clock: SimulatedClock, seed: UInt64, _ change: (inout DependencyValues) -> Void
   ) {

@@ -2,7 +2,7 @@ import DaemonCore
 import Lockstep
 import Records
 
-/// Everything that happens to the daemon, written down, and done again by another server.
+/// Records all events of the daemon, and replays them on another server.
 extension Simulation {
   /// A daemon's process begins.
   mutating func begin(_ kept: RestoredState<R.State>) {
@@ -19,7 +19,7 @@ extension Simulation {
     recording = plan.isRecorded ? Recording.head(setup, schema: Witness<R>.schema) : nil
   }
 
-  /// The one door of the daemon.
+  /// The only entry point of the daemon.
   mutating func handle(_ event: Event<Tagged<R.Action>>) -> [Command] {
     var commands: [Command] = []
     guard daemon != nil else { return [] }
@@ -39,7 +39,7 @@ extension Simulation {
     return commands
   }
 
-  /// The process ends, or what it does cannot be written down any more.
+  /// End the recording, because the process ends or an event cannot be encoded.
   mutating func endRecording() {
     guard var bytes = recording, let daemon else { return }
     recording = nil
@@ -47,7 +47,7 @@ extension Simulation {
     recordings.append(bytes)
   }
 
-  /// Do again what was written down, and compare.
+  /// Replay the recordings, and compare.
   mutating func replay() throws(SimulationFailure) {
     endRecording()
     for bytes in recordings {

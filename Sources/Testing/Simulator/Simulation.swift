@@ -7,17 +7,15 @@ import Wire
 // Theory of operation
 //
 // A simulation is one thread, one random generator, and no clock: a real `Server` and real
-// `ClientSession`s, joined by an invented network, in an invented time. Each step takes one thing
+// `ClientSession`s, joined by a simulated network, in simulated time. Each step picks one thing
 // that could happen next (a turn of the daemon with some of the bytes that have arrived, a client
-// reading some of what has come, a user's action, a cut, a crash) and lets it happen. Whatever the
-// daemon, the clients and the network do follows from the seed, so a failure repeats.
+// reading some of its input, a user's action, a cut, a crash) and lets it happen. Everything that
+// the daemon, the clients and the network do follows from the seed, so a failure repeats.
 //
-// The simulation keeps every state that the daemon ever had (a copy is O(1)) and checks after every
-// step that each mirror is one of them, at the position that it claims; and much else (`check…`).
-// At the end the world becomes kind: no more misfortunes, everyone reads. Then everything has to
-// come to rest, with every mirror equal to the state.
+// At the end the world becomes kind: there are no more faults, and every client reads. Then
+// everything must come to rest, with every mirror equal to the state.
 
-/// A run of a daemon, its clients and the network between them, as a seed has it.
+/// A run of a daemon, its clients and the network between them, determined by a seed.
 ///
 ///     let report = try Simulation(seed: 42, of: .document).run(steps: 1000)
 public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
@@ -30,54 +28,54 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var step = 0
   var trace: UInt64 = 0
   var counts: [String: Int] = [:]
-  /// Misfortunes are over.
+  /// Whether injected faults are over.
   var isKind = false
-  /// A test says what the clients do, each of which sees everything.
+  /// Whether a test drives the clients, each of which sees everything.
   var isDriven = false
 
   // The daemon's process.
   var daemon: Server<Witness<R>>?
   let log = WitnessLog<R.State>()
-  /// What has happened to the daemon's process, where the plan says that it is written down, and what
-  /// happened to former ones.
+  /// The recording of the daemon's process, if the plan asks for one, and those of former
+  /// processes.
   var recording: [UInt8]?
   var recordings: [[UInt8]] = []
   var ledger = Ledger<R.State>()
   var jobs: [SnapshotJob<R.State>] = []
-  /// What the state took when it was to be measured; the daemon has not heard of it.
+  /// The result of measuring the state, which the daemon has not got yet.
   var measured: StateMeasure?
   var lastTick = Instant(nanoseconds: 0)
-  /// The process ends, or starts, at this time.
+  /// The time at which the process ends or starts.
   var changesAt: Instant?
   var isStopping = false
   var hasCrashed = false
-  /// The newest revision that would survive a crash, where nothing is kept: what the seed allows.
+  /// The newest revision that would survive a crash if there is no journal: as the seed allows.
   var durable: UInt64 = 0
   var disk = SimulatedDisk()
-  /// Decides what the disk does, and who wants what to be durable.
+  /// Decides what the disk does, and which clients want which actions to be durable.
   var diskRandom: SplitMix64
   var starts = 0
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []
-  /// Connections whose sockets did not take everything, of which the daemon is to be told.
+  /// Connections whose sockets did not take everything, still to be reported to the daemon.
   var blocked: [ConnectionID] = []
   let clock = SimulatedClock()
   let dependencies: DependencyValues
   var effects: SimulatedEffects<Tagged<R.Action>>
-  /// The daemon has more to do than one turn should take.
+  /// Whether the daemon has more work than one turn should do.
   var isWoken = false
-  /// How many actions from inside have waited, and been done in this turn.
+  /// The number of actions of effects and middleware that have waited, and have run in this turn.
   var waited = 0
-  /// Effects may wait for something that only the test brings.
+  /// Whether effects may wait for something that only the test provides.
   var effectsMayWait = false
 
-  // Everyone else.
+  // The clients and the network.
   var clients: [SimulatedClient] = []
   var strangers: [Stranger] = []
   var nextIdentity: UInt64 = 1
   var nextConnection: UInt64 = 1
-  /// In the order of their identifiers.
+  /// Sorted by identifier.
   var links: [Link] = []
 
   /// The world of a seed. `adjust` may change what the seed has drawn.
@@ -89,7 +87,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     self.feature = feature
     random = SplitMix64(seed)
     var plan = SimulationPlan(using: &random)
-    // From a generator of its own, so that what else the seed decides stays.
+    // From a separate generator, so that the seed's other decisions do not change.
     var other = SplitMix64(~seed)
     plan.drawEffectLimits(using: &other)
     diskRandom = SplitMix64(Hashing.mix(seed))
@@ -101,7 +99,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     dependencies = DependencyValues(simulating: clock, seed: other.next(), feature.dependencies)
   }
 
-  /// Let so many things happen, then let everything come to rest.
+  /// Run this many steps, then let everything come to rest.
   public mutating func run(steps: Int) throws(SimulationFailure) -> SimulationReport {
     try begin()
     for _ in 0..<steps { try advance() }
@@ -125,7 +123,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
 
   mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
 
-  /// How many of so many bytes arrive now: often all, often few.
+  /// How many of `count` bytes arrive now: often all, often few.
   mutating func portion(_ count: Int) -> Int {
     if isKind { return count }
     return switch below(4) {
@@ -214,7 +212,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     while clients.count(where: { !$0.isGhost }) < plan.clients { addClient() }
   }
 
-  /// Break a connection: what neither end has read yet is lost, from any byte on.
+  /// Break a connection: bytes that neither end has read yet are lost, from any byte on.
   private mutating func cut(_ place: Int) {
     count("cuts")
     links[place].isCut = true
@@ -225,7 +223,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
     links[place].toClient.removeLast(back - below(back + 1))
   }
 
-  /// Forget links and clients that are no more.
+  /// Remove links and clients that have ended.
   mutating func sweep() {
     links.removeAll { $0.isOver }
     clients.removeAll { $0.session.hasEnded || $0.isGhost && $0.link == nil }

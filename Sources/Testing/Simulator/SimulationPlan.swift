@@ -2,21 +2,21 @@ public import Access
 public import DaemonCore
 public import Values
 
-/// What kind of world a simulation has: its limits, its users and its misfortunes. Drawn from the
-/// seed, so that every limit is small in some runs and large in others.
+/// The plan of a simulation: its limits, its users and its faults. Drawn from the seed, so that
+/// every limit is small in some runs and large in others.
 public struct SimulationPlan: Sendable {
   public var limits = Limits()
-  /// How many clients there are at a time.
+  /// The number of clients at a time.
   public var clients = 3
-  /// How many paths a client sees at most.
+  /// The most paths that a client subscribes to.
   public var subscriptions = 3
-  /// How many bytes a socket's buffer takes.
+  /// The bytes of a socket's buffer.
   public var socketBytes = 4096
-  /// How much time passes in a step at most.
+  /// The most time that passes in a step.
   public var longestPause: Duration = .milliseconds(40)
-  /// How often a client compares digests.
+  /// The interval at which a client compares digests.
   public var digestInterval: Duration? = .seconds(5)
-  /// How likely a misfortune is, in thousandths of a step.
+  /// The probability of each fault, in thousandths of a step.
   public var cuts = 0
   public var stalls = 0
   public var stops = 0
@@ -25,25 +25,27 @@ public struct SimulationPlan: Sendable {
   public var strangers = 0
   public var closes = 0
   public var refusals = 0
-  /// How likely a check is that a stalled client delays nobody, in thousandths of a step.
+  /// The probability of a check that a stalled client delays no other, in thousandths of a step.
   public var trials = 0
-  /// What the daemon keeps, how slowly, and how often that fails, in thousandths of a step.
+  /// The daemon's durability, the disk's delay, and the disk's fault rate, in thousandths of a
+  /// step.
   public var durability = Durability.none
   public var diskDelay = 0
   public var diskFaults = 0
-  /// How many actions should be durable, in thousandths.
+  /// The share of actions that should be durable, in thousandths.
   public var durableActions = 0
-  /// Whether mirrors may find out that they are wrong, as they must when the daemon has a fault
-  /// that they can heal.
+  /// Whether mirrors may detect that they are wrong, as they must if the daemon has a fault that
+  /// they can heal.
   public var toleratesDivergence = false
-  /// The users that clients have, in turn, and who of them may see what; nil for everything.
+  /// The users of the clients, in turn, and the policy with the parts that each may see; nil for
+  /// everything.
   package var users: [UInt64] = [1000]
   public var policy: Policy?
-  /// Mistakes that the daemon makes.
+  /// Deliberate faults of the daemon.
   package var faults = Faults()
-  /// Whether everything that happens to the daemon is written down and done again.
+  /// Whether the daemon's events are recorded and replayed.
   package var isRecorded = false
-  /// Mistakes that the clients make.
+  /// Deliberate faults of the clients.
   package var skipsBaseCheck = false
 
   public init() {}
@@ -84,7 +86,7 @@ public struct SimulationPlan: Sendable {
     trials = pick(0, 0, 3)
   }
 
-  /// Draw what is kept, and how well.
+  /// Draw the durability and the disk's faults.
   mutating func drawDisk(using random: inout SplitMix64) {
     func pick<T>(_ choices: T...) -> T {
       choices[Int.random(in: 0..<choices.count, using: &random)]
@@ -98,7 +100,7 @@ public struct SimulationPlan: Sendable {
     limits.journalAge = pick(.seconds(2), .seconds(3600))
     limits.journalDigestChanges = pick(1, 10, 4096)
     limits.journalQueueBytes = pick(2000, 1 << 20)
-    // What is kept is worth little if nobody ever starts again from it.
+    // A journal is only tested if a daemon starts from it.
     if crashes == 0 && stops == 0 { crashes = pick(0, 3, 8) }
   }
 
@@ -125,7 +127,7 @@ public struct SimulationPlan: Sendable {
       ] + parts)
   }
 
-  /// Draw what limits the effects of a feature.
+  /// Draw the limits of a feature's effects.
   mutating func drawEffectLimits(using random: inout SplitMix64) {
     let choices = [5, 40, 4096]
     limits.waitingPerTurn = choices[Int.random(in: 0..<choices.count, using: &random)]

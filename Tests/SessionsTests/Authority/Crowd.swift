@@ -8,16 +8,17 @@ import Records
 import Values
 import Wire
 
-/// A server whose policy changes, and clients of several users, who lag, are cut off and come back.
+/// A server whose policy changes, and clients of several users, which lag, are cut off and
+/// reconnect.
 ///
-/// Every byte that the server sends is looked at: no text may be in it that the client may not see
-/// in any state that there was. And every mirror must be what its user's view shows of a state.
+/// Every byte that the server sends is checked: it must contain no text that the client may not see
+/// in any past state. And every mirror must equal its user's view of a state.
 struct Crowd {
   struct Fault: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// What the policy says of a user.
+  /// The policy's rules for a user.
   struct Terms {
     var grants: [PathPattern]
     var denials: [PathPattern]
@@ -29,7 +30,7 @@ struct Crowd {
     var session: ClientSession
     var link: ConnectionID?
     var isToConnect = false
-    /// Frames on their way there, and bytes on their way back.
+    /// Frames on their way to the server, and bytes on their way to the client.
     var toServer: [[UInt8]] = []
     var toClient: [UInt8] = []
     /// The server has closed the connection.
@@ -56,14 +57,14 @@ struct Crowd {
   private var now = Instant(nanoseconds: 1_000_000_000)
   private var states: [CBORItem] = []
   private var terms: [UInt64: Terms] = [:]
-  /// All that was ever in force for a user.
+  /// All rules that were ever in force for a user.
   private var formerTerms: [UInt64: [Terms]] = [:]
-  /// Texts that a user may see, of the first so many states.
+  /// Texts that a user may see in the first `states` states.
   private var visible: [UInt64: (texts: Set<String>, states: Int)] = [:]
   private var clients: [Client] = []
   private var jobs: [SnapshotJobID] = []
   private var nextConnection: UInt64 = 1
-  /// Everyone reads.
+  /// Whether every client reads.
   private var isKind = false
   private(set) var counts: [String: Int] = [:]
 
@@ -91,7 +92,7 @@ struct Crowd {
       }) ?? .null
   }
 
-  /// Let so many things happen, then everything come to rest.
+  /// Run this many steps, then let everything come to rest.
   mutating func run(steps: Int) throws(Fault) {
     note()
     try reload(isFirst: true)
@@ -141,12 +142,12 @@ struct Crowd {
     return Path((0..<depth).map { .text(random.keyText($0, random.below(6))) })
   }
 
-  /// Write down the state, if it is another.
+  /// Record the state, if it has changed.
   private mutating func note() {
     guard server.revision + 1 > UInt64(states.count) else { return }
     var encoder = CBOREncoder()
     server.state.encode(into: &encoder)
-    // What cannot be read could not be sent either.
+    // A state that cannot be decoded could not be sent either.
     states.append((try? CBORItem(encoder.bytes)) ?? .undefined)
   }
 
@@ -248,7 +249,7 @@ struct Crowd {
     return frames
   }
 
-  /// A client reads some of what has come.
+  /// A client reads some of its input.
   private mutating func read(_ index: Int, all: Bool = false) throws(Fault) {
     let waiting = clients[index].toClient.count
     guard waiting > 0 else {
@@ -297,7 +298,7 @@ struct Crowd {
     try update(index) { $0.disconnected(at: $1, into: &$2) }
   }
 
-  /// Whoever was sent away for good gives way to another client of the same user.
+  /// Replace a client whose session has ended by another one of the same user.
   private mutating func endSessions() throws(Fault) {
     for index in clients.indices.reversed() where clients[index].session.hasEnded {
       let uid = clients[index].uid
@@ -398,7 +399,7 @@ struct Crowd {
 
   // MARK: What must be true
 
-  /// All texts that look like one of ours.
+  /// All texts that look like the test's own.
   private static func texts(in bytes: [UInt8]) -> Set<String> {
     var texts: Set<String> = []
     var start: Int?
@@ -412,7 +413,7 @@ struct Crowd {
     return texts
   }
 
-  /// The texts that a client may be sent: what its user's view, as it is now, shows of any state.
+  /// The texts that a client may be sent: those that its user's present view shows of any state.
   private mutating func allowed(_ client: Client) -> Set<String> {
     var (texts, count) = visible[client.uid] ?? ([], 0)
     while count < states.count {
@@ -440,7 +441,7 @@ struct Crowd {
     return try? CBORItem(encoder.bytes).sorted
   }
 
-  /// A mirror is what its user may, or once might, see of the state where it stands.
+  /// Check that a mirror equals a present or former view of its user, of the state at its revision.
   private mutating func check(
     _ index: Int, _ number: UInt64, _ value: Value?, _ revision: UInt64
   ) throws(Fault) {
@@ -460,7 +461,7 @@ struct Crowd {
     count("checks")
   }
 
-  /// Let everything come to rest: each mirror is then what its user may see of the newest state.
+  /// Let everything come to rest: each mirror must then equal its user's view of the newest state.
   private mutating func rest() throws(Fault) {
     isKind = true
     defer { isKind = false }

@@ -31,7 +31,7 @@ import Wire
       policy: Self.policy)
   }
 
-  /// Users who have said hello, by connection: number and user are the same.
+  /// Users that have said hello, by connection: number and user are the same.
   private func bench(_ users: UInt64..., durability: Durability = .none) -> Bench {
     var bench = bench(durability)
     for uid in users { bench.join(uid, uid: uid) }
@@ -126,7 +126,7 @@ import Wire
       }
       #expect(patches.map(\.span) == [2])
     }
-    // What nobody but the administrator may see touches nobody else.
+    // A change that only the administrator may see touches no other scope.
     bench.act(0, 3, .set(["secret"], 1))
     let third = bench.turn()
     #expect(bench.frames(to: 1, third).isEmpty && bench.frames(to: 2, third).isEmpty)
@@ -148,7 +148,7 @@ import Wire
       Set(subscribed(bench.said(to: number, commands)).map(\.scope))
     }
     #expect(scopes(2) == scopes(4) && scopes(2) == scopes(5))
-    // All see all that is public; of the whole, three parts.
+    // All users see everything public; of the whole document, there are three views.
     #expect(scopes(0).intersection(scopes(2)).count == 1)
     #expect(bench.server.load.scopes == 4)
     bench.act(0, 1, .set(["public", "n"], 2))
@@ -249,7 +249,7 @@ import Wire
     bench.join(5, uid: 4, token: Bench.token(4))
     bench.act(5, 1, .set(["secret", "mine"], 1), .increment(["public"], by: 1))
     #expect(messages(outcomes(bench.said(to: 5, bench.turn()))) == told)
-    // What is kept for the next run is no more than what was told.
+    // The next run gets no more than the client was told.
     let kept = bench.server.handOver.kept.sessions.flatMap(\.outcomes)
     #expect(
       kept.contains {
@@ -490,7 +490,7 @@ import Wire
     // One may not connect any more.
     #expect(bench.goodbye(to: 2, commands)?.code == .denied)
     #expect(bench.said(to: 2, commands).count == 1)
-    // The log goes on for nobody.
+    // No connection follows the log any more.
     bench.handle(.closed(ConnectionID(2)))
     bench.act(0, 3, .set(["list"], 1))
     #expect(report(bench.said(to: 0, bench.turn())) == nil)
