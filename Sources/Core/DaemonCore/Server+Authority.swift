@@ -121,7 +121,8 @@ extension Server {
 
   /// The error for a query that a client may not make; nil if it may.
   func reportDenial(of name: String, to rights: Rights?) -> ReportError? {
-    guard let rights, !rights.mayAdminister, ReportName(rawValue: name)?.isForEveryone != true else {
+    guard let rights, !rights.mayAdminister, ReportName(rawValue: name)?.isForEveryone != true
+    else {
       return nil
     }
     return Self.reportDenial(of: name.prefix(bytes: limits.textBytes))

@@ -147,8 +147,8 @@ public struct Server<R: Reducer>: Sendable {
     takeUp(kept)
   }
 
-  public var limits: Limits { facts.limits }
-  var schema: Schema { facts.schema }
+  public var limits: Limits { @inline(__always) _read { yield facts.limits } }
+  var schema: Schema { @inline(__always) _read { yield facts.schema } }
   /// The newest state: a copy is a consistent snapshot, O(1).
   public var state: R.State { core.state }
   public var revision: UInt64 { core.revision }

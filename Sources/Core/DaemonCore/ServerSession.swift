@@ -16,7 +16,7 @@ struct ServerSession: Sendable {
     case parting(SessionToken)
     /// This goodbye is composed at the turn's end, after everything that is due to the session;
     /// messages that arrive meanwhile are ignored.
-    case leaving(Goodbye, SessionToken?)
+    indirect case leaving(Goodbye, SessionToken?)
     /// Our goodbye has been sent.
     case left
   }
@@ -64,7 +64,16 @@ struct ServerSession: Sendable {
   /// Whether reading is paused until its user has a share of a turn again.
   var isWaiting = false
   /// The goodbye with which it ends, when that is known.
-  var goodbye: Goodbye?
+  var goodbye: Goodbye? {
+    get { if case .goodbye(let goodbye)? = farewell { goodbye } else { nil } }
+    set { farewell = newValue.map { .goodbye($0) } }
+  }
+  /// In a box of its own: sessions are moved at each turn, and few have ended.
+  private var farewell: Farewell?
+
+  private indirect enum Farewell: Sendable {
+    case goodbye(Goodbye)
+  }
   let openedAt: Instant
   /// Whether the process that made the connection has ended.
   var hasExited = false
@@ -86,10 +95,18 @@ struct ServerSession: Sendable {
   }
 
   init(id: ConnectionID, peer: Peer, offered: SessionToken, limits: Limits, at now: Instant) {
+    self.init(
+      id, peer, .awaitingHello(offered: offered, deadline: now + limits.helloDeadline),
+      FrameDecoder(limit: limits.frameBytes), at: now)
+  }
+
+  private init(
+    _ id: ConnectionID, _ peer: Peer, _ phase: Phase, _ frames: FrameDecoder, at now: Instant
+  ) {
     self.id = id
     self.peer = peer
-    phase = .awaitingHello(offered: offered, deadline: now + limits.helloDeadline)
-    frames = FrameDecoder(limit: limits.frameBytes)
+    self.phase = phase
+    self.frames = frames
     lastSent = now
     openedAt = now
   }
@@ -97,8 +114,8 @@ struct ServerSession: Sendable {
   /// Placeholder for an empty slot, and for a connection that is moved out to be composed.
   static var placeholder: ServerSession {
     ServerSession(
-      id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0),
-      offered: SessionToken(high: 0, low: 0), limits: Limits(), at: Instant(nanoseconds: 0))
+      ConnectionID(0), Peer(pid: 0, uid: 0, gid: 0), .left, FrameDecoder(limit: 0),
+      at: Instant(nanoseconds: 0))
   }
 
   var isBlocked: Bool { blockedSince != nil }

@@ -88,7 +88,7 @@ public enum Recording {
 }
 
 extension Event where Action: SynchronizableAction {
-  /// Whether the event can be recorded: an action can if it is decoded as it was encoded.
+  /// Whether the event can be recorded: an action can if what it encodes to can be decoded.
   fileprivate var travels: Bool {
     switch self {
     case .acted(let action), .effectSent(_, let action):
