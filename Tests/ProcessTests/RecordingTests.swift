@@ -79,6 +79,9 @@ struct RecordingTests {
       for number in 1...50 as ClosedRange<Int64> {
         try await mirror.connection.send(DocumentAction.set(["n"], .integer(number)))
       }
+      // A start that comes to nothing leaves the recording that there is.
+      _ = try await home.refusal(["--record", file])
+      #expect(!FileManager.default.fileExists(atPath: file + ".old"))
       first.process.signal(SIGKILL)
       _ = try await first.process.end()
       let second = try await home.start(["--durability", "sync", "--record", file])

@@ -190,6 +190,20 @@ import Wire
     #expect(difference.event == nil && difference.description.contains("digest"))
   }
 
+  @Test func `the event during which the process ended is named, and handled on demand`() throws {
+    var recorded = Recorded()
+    try recorded.live()
+    let event = DocumentEvent.acted(.put("last", 1))
+    let last = try #require(Recording.event(event, at: recorded.now))
+    var replay = try Replay(recorded.bytes + last, reducer: DocumentFeature())
+    let report = try replay.run()
+    #expect(report.difference == nil && !report.isWhole)
+    #expect(report.lastEvent?.hasPrefix("acted(") == true)
+    #expect(replay.server.revision == recorded.server.revision)
+    replay.handleLastEvent()
+    #expect(replay.server.revision == recorded.server.revision + 1)
+  }
+
   @Test func `it stops where it is told`() throws {
     var recorded = Recorded()
     try recorded.live()

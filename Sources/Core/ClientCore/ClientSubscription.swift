@@ -87,7 +87,10 @@ public struct ClientSubscription: Sendable {
   mutating func freeze() {
     disconnect()
     isUnreadable = true
-    if translation == nil { value.remove() }
+    guard translation == nil else { return }
+    // Nothing can be applied to it: when the connection is made again, a snapshot must come.
+    value.remove()
+    position = nil
   }
 
   /// The daemon refuses or ends the subscription: the mirror becomes absent.

@@ -114,13 +114,15 @@ public final class Daemon<R: Reducer> {
     setup.policy = policy ?? Self.standardPolicy
     setup.isPolicyNew = isPolicyNew
     setup.owner = UInt64(geteuid())
-    recording?.begin(setup, schema: R.schema)
     let server = Server<R>(
       setup, reducer: reducer(), middleware: middleware, dependencies: dependencies,
       inFlight: marker?.inFlight)
     let news = JournalEventRelay(loop)
     let access = try beginning.openJournal(server.pendingSnapshot)
     let writer = try access.map { try JournalWriter($0) { news.tell($0) } }
+    // When nothing can prevent the start any more: the recording of the former process is kept until
+    // then.
+    try recording?.begin(setup, schema: R.schema)
     self.init(
       server, beginning.start, metrics: metrics, recording: recording, journal: writer,
       marker: marker, logger: logger, on: loop)

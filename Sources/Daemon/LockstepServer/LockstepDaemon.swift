@@ -244,7 +244,7 @@ extension LockstepDaemon {
     ]
     var shellMetrics: (@Sendable () -> String)?
     if options.metrics { shellMetrics = { metrics.openMetrics } }
-    let recording = try options.record.map { try RecordingFile($0, logger) }
+    let recording = options.record.map { RecordingFile($0, logger) }
     // Checked before the journal begins a run: a failed start should leave no trace.
     if service.listeners.isEmpty { try Self.checkSocket(path) }
     let shell = try Daemon(

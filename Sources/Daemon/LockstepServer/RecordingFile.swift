@@ -13,37 +13,46 @@ import Wire
 public final class RecordingFile {
   private let path: String
   private let logger: Logger
-  private var descriptor: Int32
+  /// Negative before the recording begins and after it has ended.
+  private var descriptor: Int32 = -1
   private var buffer: [UInt8] = []
 
-  /// Create a file that only its owner may read, because it has all that the state has. An existing
-  /// file, of a process before, is renamed with the suffix ".old".
-  public init(_ path: String, _ logger: Logger) throws {
+  public init(_ path: String, _ logger: Logger) {
     self.path = path
     self.logger = logger
+  }
+
+  deinit { close() }
+
+  private func close() {
+    if descriptor >= 0 { Glibc.close(descriptor) }
+    descriptor = -1
+    buffer = []
+  }
+
+  var isOpen: Bool { descriptor >= 0 }
+
+  /// Create the file, which only its owner may read, because it has all that the state has. An
+  /// existing file, of a process before, is renamed with the suffix ".old", unless it is empty.
+  func begin<State>(_ setup: ServerSetup<State>, schema: Schema) throws {
+    // At the limit of a file's size, writing fails instead of ending the process.
+    signal(SIGXFSZ, SIG_IGN)
     var status = stat()
     if lstat(path, &status) == 0 {
       guard status.st_mode & S_IFMT == S_IFREG else {
         throw DaemonError("cannot record in \(path): it is there, and no regular file")
       }
       // The former recording may be the one that is needed.
-      rename(path, path + ".old")
+      if status.st_size > 0 { rename(path, path + ".old") } else { unlink(path) }
     }
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw DaemonError("cannot record in \(path): \(String(cString: strerror(errno)))")
     }
-  }
-
-  deinit { close(descriptor) }
-
-  var isOpen: Bool { descriptor >= 0 }
-
-  func begin<State>(_ setup: ServerSetup<State>, schema: Schema) {
     buffer += Recording.head(setup, schema: schema)
   }
 
-  /// Write an event that is about to be handled, and the commands before it.
+  /// Write an event that is about to be handled.
   func note<Action: SynchronizableAction>(_ event: Event<Action>, at now: Instant) {
     guard isOpen else { return }
     guard let bytes = Recording.event(event, at: now) else {
@@ -53,10 +62,11 @@ public final class RecordingFile {
     write()
   }
 
-  /// Note the commands; they are written with the next event.
+  /// Write the commands that an event led to.
   func note(_ commands: ArraySlice<Command>, revision: UInt64) {
     guard isOpen else { return }
     buffer += Recording.commands(commands, revision: revision)
+    write()
   }
 
   /// Write the end. Nothing is written afterwards.
@@ -64,15 +74,12 @@ public final class RecordingFile {
     guard isOpen else { return }
     buffer += Recording.end(revision: revision, digest: digest)
     write()
-    close(descriptor)
-    descriptor = -1
+    close()
   }
 
   private func end(_ reason: String) {
     logger.error("the recording ends", metadata: ["file": "\(path)", "reason": "\(reason)"])
-    close(descriptor)
-    descriptor = -1
-    buffer = []
+    close()
   }
 
   private func write() {

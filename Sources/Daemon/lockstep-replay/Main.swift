@@ -24,6 +24,12 @@ struct ReplayTool: ParsableCommand {
   @Option(help: ArgumentHelp("Stop at this revision, and print the state.", valueName: "revision"))
   var until: UInt64?
 
+  @Flag(
+    help: ArgumentHelp(
+      "Handle the last event, too, if the process ended in the middle of it.",
+      discussion: "If it was that event that ended the process, it ends this one."))
+  var withLast = false
+
   func run() throws {
     for file in files { try run(file) }
   }
@@ -47,10 +53,17 @@ struct ReplayTool: ParsableCommand {
       throw Self.failure("\(file): \(difference)", .differs)
     }
     if until != nil { print(JSON.text(replay.server.state.root)) }
-    let end = report.isWhole || until != nil ? "" : ", where the recording breaks off"
     print(
       "\(file): \(report.events) events, \(report.commands) commands: equal, to revision "
-        + "\(report.revision), digest \(report.digest)\(end)")
+        + "\(report.revision), digest \(report.digest)\(end(of: report))")
+    if withLast { replay.handleLastEvent() }
+  }
+
+  private func end(of report: Replay<DocumentFeature>.Report) -> String {
+    if report.isWhole || until != nil { return "" }
+    guard let event = report.lastEvent else { return ", where the recording breaks off" }
+    return ", where the process ended in the middle of event \(report.events + 1), "
+      + "\(event.prefix(400)) (--with-last handles it)"
   }
 
   private static func failure(_ text: String, _ status: EventLoop.ExitStatus) -> ExitCode {

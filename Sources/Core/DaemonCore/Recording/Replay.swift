@@ -16,6 +16,8 @@ public struct Replay<R: Reducer>: Sendable {
   public private(set) var server: Server<R>
   private let bytes: [UInt8]
   private var offset: Int
+  /// An event that was read and is not handled yet.
+  private var waiting: (time: Instant, event: Event<R.Action>)?
 
   /// The result of a replay.
   public struct Report: Equatable, Sendable {
@@ -27,6 +29,9 @@ public struct Replay<R: Reducer>: Sendable {
     public var digest = Digest(0)
     /// Whether the recording has an end; if not, its process ended abruptly.
     public var isWhole = false
+    /// The event during which the process ended, if the recording breaks off in the middle of one. It
+    /// is not handled: it may be the one that ended it.
+    public var lastEvent: String?
     /// The first difference.
     public var difference: Difference?
   }
@@ -69,7 +74,6 @@ public struct Replay<R: Reducer>: Sendable {
   /// Replay the events, up to a revision if one is named, or to the first difference.
   public mutating func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
     var report = Report()
-    var waiting: (time: Instant, event: Event<R.Action>)?
     while report.difference == nil, last.map({ server.revision < $0 }) ?? true {
       guard let piece = Self.take(bytes, &offset) else { break }
       do throws(CBORError) {
@@ -102,7 +106,17 @@ public struct Replay<R: Reducer>: Sendable {
     }
     report.revision = server.revision
     report.digest = server.digest()
+    report.lastEvent = waiting.map { "\($0.event)" }
     return report
+  }
+
+  /// Handle the event during which the recorded process ended (`Report.lastEvent`). If it was the
+  /// event that ended it, this process ends as well.
+  public mutating func handleLastEvent() {
+    guard let (time, event) = waiting else { return }
+    waiting = nil
+    var commands: [Command] = []
+    server.handle(event, at: time, into: &commands)
   }
 
   private mutating func handle(
