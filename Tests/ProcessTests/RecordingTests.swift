@@ -82,6 +82,10 @@ struct RecordingTests {
       // A start that comes to nothing leaves the recording that there is.
       _ = try await home.refusal(["--record", file])
       #expect(!FileManager.default.fileExists(atPath: file + ".old"))
+      let other = try ChildProcess(
+        Binaries.daemon, ["--socket", folder + "/other", "--record", file])
+      #expect(try await other.end() == .exit(1))
+      #expect(other.output.last?.contains("another daemon does") == true, "\(other.output)")
       first.process.signal(SIGKILL)
       _ = try await first.process.end()
       let second = try await home.start(["--durability", "sync", "--record", file])
@@ -117,9 +121,9 @@ struct RecordingTests {
   }
 
   @Test(arguments: [
-    (["--record", "FOLDER"], "cannot record in FOLDER: it is there, and no regular file"),
+    (["--record", "FOLDER"], "cannot record in FOLDER: it exists, and is not a regular file"),
     (["--record", "FOLDER/none/file"], "No such file or directory"),
-    (["--record", "FOLDER/f", "--stub", "/dev/null"], "--record writes down"),
+    (["--record", "FOLDER/f", "--stub", "/dev/null"], "--record works with the feature alone"),
   ]) func `a daemon that cannot record does not start`(
     _ arguments: [String], _ reason: String
   ) async throws {

@@ -142,10 +142,10 @@ public struct DaemonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Write everything that happens to the daemon into a file.",
+      "Record all events of the daemon in a file.",
       discussion: """
-        For a report of a fault: it can be done again from that. It has all that the state has, and \
-        grows with all that is sent. One that is there is kept with .old behind its name.
+        For a report of a fault: a recording can be replayed. It contains the state, and grows with \
+        everything that clients send. An existing file is kept with the suffix .old.
         """, valueName: "file"), completion: .file())
   public var record: String?
 
@@ -154,8 +154,7 @@ public struct DaemonOptions: ParsableArguments {
   public mutating func validate() throws {
     if record != nil, stub != nil || rateLimit != nil || !features.isEmpty {
       throw ValidationError(
-        "--record writes down what the feature alone does: leave out --stub, --rate-limit and "
-          + "--feature.")
+        "--record works with the feature alone: leave out --stub, --rate-limit and --feature.")
     }
     if stub != nil, stateDir != nil || durability.map({ $0 != .none }) ?? false {
       throw ValidationError(

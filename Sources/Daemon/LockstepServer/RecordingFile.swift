@@ -35,28 +35,40 @@ public final class RecordingFile {
   /// Create the file, which only its owner may read, because it has all that the state has. An
   /// existing file, of a process before, is renamed with the suffix ".old", unless it is empty.
   func begin<State>(_ setup: ServerSetup<State>, schema: Schema) throws {
-    // At the limit of a file's size, writing fails instead of ending the process.
+    // At the limit of a file's size, writing fails instead of ending the process. The signals are
+    // watched later.
     signal(SIGXFSZ, SIG_IGN)
     var status = stat()
     if lstat(path, &status) == 0 {
       guard status.st_mode & S_IFMT == S_IFREG else {
-        throw DaemonError("cannot record in \(path): it is there, and no regular file")
+        throw DaemonError("cannot record in \(path): it exists, and is not a regular file")
       }
+      try checkUnused()
       // The former recording may be the one that is needed.
       if status.st_size > 0 { rename(path, path + ".old") } else { unlink(path) }
     }
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else {
+    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       throw DaemonError("cannot record in \(path): \(String(cString: strerror(errno)))")
     }
     buffer += Recording.head(setup, schema: schema)
+  }
+
+  /// Throws if another daemon records in the file: it has locked it.
+  private func checkUnused() throws {
+    let former = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard former >= 0 else { return }
+    defer { Glibc.close(former) }
+    if flock(former, LOCK_EX | LOCK_NB) != 0 {
+      throw DaemonError("cannot record in \(path): another daemon does. Give another file.")
+    }
   }
 
   /// Write an event that is about to be handled.
   func note<Action: SynchronizableAction>(_ event: Event<Action>, at now: Instant) {
     guard isOpen else { return }
     guard let bytes = Recording.event(event, at: now) else {
-      return end("an action that never travels cannot be written down")
+      return end("an action that has no encoding cannot be recorded")
     }
     buffer += bytes
     write()

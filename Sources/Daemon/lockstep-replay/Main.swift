@@ -11,11 +11,12 @@ import Values
 struct ReplayTool: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lockstep-replay",
-    abstract: "Do again what 'lockstepd --record' has written down, and compare.",
+    abstract: "Replay recordings of 'lockstepd --record', and compare the results.",
     discussion: """
-      Every event is handled as it was, in this process and at once; nothing is sent and no effect is \
-      run. The first difference is named, with its event. Status 0 if there is none, 10 if there is \
-      one, 11 if the file is no recording that can be read.
+      Every event is handled again, in this process and at once; nothing is sent, and no effect is \
+      run. Every command that it leads to must be the recorded one. The first difference is reported \
+      with its event. Exits with 0 if there is none, 10 if there is one, 11 if a file cannot be read \
+      as a recording.
       """)
 
   @Argument(help: "Recordings of daemons of documents.", completion: .file())
@@ -26,8 +27,8 @@ struct ReplayTool: ParsableCommand {
 
   @Flag(
     help: ArgumentHelp(
-      "Handle the last event, too, if the process ended in the middle of it.",
-      discussion: "If it was that event that ended the process, it ends this one."))
+      "Also handle an event during which the process ended.",
+      discussion: "If that event ended the daemon, it ends this process, too."))
   var withLast = false
 
   func run() throws {

@@ -18,8 +18,14 @@ final class DaemonSignals {
   var onOrder: ((Order) -> Void)?
   private let logger: Logger
   private var watchers: [SignalWatcher] = []
+  /// What the process was started to ignore. Read once: a part of the daemon may ignore more until
+  /// the signals are watched.
+  private let ignored: Set<Int32>
 
-  init(_ logger: Logger) { self.logger = logger }
+  init(_ logger: Logger) {
+    self.logger = logger
+    ignored = Set(([SIGHUP] + Self.meaningless).filter(Signals.isIgnored))
+  }
 
   private static func order(_ signal: Int32) -> Order? {
     switch signal {
@@ -44,8 +50,8 @@ final class DaemonSignals {
   func watch(on loop: Loop) throws {
     guard watchers.isEmpty else { return }
     // A daemon that was started to ignore SIGHUP (nohup) survives the end of its terminal.
-    let ending = Self.ending + (Signals.isIgnored(SIGHUP) ? [] : [SIGHUP])
-    let meaningless = Self.meaningless.filter { !Signals.isIgnored($0) }
+    let ending = Self.ending + (ignored.contains(SIGHUP) ? [] : [SIGHUP])
+    let meaningless = Self.meaningless.filter { !ignored.contains($0) }
     try Signals.outlive(ending + meaningless)
     watchers = [
       try SignalWatcher(ending, on: loop) { [unowned self] signal in
