@@ -1,4 +1,5 @@
 import ClientCore
+import Glibc
 import Lockstep
 import LockstepClient
 import Observation
@@ -50,6 +51,32 @@ private final class InPlace: TaskExecutor {
 }
 
 /// Calls a closure when it is freed.
+/// Calls that one thread makes, and the closures that ran on it meanwhile.
+private final class Calls: Sendable {
+  private let caller = Atomic<UInt>(0)
+  private let closures = Atomic(0)
+  private let done = Atomic(false)
+
+  var areDone: Bool { done.load(ordering: .acquiring) }
+  var onTheirThread: Int { closures.load(ordering: .acquiring) }
+
+  /// Count a closure, if it runs within a call.
+  func count() {
+    if caller.load(ordering: .acquiring) == pthread_self() {
+      closures.add(1, ordering: .acquiringAndReleasing)
+    }
+  }
+
+  @concurrent func make(_ call: @Sendable () -> Void) async {
+    for _ in 0..<20_000 {
+      caller.store(pthread_self(), ordering: .releasing)
+      call()
+      caller.store(0, ordering: .releasing)
+    }
+    done.store(true, ordering: .releasing)
+  }
+}
+
 private final class Farewell: Sendable {
   private let body: @Sendable () -> Void
 
@@ -209,6 +236,26 @@ private final class Farewell: Sendable {
       #expect(
         done.all == waits.map(\.0) + ["refused fails", "never fails"]
           + waits.map { "closed \($0.0) fails" })
+    }
+  }
+
+  /// The thread may hold a lock that the closure takes.
+  @Test func `a thread that calls the connection runs no closure that the loop has queued`()
+    async throws
+  {
+    try await withDaemon { socket, _ in
+      let mirror = try await BoardMirror.connect(.at(socket))
+      let calls = Calls()
+      let counts = mirror.subscription.changes { state -> Int? in
+        calls.count()
+        return state?.count
+      }
+      async let called: Void = calls.make { _ = mirror.connection.states }
+      while !calls.areDone { try await mirror.send(.increment) }
+      await called
+      #expect(calls.onTheirThread == 0)
+      await mirror.connection.finish()
+      for await _ in counts {}
     }
   }
 

@@ -12,12 +12,14 @@ import Wire
 // No user code runs under the mutex: a closure is called, a task resumed, a stream's element
 // yielded and an observer released while the mutex is free. `State.deliveries` is the queue of
 // these calls. It is filled under the mutex and emptied by one thread at a time, so that the calls
-// are made in the order of the session's commands, and may use the connection in any way.
+// are made in the order of the session's commands, and may use the connection in any way. A thread
+// that calls the connection makes only those that its call has led to; the loop makes all others.
 
 /// The shell around a `ClientSession`: its socket, its mutex, and the tasks and observers that wait
 /// for it.
 final class Link: Sendable {
   typealias Session = ClientSession
+  typealias Delivery = @Sendable () -> Void
 
   struct State: Sendable {
     var session: Session
@@ -52,10 +54,10 @@ final class Link: Sendable {
     var lastDivergence: String?
 
     /// Calls of user code to be made, in order.
-    var deliveries: [@Sendable () -> Void] = []
+    var deliveries: [Delivery] = []
     /// Answers to senders, made after all other deliveries: a sender that has its answer finds its
     /// change in every sequence.
-    var answers: [@Sendable () -> Void] = []
+    var answers: [Delivery] = []
     /// Whether a thread makes the deliveries, or will.
     var isDelivering = false
 
@@ -73,7 +75,14 @@ final class Link: Sendable {
       return lastNumber
     }
 
-    mutating func deliver(_ body: @escaping @Sendable () -> Void) { deliveries.append(body) }
+    mutating func deliver(_ body: @escaping Delivery) { deliveries.append(body) }
+
+    /// Take the queued deliveries, to make them on this thread.
+    mutating func takeDeliveries() -> [Delivery] {
+      isDelivering = !deliveries.isEmpty
+      defer { deliveries = [] }
+      return deliveries
+    }
   }
 
   typealias Waiter = CheckedContinuation<Void, any Error>
@@ -125,31 +134,26 @@ final class Link: Sendable {
   /// must not call user code or release a user's object, but deliver or return it.
   @discardableResult
   func perform<R: Sendable>(_ body: (inout State) -> sending R) -> R {
-    let (result, schedules, delivers) = state.withLock { state -> (R, Bool, Bool) in
+    let (result, schedules, deliveries) = state.withLock { state -> (R, Bool, [Delivery]) in
       let result = body(&state)
       let schedules = settle(&state)
-      let delivers = !state.deliveries.isEmpty && !state.isDelivering
-      if delivers { state.isDelivering = true }
-      return (result, schedules, delivers)
+      // Taken at once, so that a thread makes only the deliveries that its own call has led to, and
+      // never a closure that the loop has queued since: the thread may hold a lock that this needs.
+      return (result, schedules, state.isDelivering ? [] : state.takeDeliveries())
     }
     if schedules { loop.execute { [self] in flush() } }
-    if delivers { deliver() }
+    if !deliveries.isEmpty { deliver(deliveries) }
     return result
   }
 
-  /// Make the queued deliveries. Those that are queued meanwhile are made by the loop, so that a
-  /// thread which only sends is not held up.
-  private func deliver() {
-    let deliveries = state.withLock { state in
-      defer { state.deliveries = [] }
-      return state.deliveries
-    }
+  /// Make deliveries that were taken. Those that are queued meanwhile are made by the loop.
+  private func deliver(_ deliveries: [Delivery]) {
     for delivery in deliveries { delivery() }
     let isDone = state.withLock { state in
       state.isDelivering = !state.deliveries.isEmpty
       return !state.isDelivering
     }
-    if !isDone { loop.execute { [self] in deliver() } }
+    if !isDone { loop.execute { [self] in deliver(state.withLock { $0.takeDeliveries() }) } }
   }
 
   /// Turn notices into deliveries. Returns whether a flush must be scheduled on the loop.
