@@ -83,10 +83,16 @@ import Wire
     bench.join(2)
     bench.say(2, .query(number: 4, "policy.reload"))
     _ = bench.turn()
+    // A query that has just come is not begun: it goes to the next process.
+    bench.join(3)
+    bench.say(3, .query(number: 5, "policy.reload"))
     var commands: [Command] = []
     bench.server.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
     let last = bench.said(to: 2, commands)
     #expect(ends(last) == [4] && interrupted(last) == [4])
+    #expect(ends(bench.said(to: 3, commands)).isEmpty)
+    let handed = try #require(bench.server.handOver.connections.first { $0.id == 3 })
+    #expect(clientMessages(handed.unparsed) == [.query(number: 5, "policy.reload")])
   }
 
   /// The queries whose reports the restart has interrupted.

@@ -13,6 +13,8 @@ extension Server {
   mutating func prepareHandOver(
     retryAfter: UInt64, at now: Instant, into commands: inout [Command]
   ) {
+    // No request is begun from here on: what it led to could not be ended.
+    ending = .handingOver
     handle(.turnEnded, at: now, into: &commands)
     for id in connections.ids.sorted() {
       guard let place = connections.place(of: id), connections[place: place].token != nil else {
@@ -23,7 +25,6 @@ extension Server {
       connections.touch(id, at: place)
     }
     endReports()
-    ending = .handingOver
     handle(.turnEnded, at: now, into: &commands)
     ending = .none
     for id in connections.ids.sorted() where connections[id]?.token != nil {
