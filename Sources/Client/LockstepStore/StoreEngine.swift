@@ -354,15 +354,10 @@ final class StoreEngine<R: Reducer>: Sendable {
 }
 
 extension StoreEngine: EffectHost {
-  func began(
-    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
-  ) async -> UInt64 {
-    if cancelInFlight { await self.cancel(name) }
-    return tasks.withLock { $0.named.begin(name, cancel: cancel) }
-  }
-
-  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    tasks.withLock { $0.named.end(name, number) }
+  func withNamedTasks<T: Sendable>(
+    _ body: @escaping @Sendable (inout NamedTasks) -> T
+  ) async -> T? {
+    tasks.withLock { body(&$0.named) }
   }
 
   func cancel(_ name: ScopedEffectKey) async { await cancel(name, isolation: landing) }

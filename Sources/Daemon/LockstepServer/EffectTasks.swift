@@ -26,15 +26,16 @@ struct DaemonEffectHost: EffectHost {
   /// Cancels the effects that run under a name, on the loop.
   let cancelNamed: @Sendable (ScopedEffectKey) -> Void
 
-  func began(
-    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
-  ) async -> UInt64 {
-    if cancelInFlight { await self.cancel(name) }
-    return await onLoop { $0.named.begin(name, cancel: cancel) } ?? 0
-  }
-
-  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    await onLoop { $0.named.end(name, number) }
+  func withNamedTasks<T: Sendable>(
+    _ body: @escaping @Sendable (inout NamedTasks) -> T
+  ) async -> T? {
+    await withCheckedContinuation { continuation in
+      loop.execute(orElse: { continuation.resume(returning: nil) }) {
+        var result: T?
+        access { result = body(&$0.named) }
+        continuation.resume(returning: result)
+      }
+    }
   }
 
   func cancel(_ name: ScopedEffectKey) async {
@@ -42,19 +43,6 @@ struct DaemonEffectHost: EffectHost {
       loop.execute(orElse: { continuation.resume() }) {
         cancelNamed(name)
         continuation.resume()
-      }
-    }
-  }
-
-  @discardableResult
-  private func onLoop<R: Sendable>(
-    _ body: @escaping @Sendable (inout EffectTasks) -> R
-  ) async -> R? {
-    await withCheckedContinuation { continuation in
-      loop.execute(orElse: { continuation.resume(returning: nil) }) {
-        var result: R?
-        access { result = body(&$0) }
-        continuation.resume(returning: result)
       }
     }
   }

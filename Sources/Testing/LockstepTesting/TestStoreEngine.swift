@@ -180,15 +180,10 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 }
 
 extension TestStoreEngine: EffectHost {
-  func began(
-    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
-  ) async -> UInt64 {
-    if cancelInFlight { await self.cancel(name) }
-    return storage.withLock { $0.named.begin(name, cancel: cancel) }
-  }
-
-  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    storage.withLock { $0.named.end(name, number) }
+  func withNamedTasks<T: Sendable>(
+    _ body: @escaping @Sendable (inout NamedTasks) -> T
+  ) async -> T? {
+    storage.withLock { body(&$0.named) }
   }
 
   func cancel(_ name: ScopedEffectKey) async { change { $0.core.cancelEffects(under: name) } }

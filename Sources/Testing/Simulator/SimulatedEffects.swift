@@ -178,15 +178,10 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
 // MARK: Named tasks
 
 extension SimulatedEffects: EffectHost {
-  func began(
-    _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
-  ) async -> UInt64 {
-    if cancelInFlight { await self.cancel(name) }
-    return storage.withLock { $0.named.begin(name, cancel: cancel) }
-  }
-
-  func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
-    storage.withLock { $0.named.end(name, number) }
+  func withNamedTasks<T: Sendable>(
+    _ body: @escaping @Sendable (inout NamedTasks) -> T
+  ) async -> T? {
+    storage.withLock { body(&$0.named) }
   }
 
   func cancel(_ name: ScopedEffectKey) async {

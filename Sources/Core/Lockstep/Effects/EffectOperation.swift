@@ -12,7 +12,7 @@ public struct EffectOperation<Action: Sendable>: Sendable {
   ///
   /// `host` is notified of the tasks that the operation runs under names of their own; `deliver`
   /// passes an action to the store, and returns when it has been reduced.
-  public func run(
+  package func run(
     host: any EffectHost, deliver: @escaping @Sendable (Action) async -> Void
   ) async -> String? {
     let send = Send(deliver)
@@ -37,17 +37,30 @@ public struct EffectOperation<Action: Sendable>: Sendable {
 }
 
 /// The shell that runs effects, as the code inside them sees it.
-public protocol EffectHost: Sendable {
+package protocol EffectHost: Sendable {
+  /// Run a body with the tasks that run under names of their own. Returns nil when the shell is gone.
+  func withNamedTasks<R: Sendable>(
+    _ body: @escaping @Sendable (inout NamedTasks) -> R
+  ) async -> R?
+  /// Cancel everything that runs under a name, effects and parts of effects.
+  func cancel(_ name: ScopedEffectKey) async
+}
+
+extension EffectHost {
   /// Record a task that runs under a name, so that cancelling the name cancels it; with
   /// `cancelInFlight`, tasks that already run under the name are cancelled first. Returns its
   /// number.
-  func began(
+  fileprivate func began(
     _ name: ScopedEffectKey, cancelInFlight: Bool, cancel: @escaping @Sendable () -> Void
-  ) async -> UInt64
+  ) async -> UInt64 {
+    if cancelInFlight { await self.cancel(name) }
+    return await withNamedTasks { $0.begin(name, cancel: cancel) } ?? 0
+  }
+
   /// Remove a task that has ended.
-  func ended(_ name: ScopedEffectKey, _ number: UInt64) async
-  /// Cancel everything that runs under a name, effects and parts of effects.
-  func cancel(_ name: ScopedEffectKey) async
+  fileprivate func ended(_ name: ScopedEffectKey, _ number: UInt64) async {
+    _ = await withNamedTasks { $0.end(name, number) }
+  }
 }
 
 struct EffectSurroundings: Sendable {
