@@ -19,11 +19,11 @@ public final class Daemon<R: Reducer> {
   private var listeners: [Listener] = []
   private var claim: SocketClaim?
   /// The error since the last accepted connection, if any.
-  private var lastAcceptError: LoopError?
+  var lastAcceptError: LoopError?
   private var ticker: EventLoop.Timer?
   var pipes: [ConnectionID: Pipe] = [:]
   /// Pipes that were sent goodbye, with the time at which they are closed even if it is unread.
-  private var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
+  var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
   var processes: [ConnectionID: ProcessWatcher] = [:]
   var nextConnection: UInt64 = 0
   /// Whether the state was restored or handed over, and is not an initial one.
@@ -54,7 +54,7 @@ public final class Daemon<R: Reducer> {
   var policyReloader: PolicyReloader?
   /// Whether bytes that sockets do not take are handed over to the next process.
   var isHandingOver = false
-  private var random = SystemRandomNumberGenerator()
+  var random = SystemRandomNumberGenerator()
   /// Reused by every call into the server that commands nothing or little.
   private var spare: [Command] = []
   // Each is used for an instant, and never passed on to be changed: no two accesses can overlap,
@@ -352,46 +352,7 @@ public final class Daemon<R: Reducer> {
     isExecuting = false
   }
 
-  private func accept(_ pipe: Pipe) {
-    lastAcceptError = nil
-    guard let identity = pipe.peer else {
-      // The peer is gone before its credentials could be read.
-      return pipe.close()
-    }
-    nextConnection += 1
-    let id = ConnectionID(nextConnection)
-    pipes[id] = pipe
-    let peer = Peer(
-      pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
-      gid: UInt64(identity.gid), groups: identity.groups.map { UInt64($0) })
-    tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
-    if server.watchesSessions { watchProcess(of: pipe, id) }
-    listen(to: pipe, id)
-  }
-
-  func listen(to pipe: Pipe, _ id: ConnectionID) {
-    pipe.onDrained = { [unowned self] in tell(.drained(id)) }
-    pipe.onWriteError = { [unowned self] error in lost(id, error) }
-    pipe.startReading(
-      onBytes: { [unowned self] bytes in receive(id, bytes) },
-      onEnd: { [unowned self] error in lost(id, error) })
-  }
-
-  func watchProcess(of pipe: Pipe, _ id: ConnectionID) {
-    do throws(LoopError) {
-      processes[id] = try pipe.watchPeer { [unowned self] in
-        processes[id] = nil
-        tell(.exited(id))
-      }
-    } catch {
-      // The session then ends after its grace period.
-      logger.notice(
-        "the end of a client's process will not be noticed",
-        metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
-    }
-  }
-
-  private func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
+  func receive(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) {
     hasNews = true
     executeCommands { commands in
       if recording == nil {
@@ -400,24 +361,6 @@ public final class Daemon<R: Reducer> {
         handle(.received(id, Array(bytes)), into: &commands)
       }
     }
-  }
-
-  func lost(_ id: ConnectionID, _ error: LoopError?) {
-    if let error {
-      logger.debug(
-        "connection lost", metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
-    }
-    forget(id)
-  }
-
-  private func forget(_ id: ConnectionID) {
-    if let parted = parting.removeValue(forKey: id) {
-      parted.pipe.close()
-    } else if let pipe = pipes.removeValue(forKey: id) {
-      pipe.close()
-      tell(.closed(id))
-    }
-    endIfDone()
   }
 
   private func tick() {
@@ -475,40 +418,4 @@ public final class Daemon<R: Reducer> {
     }
     policyReloader.reload { [unowned self] in tell(.answered(id, query: query, $0)) }
   }
-
-  private func send(_ frames: [[UInt8]], to id: ConnectionID) {
-    guard let pipe = pipes[id] else { return }
-    switch pipe.write(frames) {
-    case .written: break
-    // Bytes that are handed over wait for no socket.
-    case .pending(let unsent): if !isHandingOver { tell(.blocked(id, unsent: unsent)) }
-    case .failed(let error): lost(id, error)
-    }
-  }
-
-  /// Close when everything is written, or at the deadline.
-  private func part(_ id: ConnectionID) {
-    guard let pipe = pipes.removeValue(forKey: id) else { return }
-    tell(.closed(id))
-    guard pipe.unsentBytes > 0 else { return pipe.close() }
-    parting[id] = (pipe, Self.now() + server.limits.goodbyeDeadline)
-    pipe.onDrained = { [unowned self] in
-      parting[id] = nil
-      endIfDone()
-    }
-    pipe.closeAfterWriting()
-  }
-}
-
-/// Relays the journal's events to the loop.
-///
-/// Unchecked: the receiver is set once, on the loop's thread, before that runs anything else, and
-/// called there.
-private final class JournalEventRelay: @unchecked Sendable {
-  private let loop: Loop
-  var receiver: ((JournalEvent) -> Void)?
-
-  init(_ loop: Loop) { self.loop = loop }
-
-  func tell(_ news: JournalEvent) { loop.execute { self.receiver?(news) } }
 }

@@ -1,0 +1,88 @@
+import DaemonCore
+import EventLoop
+import Lockstep
+import Logging
+import Wire
+
+// The connections of a daemon: how they begin, what is written to them, and how they end.
+extension Daemon {
+  func accept(_ pipe: Pipe) {
+    lastAcceptError = nil
+    guard let identity = pipe.peer else {
+      // The peer is gone before its credentials could be read.
+      return pipe.close()
+    }
+    nextConnection += 1
+    let id = ConnectionID(nextConnection)
+    pipes[id] = pipe
+    let peer = Peer(
+      pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
+      gid: UInt64(identity.gid), groups: identity.groups.map { UInt64($0) })
+    tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
+    if server.watchesSessions { watchProcess(of: pipe, id) }
+    listen(to: pipe, id)
+  }
+
+  func listen(to pipe: Pipe, _ id: ConnectionID) {
+    pipe.onDrained = { [unowned self] in tell(.drained(id)) }
+    pipe.onWriteError = { [unowned self] error in lost(id, error) }
+    pipe.startReading(
+      onBytes: { [unowned self] bytes in receive(id, bytes) },
+      onEnd: { [unowned self] error in lost(id, error) })
+  }
+
+  func watchProcess(of pipe: Pipe, _ id: ConnectionID) {
+    do throws(LoopError) {
+      processes[id] = try pipe.watchPeer { [unowned self] in
+        processes[id] = nil
+        tell(.exited(id))
+      }
+    } catch {
+      // The session then ends after its grace period.
+      logger.notice(
+        "the end of a client's process will not be noticed",
+        metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
+    }
+  }
+
+  func send(_ frames: [[UInt8]], to id: ConnectionID) {
+    guard let pipe = pipes[id] else { return }
+    switch pipe.write(frames) {
+    case .written: break
+    // Bytes that are handed over wait for no socket.
+    case .pending(let unsent): if !isHandingOver { tell(.blocked(id, unsent: unsent)) }
+    case .failed(let error): lost(id, error)
+    }
+  }
+
+  /// Close when everything is written, or at the deadline.
+  func part(_ id: ConnectionID) {
+    guard let pipe = pipes.removeValue(forKey: id) else { return }
+    tell(.closed(id))
+    guard pipe.unsentBytes > 0 else { return pipe.close() }
+    parting[id] = (pipe, Self.now() + server.limits.goodbyeDeadline)
+    pipe.onDrained = { [unowned self] in
+      parting[id] = nil
+      endIfDone()
+    }
+    pipe.closeAfterWriting()
+  }
+
+  func lost(_ id: ConnectionID, _ error: LoopError?) {
+    if let error {
+      logger.debug(
+        "connection lost", metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
+    }
+    forget(id)
+  }
+
+  func forget(_ id: ConnectionID) {
+    if let parted = parting.removeValue(forKey: id) {
+      parted.pipe.close()
+    } else if let pipe = pipes.removeValue(forKey: id) {
+      pipe.close()
+      tell(.closed(id))
+    }
+    endIfDone()
+  }
+}
