@@ -33,8 +33,8 @@ import Wire
       let id = ConnectionID(nextID)
       let offered = SessionToken(high: 1, low: nextID)
       let connection = ServerSession(
-        id: id, peer: Peer(pid: 1, uid: nextID % 3, gid: 0), offered: offered, limits: limits,
-        at: now)
+        id: id, peer: Peer(pid: 1, uid: nextID % 3, gid: 0), ordinal: nextID, offered: offered,
+        limits: limits, at: now)
       connections.insert(connection)
       if let token, table[token] != nil {
         for (other, theirs) in tokens where theirs == token { tokens[other] = nil }
@@ -68,7 +68,7 @@ import Wire
         lose(open[Int(random.next() % UInt64(open.count))], goodbye: .done)
       case 4 where nextID > 0:
         let id = ConnectionID(1 + random.next() % nextID)
-        if connections.place(of: id) != nil { connections[id]?.hasExited = true }
+        if connections.place(of: id) != nil { connections[id]?.processExited() }
         table.exited(id)
       default:
         for token in table.expired(at: now) {

@@ -74,9 +74,9 @@ extension Server {
   mutating func remember(_ connection: ServerSession) {
     connections.remember(
       ClosedConnection(
-        id: connection.id.rawValue, peer: connection.peer, label: connection.label,
+        id: connection.id.rawValue, peer: connection.peer, label: connection.client.label,
         actions: connection.counters.actions, bytesSent: connection.counters.bytesSent,
-        lastedMs: clock.now.milliseconds(since: connection.openedAt), time: core.time,
+        lastedMs: clock.now.milliseconds(since: connection.origin.openedAt), time: core.time,
         goodbye: connection.goodbye))
   }
 }

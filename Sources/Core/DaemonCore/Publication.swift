@@ -103,7 +103,8 @@ struct Publication<State: Synchronizable>: Sendable {
     }
     scope.cut()
     return Replay(
-      frames: scope.frames, count: count, reached: scope.lastChange, loss: scope.loss)
+      frames: scope.patches.frames, count: count, reached: scope.lastChange,
+      loss: scope.patches.loss)
   }
 
   /// The patches after a snapshot, if the history has them and they are fewer bytes than the

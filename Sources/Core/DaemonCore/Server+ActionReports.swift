@@ -182,14 +182,14 @@ extension Server {
       sequence = number
     }
     connections.follow(connection.id)
-    connection.following = Following(
+    connection.queries.following = Following(
       query: query, sequence: sequence, isBehind: sequence < core.sequence)
     return sequence < core.sequence ? .later : .value(["records": []], work: 5)
   }
 
   mutating func unfollow(_ connection: inout ServerSession) -> Answer {
-    let wasFollowing = connection.following != nil
-    connection.following = nil
+    let wasFollowing = connection.queries.following != nil
+    connection.queries.following = nil
     connections.unfollow(connection.id)
     return .value(["stopped": .bool(wasFollowing)], work: 5)
   }
@@ -198,37 +198,29 @@ extension Server {
   mutating func lineUpFollowers() {
     for id in connections.followers {
       guard let place = connections.place(of: id),
-        let following = connections[place: place].following, following.sequence < core.sequence
+        let following = connections[place: place].queries.following,
+        following.sequence < core.sequence
       else { continue }
-      connections[place: place].following?.isBehind = true
+      connections[place: place].queries.following?.isBehind = true
       lineUp(place)
     }
   }
 
   /// Send the next actions to a connection that follows the log. Returns the work that it took.
   func follow(_ connection: inout ServerSession) -> Int {
-    guard let following = connection.following else { return 0 }
+    guard let following = connection.queries.following else { return 0 }
     var page = PageWriter(limits)
     let rest = writeLog(
       after: following.sequence, through: core.sequence, into: &page, for: connection.rights)
     if case .log(let last, _)? = rest {
-      connection.following?.sequence = last
+      connection.queries.following?.sequence = last
     } else {
-      connection.following?.sequence = core.sequence
-      connection.following?.isBehind = false
+      connection.queries.following?.sequence = core.sequence
+      connection.queries.following?.isBehind = false
     }
     if page.rows > 0 {
       send(page, query: following.query, isLog: true, hasMore: false, &connection)
     }
     return 4 * page.rows + 2
   }
-}
-
-/// A query that is answered with every action from a sequence number on, until it ends.
-struct Following: Sendable {
-  let query: UInt64
-  /// The number of the last action that was sent.
-  var sequence: UInt64
-  /// Whether there are actions after it.
-  var isBehind: Bool
 }

@@ -138,21 +138,19 @@ extension Server {
 
   /// End the query of a connection that follows the log, if it may not any more.
   mutating func ceaseFollowing(_ place: Int) {
-    guard let query = connections[place: place].following?.query,
+    guard connections[place: place].queries.following != nil,
       let rights = connections[place: place].rights, !rights.mayAdminister
     else { return }
-    let id = connections[place: place].id
-    connections[place: place].following = nil
-    connections[place: place].revokedQueries.append(query)
-    connections.unfollow(id)
+    connections[place: place].queries.revokeFollowing()
+    connections.unfollow(connections[place: place].id)
   }
 
   /// Pass on the shell's answer, if the connection still exists.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
-    // Another query may have had the same number.
-    guard connections[id]?.asked.remove(query) != nil else { return }
-    connections[id]?.answers.append((query, answer))
-    connections.touch(id)
+    guard let place = connections.place(of: id),
+      connections[place: place].queries.answer(query, answer)
+    else { return }
+    connections.touch(id, at: place)
   }
 
   // MARK: Another policy
@@ -167,9 +165,9 @@ extension Server {
   private mutating func reconsider(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
-    case .left: return
+    case .left, .vacant: return
     // It may have lost the right to what is due to it.
-    case .leaving: return blind(id, place)
+    case .leaving: return revokeSubscriptions(place)
     case .awaitingHello, .live, .parting: break
     }
     let former = connections[place: place].rights
@@ -177,7 +175,7 @@ extension Server {
     connections[place: place].rights = rights
     if let denial {
       logDenial(of: .connect, "client denied", connections[place: place], &commands)
-      blind(id, place)
+      revokeSubscriptions(place)
       return leave(id, denial)
     }
     guard rights != former else { return }
@@ -189,10 +187,11 @@ extension Server {
     connections.touch(id, at: place)
   }
 
-  /// End all subscriptions of a connection.
-  private mutating func blind(_ id: ConnectionID, _ place: Int) {
-    connections[place: place].isBlind = true
-    dropSubscriptions(of: id)
+  /// End all subscriptions of a connection, because it may see nothing any more.
+  private mutating func revokeSubscriptions(_ place: Int) {
+    for subscription in connections[place: place].subscriptions.revokeAll() {
+      end(subscription, of: connections[place: place])
+    }
   }
 
   /// Move a subscription to the scope that its connection may see now. Returns false if there is
@@ -204,7 +203,7 @@ extension Server {
     switch sight(of: path, with: connections[place: place].rights) {
     case .nothing:
       end(connections[place: place].subscriptions.remove(at: index), of: connections[place: place])
-      connections[place: place].hidden.append(subscription.number)
+      connections[place: place].subscriptions.revoke(subscription.number)
       return false
     case .shown(let filter):
       guard filter != publication.scopes[index: old].filter else { return true }
@@ -222,17 +221,14 @@ extension Server {
 
   /// Tell a client which of its subscriptions and queries have ended because it may not see them,
   /// and send the shell's answers.
-  func sayHidden(_ connection: inout ServerSession) {
-    for number in connection.hidden { refuse(number, .denied, &connection) }
-    for number in connection.revokedQueries {
+  func sayRevoked(_ connection: inout ServerSession) {
+    for number in connection.subscriptions.takeRevoked() { refuse(number, .denied, &connection) }
+    for number in connection.queries.takeRevoked() {
       send(Self.reportDenial(of: ReportName.followLog.rawValue), of: number, &connection)
     }
-    for (number, answer) in connection.answers {
-      connection.output.append(Self.frame(.report(number: number, answer)))
+    for (number, answer) in connection.queries.takeAnswers() {
+      connection.send(.report(number: number, answer))
     }
-    if !connection.answers.isEmpty { connection.answers = [] }
-    if !connection.hidden.isEmpty { connection.hidden = [] }
-    if !connection.revokedQueries.isEmpty { connection.revokedQueries = [] }
   }
 }
 

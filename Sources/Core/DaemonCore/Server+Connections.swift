@@ -10,19 +10,15 @@ extension Server {
   ) {
     counters.connections += 1
     var connection = ServerSession(
-      id: id, peer: peer, offered: token, limits: limits, at: clock.now)
-    connection.ordinal = counters.connections
+      id: id, peer: peer, ordinal: counters.connections, offered: token, limits: limits,
+      at: clock.now)
     let (rights, denial) = admission(of: peer)
     connection.rights = rights
     let crowded = admit(&connection)
     if denial != nil { logDenial(of: .connect, "client denied", connection, &commands) }
     let stopping: Goodbye? = if case .stopping(let goodbye) = ending { goodbye } else { nil }
-    if let goodbye = denial ?? stopping ?? crowded {
-      connection.phase = .leaving(goodbye, nil)
-      connection.goodbye = goodbye
-    }
     connections.insert(connection)
-    if case .leaving = connection.phase { connections.touch(id) }
+    if let goodbye = denial ?? stopping ?? crowded { leave(id, goodbye) }
   }
 
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
@@ -30,7 +26,7 @@ extension Server {
     users.remove(connection)
     remember(connection)
     // The connection never had a session, or lost it.
-    if watchesSessions, !sessions.watches(id), !connection.hasExited {
+    if watchesSessions, !sessions.watches(id), !connection.origin.hasExited {
       commands.append(.unwatch(id))
     }
     for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
@@ -115,7 +111,7 @@ extension Server {
     guard !connections[place: place].isBlocked else { return }
     // If the shell reports it late, the state that the client has is gone: it gets a snapshot.
     let isKnown = core.revision == publication.flushed
-    changeReading(of: id, &commands) { [now = clock.now] in $0.blockedSince = now }
+    changeReading(of: id, &commands) { [now = clock.now] in $0.flow.blockedSince = now }
     var connection = connections[place: place]
     for index in connection.subscriptions.indices
     where connection.subscriptions[index].progress == .live {
@@ -134,8 +130,8 @@ extension Server {
   /// Record a connection's number of unsent bytes.
   private mutating func noteUnsent(_ bytes: Int, at place: Int) {
     users.countUnsent(
-      bytes - connections[place: place].unsentBytes, at: connections[place: place].account)
-    connections[place: place].unsentBytes = bytes
+      bytes - connections[place: place].flow.unsentBytes, at: connections[place: place].account)
+    connections[place: place].flow.unsentBytes = bytes
   }
 
   /// Close a connection whose user leaves too many bytes unread.
@@ -155,7 +151,7 @@ extension Server {
 
   mutating func drained(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let place = connections.place(of: id), connections[place: place].isBlocked else { return }
-    changeReading(of: id, &commands) { $0.blockedSince = nil }
+    changeReading(of: id, &commands) { $0.flow.blockedSince = nil }
     noteUnsent(0, at: place)
     lineUp(place)
     connections.touch(id, at: place)
@@ -176,10 +172,10 @@ extension Server {
           id,
           Goodbye(
             .limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
-      } else if let since = connection.blockedSince, now > since + limits.stallDeadline {
+      } else if let since = connection.flow.blockedSince, now > since + limits.stallDeadline {
         abandon(connection, since, &commands)
-      } else if connection.token != nil, !connection.isBlocked, connection.isCurrent,
-        !(now < connection.lastSent + limits.bookmarkInterval)
+      } else if !connection.isBlocked,
+        connection.isBookmarkDue(every: limits.bookmarkInterval, at: now)
       {
         connections.touch(id)
       }
@@ -204,14 +200,13 @@ extension Server {
         "stallDeadlineMs", limit: Int(clamping: limits.stallDeadline.milliseconds),
         observed: Int(clamping: waited)))
     // A client that was sent goodbye already is not sent it again.
-    if connection.phase != .left {
+    if !connection.hasLeft {
       commands.append(.send(connection.id, [Self.frame(.goodbye(goodbye))]))
       commands.append(.log(LogLine(.warning, goodbye.description, connection.logFields)))
     }
-    connections[connection.id]?.phase = .left
-    connections[connection.id]?.goodbye = goodbye
+    connections[connection.id]?.end(goodbye)
     // The next deadline runs from here, should the shell be slow to report the end.
-    connections[connection.id]?.blockedSince = clock.now
+    connections[connection.id]?.flow.blockedSince = clock.now
     dropSubscriptions(of: connection.id)
     if let token = connection.token {
       detach(token, from: connection.id)
@@ -228,33 +223,19 @@ extension Server {
 
   /// Answer a client's goodbye with ours, after everything that is due.
   mutating func part(_ place: Int) {
-    guard case .live(let token) = connections[place: place].phase else { return }
+    guard connections[place: place].part() else { return }
     let id = connections[place: place].id
-    connections[place: place].goodbye = Goodbye(.done, "goodbye")
-    connections[place: place].phase = .parting(token)
-    connections[place: place].following = nil
     connections.unfollow(id)
     connections.touch(id, at: place)
   }
 
   /// Say goodbye at the turn's end.
   mutating func leave(_ id: ConnectionID, _ goodbye: Goodbye) {
-    guard let phase = connections[id]?.phase else { return }
-    switch phase {
-    case .leaving, .left: return
-    case .parting(let token) where goodbye.code != .replaced:
-      // The client has said goodbye already, and needs nothing of this one.
-      detach(token, from: id, for: .done)
-      connections[id]?.phase = .leaving(Goodbye(.done, "goodbye"), token)
-    case .live(let token), .parting(let token):
-      connections[id]?.goodbye = goodbye
-      detach(token, from: id, for: goodbye.code)
-      connections[id]?.phase = .leaving(goodbye, token)
-    case .awaitingHello:
-      connections[id]?.goodbye = goodbye
-      connections[id]?.phase = .leaving(goodbye, nil)
-    }
-    connections.touch(id)
+    guard let place = connections.place(of: id),
+      let left = connections[place: place].leave(goodbye)
+    else { return }
+    if let session = left.session { detach(session, from: id, for: left.goodbye) }
+    connections.touch(id, at: place)
   }
 
   static func frame(_ message: ServerMessage) -> [UInt8] {
@@ -266,7 +247,7 @@ extension ServerSession {
   var logFields: [LogLine.Field] {
     [
       .init("connection", id.rawValue), .init("pid", peer.pid), .init("uid", peer.uid),
-      .init("label", label),
+      .init("label", client.label),
     ]
   }
 }

@@ -21,7 +21,7 @@ extension Server {
         continue
       }
       // Treat everything as written: the state that the client has is about to go.
-      connections[place: place].blockedSince = nil
+      connections[place: place].flow.blockedSince = nil
       connections.touch(id, at: place)
     }
     endReports()
@@ -46,16 +46,16 @@ extension Server {
   private func hand(_ connection: ServerSession) -> HandedConnection? {
     let offered: SessionToken
     switch connection.phase {
-    case .leaving, .left: return nil
-    case .live(let token), .parting(let token): offered = token
+    case .leaving, .left, .vacant: return nil
+    case .live(let attachment), .parting(let attachment): offered = attachment.token
     case .awaitingHello(let token, _): offered = token
     }
     return HandedConnection(
-      id: connection.id.rawValue, peer: connection.peer, ordinal: connection.ordinal,
-      token: connection.token, offered: offered, label: connection.label,
-      acknowledged: connection.acknowledged, follows: connection.following?.query,
+      id: connection.id.rawValue, peer: connection.peer, ordinal: connection.origin.ordinal,
+      token: connection.token, offered: offered, label: connection.client.label,
+      acknowledged: connection.acknowledgements.last, follows: connection.queries.following?.query,
       subscriptions: connection.subscriptions.all.compactMap(hand),
-      version: connection.version,
+      version: connection.client.version,
       unparsed: unread(connection))
   }
 
@@ -85,9 +85,8 @@ extension Server {
   ) {
     counters.connections = max(counters.connections, handed.ordinal)
     var connection = ServerSession(
-      id: ConnectionID(handed.id), peer: handed.peer, offered: handed.offered, limits: limits,
-      at: clock.now)
-    connection.ordinal = handed.ordinal
+      id: ConnectionID(handed.id), peer: handed.peer, ordinal: handed.ordinal,
+      offered: handed.offered, limits: limits, at: clock.now)
     connection.frames = FrameDecoder(limit: limits.frameBytes, unparsed: handed.unparsed)
     _ = admit(&connection)
     let (rights, denial) = admission(of: handed.peer)
@@ -104,21 +103,17 @@ extension Server {
     guard let place = connections.place(of: connection.id),
       let session = sessions.place(of: token)
     else { return }
-    connections[place: place].phase = .live(token)
-    connections[place: place].session = session
-    connections[place: place].label = handed.label
-    connections[place: place].version = handed.version
-    connections[place: place].acknowledged = handed.acknowledged
-    connections[place: place].cause = cause(
-      of: connections[place: place], sessions[place: session])
+    connections[place: place].attach(
+      .init(token: token, place: session), number: sessions[place: session].number,
+      label: handed.label, version: handed.version, acknowledged: handed.acknowledged)
     if let query = handed.follows {
-      connections[place: place].following = Following(
+      connections[place: place].queries.following = Following(
         query: query, sequence: core.sequence, isBehind: false)
       connections.follow(connection.id)
       ceaseFollowing(place)
     }
-    if isTranslated { connections[place: place].output.append(Self.frame(.schema(schema))) }
-    connections[place: place].output.append(Self.frame(.restarted(position)))
+    if isTranslated { connections[place: place].send(.schema(schema)) }
+    connections[place: place].send(.restarted(position))
     for subscription in handed.subscriptions { takeOver(subscription, place, isTranslated) }
     connections.touch(connection.id, at: place)
   }
@@ -129,18 +124,16 @@ extension Server {
       guard let place = connections.place(of: id) else { continue }
       let queries =
         (connections[place: place].requests.report.map { [$0.query] } ?? [])
-        + connections[place: place].asked.sorted()
+        + connections[place: place].queries.takeAsked()
       if queries.isEmpty { continue }
       connections[place: place].requests.report = nil
-      connections[place: place].asked = []
       for query in queries {
-        connections[place: place].output.append(
-          Self.frame(
-            .report(
-              number: query,
-              ReportError(
-                .restarting, "the daemon restarts in the middle of this report: ask again"
-              ).report)))
+        connections[place: place].send(
+          .report(
+            number: query,
+            ReportError(
+              .restarting, "the daemon restarts in the middle of this report: ask again"
+            ).report))
       }
       connections.touch(id, at: place)
     }
@@ -155,7 +148,7 @@ extension Server {
       return
     }
     guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
-      return connections[place: place].hidden.append(handed.number)
+      return connections[place: place].subscriptions.revoke(handed.number)
     }
     let isSame = filter?.signature == handed.view
     let index =

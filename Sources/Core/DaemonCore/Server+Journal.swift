@@ -64,12 +64,14 @@ extension Server {
   }
 
   /// Record a session in the journal before its first action.
-  mutating func keep(_ token: SessionToken, at place: Int) {
+  mutating func keep(_ attachment: ServerSession.Attachment) {
+    let place = attachment.place
     guard journaling.records, !sessions[place: place].isKept else { return }
     sessions[place: place].isKept = true
     journaling.record(
       JournalSession(
-        token: token, uid: sessions[place: place].uid, number: sessions[place: place].number))
+        token: attachment.token, uid: sessions[place: place].uid,
+        number: sessions[place: place].number))
   }
 
   /// The rejection of an action before it is reduced; nil if it may be reduced.

@@ -35,6 +35,6 @@ extension Server {
       heldStates: publication.held.count,
       jobs: publication.jobs.count,
       historyBytes: publication.history.byteCount,
-      outputFrames: connections.sessions.reduce(0) { $0 + $1.output.count })
+      outputFrames: connections.sessions.reduce(0) { $0 + $1.outbox.frames.count })
   }
 }

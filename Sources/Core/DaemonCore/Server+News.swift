@@ -21,7 +21,7 @@ extension Server {
 
   /// The process that made a connection has ended. Its socket may live on in a child.
   mutating func exited(_ id: ConnectionID) {
-    connections[id]?.hasExited = true
+    connections[id]?.processExited()
     sessions.exited(id)
   }
 }

@@ -15,7 +15,7 @@ extension Server {
     guard let place = connections.place(of: id) else { return }
     switch connections[place: place].phase {
     // Bytes after a goodbye are not even cut into frames.
-    case .parting, .leaving, .left: return
+    case .parting, .leaving, .left, .vacant: return
     case .awaitingHello, .live: break
     }
     charge(place, bytes.count, &commands)
@@ -78,14 +78,14 @@ extension Server {
   ) throws(WireError) -> Bool {
     var decoder = CBORDecoder(item)
     switch connections[place: place].phase {
-    case .parting, .leaving, .left: return true
+    case .parting, .leaving, .left, .vacant: return true
     case .awaitingHello(let offered, _):
       try readHello(item, from: id, offered, &commands)
       return true
-    case .live:
+    case .live(let attachment):
       let head = try MessageHead(from: &decoder)
       if head.type == .action {
-        try readAction(head, &decoder, place, &commands)
+        try readAction(head, &decoder, place, attachment, &commands)
         return true
       }
       return try readRequest(item, place)
@@ -120,7 +120,8 @@ extension Server {
     if let other = resumed?.1.connection, other != id {
       // Messages on a connection that its client has given up may be read after those on a later
       // one.
-      guard (connections[other]?.ordinal ?? 0) < (connections[id]?.ordinal ?? 0) else {
+      guard (connections[other]?.origin.ordinal ?? 0) < (connections[id]?.origin.ordinal ?? 0)
+      else {
         throw WireError(.replaced, "a later connection has the session")
       }
       // Claim it first: a session without a connection, even for a moment, could be evicted.
@@ -141,19 +142,20 @@ extension Server {
     _ id: ConnectionID, _ hello: ClientMessage.Hello, _ token: SessionToken, isResumed: Bool,
     _ version: UInt64, _ commands: inout [Command]
   ) {
-    guard var connection = connections[id], let session = sessions.place(of: token) else { return }
+    guard let place = connections.place(of: id), let session = sessions.place(of: token) else {
+      return
+    }
     let record = sessions[place: session]
-    connection.phase = .live(token)
-    connection.session = session
-    connection.version = version
     // The label goes into logs and reports: keep it short and on one line.
-    connection.label = String(
+    let label = String(
       hello.label.unicodeScalars.lazy.map { $0.value < 32 ? " " : Character($0) }.prefix(64))
     // An action that waits for the disk is acknowledged in order, and not because it was resent.
-    connection.acknowledged =
+    let acknowledged =
       journaling.confirmsDurability
       ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
-    connection.cause = cause(of: connection, record)
+    connections[place: place].attach(
+      .init(token: token, place: session), number: record.number, label: label, version: version,
+      acknowledged: acknowledged)
     let welcome = ServerMessage.Welcome(
       version: version,
       position: timeline.position(at: publication.flushed), seed: core.seed,
@@ -161,22 +163,13 @@ extension Server {
       window: UInt64(limits.window),
       limits: limits.announced,
       schema: hello.fingerprint == facts.schemaFingerprint ? nil : schema,
-      peer: connection.peer, durable: durableRevision, session: record.number)
-    connection.output.append(Self.frame(.welcome(welcome)))
+      peer: connections[place: place].peer, durable: durableRevision, session: record.number)
+    connections[place: place].send(.welcome(welcome))
     commands.append(
       .log(
         LogLine(
-          .info, isResumed ? "client returned" : "client connected", connection.logFields)))
-    connections[id] = connection
-  }
-
-  /// The cause of a connection's actions, with the credentials from the kernel.
-  func cause(of connection: ServerSession, _ record: SessionRecord) -> Cause {
-    Cause(
-      .client(
-        ClientOrigin(
-          connection: connection.id.rawValue, pid: connection.peer.pid, uid: connection.peer.uid,
-          gid: connection.peer.gid, label: connection.label, session: record.number)))
+          .info, isResumed ? "client returned" : "client connected",
+          connections[place: place].logFields)))
   }
 
   // MARK: Actions
@@ -184,7 +177,7 @@ extension Server {
   @inline(__always)
   private mutating func readAction(
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
-    _ commands: inout [Command]
+    _ attachment: ServerSession.Attachment, _ commands: inout [Command]
   ) throws(WireError) {
     let number: UInt64
     let mark: Mark
@@ -201,12 +194,12 @@ extension Server {
     } catch {
       throw .malformed(error)
     }
-    let session = connections[place: place].session
+    let session = attachment.place
     let expected = sessions[place: session].outcomes.last + 1
     guard number == expected else {
       return try repeatAction(number, expected, place, decoded)
     }
-    let waiting = expected - 1 - connections[place: place].acknowledged
+    let waiting = expected - 1 - connections[place: place].acknowledgements.last
     guard waiting < UInt64(limits.window) else {
       throw WireError(
         .limit, "more unacknowledged actions than the window allows",
@@ -215,12 +208,14 @@ extension Server {
     connections[place: place].counters.actions += 1
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
-    if let rejection = judge(decoded, number, mark, byteCount, cost, at: place, &commands) {
-      outcome = reject(number, rejection, at: place)
+    if let rejection = judge(
+      decoded, number, mark, byteCount, cost, attachment, at: place, &commands)
+    {
+      outcome = reject(number, rejection, attachment, at: place)
     } else {
       sequence = core.sequence &+ 1
       let before = counters.changedBytes
-      outcome = perform(decoded, number, byteCount, at: place)
+      outcome = perform(decoded, number, byteCount, attachment, at: place)
       charge(changedBytes: counters.changedBytes &- before, at: place)
     }
     sessions[place: session].outcomes.append(
@@ -255,7 +250,8 @@ extension Server {
   @inline(__always)
   private mutating func judge(
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
-    _ byteCount: Int, _ cost: Int?, at place: Int, _ commands: inout [Command]
+    _ byteCount: Int, _ cost: Int?, _ attachment: ServerSession.Attachment, at place: Int,
+    _ commands: inout [Command]
   ) -> Rejection? {
     if let rejection = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount) {
       return rejection
@@ -273,23 +269,24 @@ extension Server {
       }
     }
     if journaling.durability == .none { return nil }
-    guard let token = connections[place: place].token else { return nil }
-    return refusal(of: SessionAction(session: token, number: number), mark)
+    return refusal(of: SessionAction(session: attachment.token, number: number), mark)
   }
 
   /// Reject an action that the store does not see. Only here is such a rejection counted and
   /// recorded.
   private mutating func reject(
-    _ number: UInt64, _ rejection: Rejection, at place: Int
+    _ number: UInt64, _ rejection: Rejection, _ attachment: ServerSession.Attachment,
+    at place: Int
   ) -> Acknowledgement.Outcome {
     counters.actions += 1
     counters.rejected += 1
     let outcome = Acknowledgement.Outcome.rejected(
       RejectionMessage(rejection.bounded(to: limits.textBytes)))
-    if journaling.durability != .none, let token = connections[place: place].token {
-      keep(token, at: connections[place: place].session)
+    if journaling.durability != .none {
+      keep(attachment)
       recordRefusal(
-        SessionAction(session: token, number: number), connections[place: place].cause, outcome)
+        SessionAction(session: attachment.token, number: number),
+        connections[place: place].client.cause, outcome)
     }
     return outcome
   }
@@ -298,19 +295,19 @@ extension Server {
   @inline(__always)
   private mutating func perform(
     _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
-    at place: Int
+    _ attachment: ServerSession.Attachment, at place: Int
   ) -> Acknowledgement.Outcome {
     guard case .success(let action) = copy decoded else { return .outcomeUnknown }
     var answer: SessionAction?
-    if journaling.durability != .none, let token = connections[place: place].token {
-      let own = SessionAction(session: token, number: number)
-      keep(token, at: connections[place: place].session)
+    if journaling.durability != .none {
+      let own = SessionAction(session: attachment.token, number: number)
+      keep(attachment)
       journaling.noteInFlight(own)
       answer = own
     }
     return Acknowledgement.Outcome(
       reduce(
-        action, from: connections[place: place].cause,
+        action, from: connections[place: place].client.cause,
         isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
   }
 
@@ -369,12 +366,10 @@ extension Server {
         .outOfOrder, "action \(number) came where number \(expected) was expected")
     }
     if faults.appliesTwice, case .success(let action) = decoded {
-      _ = reduce(action, from: connections[place: place].cause, isLogged: false, at: place)
+      _ = reduce(action, from: connections[place: place].client.cause, isLogged: false, at: place)
     }
     if faults.losesRepeatedAcknowledgements { return }
-    let repeated = connections[place: place].repeated
-    connections[place: place].repeated =
-      min(repeated?.lowerBound ?? number, number)...max(repeated?.upperBound ?? number, number)
+    connections[place: place].acknowledgements.repeat(number)
   }
 
   // MARK: Requests

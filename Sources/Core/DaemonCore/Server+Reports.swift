@@ -76,7 +76,7 @@ extension Server {
     _ query: ShellQuery, _ number: UInt64, _ connection: inout ServerSession,
     _ commands: inout [Command]
   ) -> Int {
-    guard connection.asked.insert(number).inserted else {
+    guard connection.queries.ask(number) else {
       send(
         ReportError(.refused, "a query of this number is being answered"), of: number, &connection)
       return 5
@@ -91,7 +91,7 @@ extension Server {
       let error = ReportError(.limit, "the report is larger than a frame may be")
       frame = Self.frame(.report(number: query, error.report))
     }
-    connection.output.append(frame)
+    connection.outbox.append(frame)
   }
 
   func send(_ error: ReportError, of query: UInt64, _ connection: inout ServerSession) {
@@ -138,13 +138,13 @@ extension Server {
     var page = report.collected ?? PageWriter(limits)
     page.beginPage()
     let (rest, work) = write(report.rest, into: &page, for: connection)
-    if let rest, connection.version < 2, page.byteCount < Self.mostCollectedBytes {
+    if let rest, connection.client.version < 2, page.byteCount < Self.mostCollectedBytes {
       connection.requests.report = RunningReport(
         query: report.query, rest: rest, collected: page)
       return work
     }
     connection.requests.report = nil
-    if let rest, connection.version >= 2 {
+    if let rest, connection.client.version >= 2 {
       connection.requests.report = RunningReport(query: report.query, rest: rest)
     } else if rest != nil {
       let text =
@@ -195,7 +195,7 @@ extension Server {
         ReportError(.limit, "a page of the report is larger than a frame may be"), of: query,
         &connection)
     }
-    connection.output.append(frame)
+    connection.outbox.append(frame)
   }
 
   /// Write the next rows of a report. Returns the rest, nil at its end, and the work.
@@ -289,10 +289,10 @@ extension Server {
     page.add("connection", connection.id.rawValue)
     page.add("pid", connection.peer.pid)
     page.add("uid", connection.peer.uid)
-    page.add("label", connection.label)
+    page.add("label", connection.client.label)
     page.add("position", timeline.position(at: position).description)
     page.add("lagRevisions", core.revision - min(position, core.revision))
-    page.add("lagMs", connection.blockedSince.map { clock.now.milliseconds(since: $0) } ?? 0)
+    page.add("lagMs", connection.flow.blockedSince.map { clock.now.milliseconds(since: $0) } ?? 0)
     page.add("joining", joining)
     page.add("subscriptions", connection.subscriptions.count)
     page.add("scopes", paths)
@@ -303,7 +303,7 @@ extension Server {
     // The number of bytes sent to another client reveals the length of values that only that client
     // may see.
     if rights.seesAll {
-      page.add("lagBytes", connection.unsentBytes)
+      page.add("lagBytes", connection.flow.unsentBytes)
       page.add("bytesSent", connection.counters.bytesSent)
     }
     page.endRow()

@@ -73,7 +73,7 @@ extension Server {
     while left > 0, let (id, most) = users.nextAsking() {
       guard let place = connections.place(of: id) else { continue }
       connections[place: place].requests.isInLine = false
-      let follows = connections[place: place].following?.isBehind == true
+      let follows = connections[place: place].queries.following?.isBehind == true
       let need = connections[place: place].requests.need + (follows ? RequestQueue.pageWork : 0)
       let grant = min(need, most)
       connections[place: place].requests.grant = grant
@@ -96,7 +96,7 @@ extension Server {
         work = sendPage(&connection)
       } else if let request = connection.requests.next() {
         work = answer(request, &connection, &commands)
-      } else if connection.following?.isBehind == true {
+      } else if connection.queries.following?.isBehind == true {
         work = follow(&connection)
       } else {
         break
@@ -121,13 +121,13 @@ extension Server {
   ) -> Int {
     switch request {
     case .subscribe(let number, let path, let position):
-      let bytes = connection.outputBytes
+      let bytes = connection.outbox.byteCount
       let scanned = position.map {
         $0.epoch == timeline.epoch ? publication.history.byteCount(after: $0.revision) : 0
       }
       subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
-      return request.work + ((scanned ?? 0) + connection.outputBytes - bytes) / 64
+      return request.work + ((scanned ?? 0) + connection.outbox.byteCount - bytes) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
       let text =
@@ -139,7 +139,7 @@ extension Server {
         end(connection.subscriptions.remove(at: index), of: connection)
       }
     case .ping(let value):
-      connection.output.append(Self.frame(.pong(value, revision: core.revision)))
+      connection.send(.pong(value, revision: core.revision))
     case .digest(let number): return answerDigest(number, &connection)
     case .query(let number, let name, let arguments):
       return answerQuery(number, name, arguments, &connection, &commands)
@@ -165,17 +165,8 @@ extension Server {
       }
     }
     // Version 1 of the protocol cannot say that there is none.
-    if digest == nil && connection.version < 2 { return work }
-    connection.output.append(
-      Self.frame(.digest(subscription: number, revision: core.revision, digest)))
+    if digest == nil && connection.client.version < 2 { return work }
+    connection.send(.digest(subscription: number, revision: core.revision, digest))
     return work
   }
-}
-
-extension ServerSession {
-  /// Whether it has requests to answer.
-  var hasQuestions: Bool { !requests.isEmpty || following?.isBehind == true }
-
-  /// The bytes of the frames that wait for the turn's end.
-  var outputBytes: Int { output.reduce(0) { $0 + $1.count } }
 }

@@ -65,11 +65,11 @@ extension Server {
   private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
     let others = connections.ids.filter {
       guard let connection = connections[$0] else { return false }
-      return connection.peer.uid == uid && !connection.isWaiting
+      return connection.peer.uid == uid && !connection.flow.isWaiting
     }
     for id in others.sorted() {
       users.wait(id, of: uid)
-      changeReading(of: id, &commands) { $0.isWaiting = true }
+      changeReading(of: id, &commands) { $0.flow.isWaiting = true }
     }
   }
 
@@ -84,8 +84,8 @@ extension Server {
         pause(uid, &commands)
         mustFollow = true
       case .resumed(let ids, let moreWait):
-        for id in ids where connections[id]?.isWaiting == true {
-          changeReading(of: id, &commands) { $0.isWaiting = false }
+        for id in ids where connections[id]?.flow.isWaiting == true {
+          changeReading(of: id, &commands) { $0.flow.isWaiting = false }
         }
         // The connections that are read from now may have nothing to send.
         if moreWait { mustFollow = true }

@@ -67,7 +67,7 @@ extension Server {
   }
 
   func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
-    connection.output.append(Self.frame(.subscribed(subscribed)))
+    connection.send(.subscribed(subscribed))
   }
 
   /// Tell a client that its mirror of a subscription is current.
@@ -122,7 +122,7 @@ extension Server {
     _ replay: Publication<R.State>.Replay, of subscription: Subscription,
     _ connection: inout ServerSession
   ) {
-    connection.output.append(contentsOf: replay.frames)
+    connection.outbox.append(contentsOf: replay.frames)
     connection.counters.patches += UInt64(replay.count)
     if replay.reached < core.revision { sayCurrent(subscription, &connection) }
   }
@@ -156,7 +156,7 @@ extension Server {
 
   /// Send the frames of a snapshot.
   mutating func append(_ frames: [[UInt8]], _ connection: inout ServerSession) {
-    connection.output.append(contentsOf: frames)
+    connection.outbox.append(contentsOf: frames)
     connection.counters.snapshots += 1
     counters.snapshots += 1
   }

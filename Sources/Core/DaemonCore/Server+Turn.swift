@@ -52,20 +52,15 @@ extension Server {
       let index = connections[place: place].subscriptions.index(ofScope: id),
       connections[place: place].subscriptions[index].progress == .live
     else { return }
-    if let loss = scope.loss {
+    if let loss = scope.patches.loss {
       connections[place: place].subscriptions[index].progress = .lost(loss)
       return
     }
-    if connections[place: place].output.isEmpty {
-      // Most connections see one scope: they share the list of its frames as well.
-      connections[place: place].output = scope.frames
-    } else {
-      connections[place: place].output.append(contentsOf: scope.frames)
-    }
+    connections[place: place].outbox.append(contentsOf: scope.patches.frames)
     if faults.repeatsFrames {
-      connections[place: place].output.append(contentsOf: scope.frames)
+      connections[place: place].outbox.append(contentsOf: scope.patches.frames)
     }
-    connections[place: place].counters.patches += scope.turnPatches
+    connections[place: place].counters.patches += scope.patches.count
   }
 
   /// Make one connection's `send`, unless it has unsent bytes.
@@ -73,25 +68,25 @@ extension Server {
     _ id: ConnectionID, at place: Int, _ commands: inout [Command]
   ) {
     var leaving: Goodbye?
-    let token: SessionToken
+    let (token, session): (SessionToken?, Int?)
     switch connections[place: place].phase {
-    case .left, .awaitingHello: return
-    case .live(let live), .parting(let live): token = live
-    case .leaving(let goodbye, let session):
+    case .left, .awaitingHello, .vacant: return
+    case .live(let attachment), .parting(let attachment):
+      (token, session) = (attachment.token, attachment.place)
+    case .leaving(let goodbye, let left):
       leaving = goodbye
-      token = session ?? SessionToken(high: 0, low: 0)
+      (token, session) = (left, left.flatMap { sessions.place(of: $0) })
     }
     // Moved out, so that its arrays have one owner while the server changes beside it.
     var connection = ServerSession.placeholder
     swap(&connection, &connections[place: place])
     if !connection.isBlocked || faults.ignoresBackPressure {
       if faults.acknowledgesEarly {
-        var patches: [[UInt8]] = []
-        swap(&patches, &connection.output)
-        acknowledge(&connection, token)
-        connection.output += patches
+        let patches = connection.outbox.take(at: clock.now) ?? []
+        acknowledge(&connection, session)
+        connection.outbox.append(contentsOf: patches)
       }
-      sayHidden(&connection)
+      sayRevoked(&connection)
       catchUp(&connection, &commands)
       // Before the answers: an answer implies that every subscription that is not announced anew is
       // at the newest revision.
@@ -102,36 +97,35 @@ extension Server {
         if leaving == nil { join(&connection, &commands) }
         answer(&connection, &commands)
       }
-      if connection.isCurrent, !connection.isBlind { acknowledge(&connection, token) }
-      bookmark(&connection)
-      if case .parting = connection.phase, hasAll(connection) {
-        leaving = Goodbye(.done, "goodbye")
+      if connection.isCurrent, !connection.subscriptions.areAllRevoked {
+        acknowledge(&connection, session)
+      }
+      connection.bookmark(
+        core.revision, durable: durableRevision, every: limits.bookmarkInterval, at: clock.now)
+      if case .parting(let attachment) = connection.phase, hasAll(connection, attachment) {
+        leaving = ServerSession.answerToGoodbye
       }
     }
     if let leaving {
       counters.goodbyes += 1
-      connection.phase = .left
-      connection.output.append(Self.frame(.goodbye(leaving)))
+      connection.send(.goodbye(leaving))
+      connection.end(leaving)
     }
-    if !connection.output.isEmpty {
-      var frames: [[UInt8]] = []
-      swap(&frames, &connection.output)
-      connection.counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
-      connection.lastSent = clock.now
-      commands.append(.send(id, frames))
-    }
+    if let frames = connection.takeFrames(at: clock.now) { commands.append(.send(id, frames)) }
     swap(&connection, &connections[place: place])
     guard let leaving else { return finishComposing(id, at: place) }
     commands.append(.close(id))
     dropSubscriptions(of: id)
     // A client that said goodbye never resumes, so its outcomes can be dropped.
-    if leaving.code == .done { forget(token, from: id) }
+    if leaving.code == .done, let token { forget(token, from: id) }
   }
 
   /// Whether a connection has been sent everything that is due to it.
-  private func hasAll(_ connection: borrowing ServerSession) -> Bool {
-    connection.requests.isEmpty && connection.asked.isEmpty && connection.isCurrent
-      && connection.acknowledged == sessions[place: connection.session].outcomes.last
+  private func hasAll(
+    _ connection: borrowing ServerSession, _ attachment: ServerSession.Attachment
+  ) -> Bool {
+    connection.requests.isEmpty && !connection.queries.areAsked && connection.isCurrent
+      && connection.acknowledgements.last == sessions[place: attachment.place].outcomes.last
   }
 
   /// Queue a connection for a later turn if it still has requests, and read from it again once its
@@ -244,7 +238,7 @@ extension Server {
   private mutating func count(
     _ connection: inout ServerSession, _ revision: UInt64, _ frame: [UInt8]
   ) {
-    connection.output.append(frame)
+    connection.outbox.append(frame)
     connection.counters.patches += 1
     connection.counters.coalesced += core.revision - revision - 1
     counters.coalesced += core.revision - revision - 1
@@ -252,43 +246,14 @@ extension Server {
 
   // MARK: Acknowledgements
 
-  /// Send the outcomes of the actions that are not acknowledged yet.
-  private mutating func acknowledge(_ connection: inout ServerSession, _ token: SessionToken) {
-    let place = connection.token == nil ? sessions.place(of: token) : connection.session
-    guard let place else { return }
-    let first = connection.acknowledged + 1
-    let outcomes = sessions[place: place].outcomes
+  /// Send the outcomes of the actions of a session that are not acknowledged yet.
+  private mutating func acknowledge(_ connection: inout ServerSession, _ session: Int?) {
+    guard let session else { return }
     let last =
       journaling.confirmsDurability && !faults.acknowledgesUncommitted
-      ? outcomes.lastToAcknowledge(after: connection.acknowledged, sessions[place: place].committed)
-      : outcomes.last
-    guard first <= last || connection.repeated != nil else { return }
-    var encoder = CBOREncoder()
-    let version = connection.version
-    func say(_ acknowledgement: Acknowledgement) {
-      var acknowledgement = acknowledgement
-      if version < 2 { acknowledgement.sequence = nil }
-      Frame.append(to: &encoder) {
-        ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
-      }
-    }
-    if let repeated = connection.repeated {
-      // Actions that are not acknowledged yet follow below, in order.
-      outcomes.forEach(
-        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), say)
-      connection.repeated = nil
-    }
-    outcomes.forEach(from: first, through: last, say)
-    connection.acknowledged = max(connection.acknowledged, last)
-    if !encoder.bytes.isEmpty { connection.output.append(encoder.bytes) }
-  }
-
-  /// Tell an idle client the newest revision.
-  private mutating func bookmark(_ connection: inout ServerSession) {
-    guard connection.output.isEmpty, connection.isCurrent, connection.token != nil,
-      !(clock.now < connection.lastSent + limits.bookmarkInterval)
-    else { return }
-    connection.output.append(
-      Self.frame(.bookmark(revision: core.revision, durable: durableRevision)))
+      ? sessions[place: session].outcomes.lastToAcknowledge(
+        after: connection.acknowledgements.last, sessions[place: session].committed)
+      : sessions[place: session].outcomes.last
+    connection.acknowledge(sessions[place: session].outcomes, through: last)
   }
 }

@@ -4,86 +4,61 @@ import Lockstep
 import Values
 import Wire
 
-/// The protocol state of one connection.
+/// One connection, and the daemon's end of its protocol.
+///
+/// A state machine, whose phase only the methods here change:
+///
+///     awaitingHello --attach--> live --part--> parting
+///           |                    |                |
+///           +--------------------+----- leave ----+--> leaving --end--> left
+///
+/// A phase has what only this phase needs: the deadline for a hello, the session that is attached,
+/// the goodbye. What a message changes is stored beside it in parts of its own, because Swift cannot
+/// change the payload of an enum in place.
 struct ServerSession: Sendable {
-  enum Phase: Sendable, Equatable {
+  enum Phase: Sendable {
     /// No message has been received. Ends with `hello`, or at the deadline.
     case awaitingHello(offered: SessionToken, deadline: Instant)
-    /// The session of this token is attached. Can become `parting` and `leaving`.
-    case live(SessionToken)
+    case live(Attachment)
     /// The client has said goodbye. It gets everything that is due, then our goodbye, and the
     /// session is forgotten; further messages are ignored.
-    case parting(SessionToken)
+    case parting(Attachment)
     /// This goodbye is composed at the turn's end, after everything that is due to the session;
     /// messages that arrive meanwhile are ignored.
     indirect case leaving(Goodbye, SessionToken?)
-    /// Our goodbye has been sent.
-    case left
+    /// This goodbye has been sent, or could not be.
+    indirect case left(Goodbye)
+    /// Placeholder where there is no connection.
+    case vacant
   }
 
-  let id: ConnectionID
-  let peer: Peer
-  /// The rights of the peer; nil if nothing that it sends or gets needs a check.
-  var rights: Rights?
-  var phase: Phase
-  /// The index of its record in `Server.sessions`, while it has a token: a record is only forgotten
-  /// when no connection has it.
-  var session = 0
-  /// The index of its user's account in `Server.users`, which lasts while a connection does.
-  var account = 0
-  var frames: FrameDecoder
-  var label = ""
-  /// The cause of its actions.
-  var cause = Cause.owner
-  /// The protocol version that both ends use.
-  var version: UInt64 = 1
-  /// The query that is answered with every new action.
-  var following: Following?
-  var subscriptions = Subscriptions()
-  var requests = RequestQueue()
-  /// Subscriptions that have ended because nothing there is visible any more: refused at the turn's
-  /// end.
-  var hidden: [UInt64] = []
-  /// Whether its subscriptions were revoked before everything due was sent: an acknowledgement
-  /// would then promise changes that its mirrors do not have.
-  var isBlind = false
-  /// Queries that were ended for the same reason.
-  var revokedQueries: [UInt64] = []
-  /// Queries that the shell has not answered yet.
-  var asked: Set<UInt64> = []
-  /// Answers of the shell to queries, sent at the turn's end.
-  var answers: [(query: UInt64, answer: Value)] = []
-  /// Actions up to this number are acknowledged on this connection.
-  var acknowledged: UInt64 = 0
-  /// Resent actions that have an outcome already: acknowledged again at the turn's end.
-  var repeated: ClosedRange<UInt64>?
-
-  /// The time since when bytes have been unsent; nil if none are.
-  var blockedSince: Instant?
-  var unsentBytes = 0
-  /// Whether reading is paused until its user has a share of a turn again.
-  var isWaiting = false
-  /// The goodbye with which it ends, when that is known.
-  var goodbye: Goodbye? {
-    get { if case .goodbye(let goodbye)? = farewell { goodbye } else { nil } }
-    set { farewell = newValue.map { .goodbye($0) } }
+  /// The session that a connection has.
+  struct Attachment: Sendable {
+    let token: SessionToken
+    /// The index of its record in `Server.sessions`, valid while it is attached: a record is only
+    /// forgotten when no connection has it.
+    let place: Int
   }
-  /// In a box of its own: sessions are moved at each turn, and few have ended.
-  private var farewell: Farewell?
 
-  private indirect enum Farewell: Sendable {
-    case goodbye(Goodbye)
+  /// The process at the other end, and when it connected.
+  struct Origin: Sendable {
+    let id: ConnectionID
+    let peer: Peer
+    /// Numbers connections in the order in which they opened: a later one has a larger ordinal.
+    let ordinal: UInt64
+    let openedAt: Instant
+    /// Whether the process that made the connection has ended.
+    var hasExited = false
   }
-  let openedAt: Instant
-  /// Whether the process that made the connection has ended.
-  var hasExited = false
-  /// Frames to be sent at the turn's end.
-  var output: [[UInt8]] = []
-  var lastSent: Instant
-  /// Numbers connections in the order in which they opened: a later one has a larger ordinal.
-  var ordinal: UInt64 = 0
 
-  var counters = Counters()
+  /// The client, as far as its hello said.
+  struct Client: Sendable {
+    var label = ""
+    /// The protocol version that both ends use.
+    var version: UInt64 = 1
+    /// The cause of its actions.
+    var cause = Cause.owner
+  }
 
   struct Counters: Sendable {
     var actions: UInt64 = 0
@@ -94,43 +69,203 @@ struct ServerSession: Sendable {
     var bytesSent: UInt64 = 0
   }
 
-  init(id: ConnectionID, peer: Peer, offered: SessionToken, limits: Limits, at now: Instant) {
+  private(set) var origin: Origin
+  /// The rights of the peer; nil if nothing that it sends or gets needs a check.
+  var rights: Rights?
+  /// The index of its user's account in `Server.users`, which lasts while a connection does.
+  var account = 0
+  private(set) var phase: Phase
+  private(set) var client = Client()
+  var frames: FrameDecoder
+  var flow = Flow()
+  var requests = RequestQueue()
+  var queries = Queries()
+  var subscriptions = Subscriptions()
+  var acknowledgements = Acknowledgements()
+  var outbox: Outbox
+  var counters = Counters()
+
+  init(
+    id: ConnectionID, peer: Peer, ordinal: UInt64, offered: SessionToken, limits: Limits,
+    at now: Instant
+  ) {
     self.init(
-      id, peer, .awaitingHello(offered: offered, deadline: now + limits.helloDeadline),
-      FrameDecoder(limit: limits.frameBytes), at: now)
+      Origin(id: id, peer: peer, ordinal: ordinal, openedAt: now),
+      .awaitingHello(offered: offered, deadline: now + limits.helloDeadline),
+      FrameDecoder(limit: limits.frameBytes))
   }
 
-  private init(
-    _ id: ConnectionID, _ peer: Peer, _ phase: Phase, _ frames: FrameDecoder, at now: Instant
-  ) {
-    self.id = id
-    self.peer = peer
+  private init(_ origin: Origin, _ phase: Phase, _ frames: FrameDecoder) {
+    self.origin = origin
     self.phase = phase
     self.frames = frames
-    lastSent = now
-    openedAt = now
+    outbox = Outbox(at: origin.openedAt)
   }
 
   /// Placeholder for an empty slot, and for a connection that is moved out to be composed.
   static var placeholder: ServerSession {
     ServerSession(
-      ConnectionID(0), Peer(pid: 0, uid: 0, gid: 0), .left, FrameDecoder(limit: 0),
-      at: Instant(nanoseconds: 0))
+      Origin(
+        id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0), ordinal: 0,
+        openedAt: Instant(nanoseconds: 0)),
+      .vacant, FrameDecoder(limit: 0))
   }
 
-  var isBlocked: Bool { blockedSince != nil }
+  var id: ConnectionID { origin.id }
+  var peer: Peer { origin.peer }
+
+  var attachment: Attachment? {
+    switch phase {
+    case .live(let attachment), .parting(let attachment): attachment
+    case .awaitingHello, .leaving, .left, .vacant: nil
+    }
+  }
+
+  var token: SessionToken? { attachment?.token }
+
+  /// The goodbye with which it ends, when that is known.
+  var goodbye: Goodbye? {
+    switch phase {
+    case .awaitingHello, .live, .vacant: nil
+    case .parting: Self.answerToGoodbye
+    case .leaving(let goodbye, _), .left(let goodbye): goodbye
+    }
+  }
+
+  static let answerToGoodbye = Goodbye(.done, "goodbye")
+
+  var hasLeft: Bool { if case .left = phase { true } else { false } }
+
+  // MARK: Phases
+
+  /// Attach a session, of this number, after the client's hello.
+  mutating func attach(
+    _ attachment: Attachment, number: UInt64, label: String, version: UInt64, acknowledged: UInt64
+  ) {
+    let cause = Cause(
+      .client(
+        ClientOrigin(
+          connection: id.rawValue, pid: peer.pid, uid: peer.uid, gid: peer.gid, label: label,
+          session: number)))
+    phase = .live(attachment)
+    client = Client(label: label, version: version, cause: cause)
+    acknowledgements = Acknowledgements(through: acknowledged)
+  }
+
+  /// The client says goodbye. Returns false if it has no session any more.
+  mutating func part() -> Bool {
+    guard case .live(let attachment) = phase else { return false }
+    phase = .parting(attachment)
+    queries.following = nil
+    return true
+  }
+
+  /// Say goodbye at the turn's end. Returns the session that was attached, and the goodbye to detach
+  /// it for; nil if a goodbye was said already.
+  mutating func leave(_ goodbye: Goodbye) -> (session: SessionToken?, goodbye: GoodbyeCode)? {
+    let last: Goodbye
+    switch phase {
+    case .leaving, .left, .vacant: return nil
+    // The client has said goodbye already, and needs nothing of this one.
+    case .parting where goodbye.code != .replaced: last = Self.answerToGoodbye
+    case .awaitingHello, .live, .parting: last = goodbye
+    }
+    let session = token
+    phase = .leaving(last, session)
+    return (session, last.code)
+  }
+
+  /// Nothing is sent after this goodbye.
+  mutating func end(_ goodbye: Goodbye) { phase = .left(goodbye) }
+
+  /// The process that made the connection has ended.
+  mutating func processExited() { origin.hasExited = true }
+
+  // MARK: Reading
+
+  var isBlocked: Bool { flow.blockedSince != nil }
 
   /// Whether bytes are read from it: not while it is blocked, while its user has used up its share
   /// of a turn, or while its requests must be answered first.
-  var mayRead: Bool { !isBlocked && !isWaiting && !frames.isHeld }
+  var mayRead: Bool { !isBlocked && !flow.isWaiting && !frames.isHeld }
 
-  var token: SessionToken? {
-    switch phase {
-    case .live(let token), .parting(let token): token
-    case .awaitingHello, .leaving, .left: nil
-    }
+  /// Whether it has requests to answer.
+  var hasQuestions: Bool { !requests.isEmpty || queries.following?.isBehind == true }
+
+  // MARK: Sending
+
+  /// Send a message at the turn's end.
+  mutating func send(_ message: ServerMessage) {
+    outbox.append(Frame.encode { message.encode(into: &$0) })
   }
 
   /// Whether every subscription is at the revision at which the last turn ended.
   var isCurrent: Bool { subscriptions.areLive }
+
+  /// Send the outcomes of actions up to a number that are not acknowledged yet.
+  mutating func acknowledge(_ outcomes: borrowing Outcomes, through last: UInt64) {
+    if let frames = acknowledgements.take(outcomes, through: last, version: client.version) {
+      outbox.append(frames)
+    }
+  }
+
+  /// Send the newest revision to a client that was sent nothing for some time.
+  mutating func bookmark(
+    _ revision: UInt64, durable: UInt64?, every interval: Duration, at now: Instant
+  ) {
+    guard outbox.isEmpty, isBookmarkDue(every: interval, at: now) else { return }
+    send(.bookmark(revision: revision, durable: durable))
+  }
+
+  func isBookmarkDue(every interval: Duration, at now: Instant) -> Bool {
+    isCurrent && attachment != nil && !(now < outbox.lastSent + interval)
+  }
+
+  /// Take the frames to send now, and count them; nil if there are none.
+  mutating func takeFrames(at now: Instant) -> [[UInt8]]? {
+    guard let frames = outbox.take(at: now) else { return nil }
+    counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
+    return frames
+  }
+}
+
+/// Why a connection is not read from, apart from its own requests.
+struct Flow: Sendable {
+  /// The time since when bytes have been unsent; nil if none are.
+  var blockedSince: Instant?
+  var unsentBytes = 0
+  /// Whether reading is paused until its user has a share of a turn again.
+  var isWaiting = false
+}
+
+/// The frames that a connection is sent at the turn's end.
+struct Outbox: Sendable {
+  private(set) var frames: [[UInt8]] = []
+  private(set) var lastSent: Instant
+
+  init(at now: Instant) { lastSent = now }
+
+  var isEmpty: Bool { frames.isEmpty }
+  var byteCount: Int { frames.reduce(0) { $0 + $1.count } }
+
+  mutating func append(_ frame: [UInt8]) { frames.append(frame) }
+
+  /// Append frames that other connections are sent, too. The list itself is shared if it is the
+  /// first.
+  mutating func append(contentsOf shared: [[UInt8]]) {
+    if frames.isEmpty {
+      frames = shared
+    } else {
+      frames.append(contentsOf: shared)
+    }
+  }
+
+  /// Take all frames to send them now; nil if there are none.
+  mutating func take(at now: Instant) -> [[UInt8]]? {
+    if frames.isEmpty { return nil }
+    lastSent = now
+    var taken: [[UInt8]] = []
+    swap(&taken, &frames)
+    return taken
+  }
 }

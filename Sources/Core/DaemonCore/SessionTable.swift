@@ -107,8 +107,8 @@ struct SessionTable: Sendable {
     guard reportsEvents else { return }
     if let maker = records[place: place].maker { unwatch(maker, connections) }
     records[place: place].maker = connection.id
-    records[place: place].hasExited = connection.hasExited
-    if !connection.hasExited { watched[connection.id] = token }
+    records[place: place].hasExited = connection.origin.hasExited
+    if !connection.origin.hasExited { watched[connection.id] = token }
   }
 
   // MARK: Ending

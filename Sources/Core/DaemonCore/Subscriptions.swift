@@ -31,6 +31,12 @@ struct Subscriptions: Sendable {
   private var indexOfScope: [UInt64: Int] = [:]
   /// The number of subscriptions that are not live.
   private(set) var behind = 0
+  /// The numbers of subscriptions that have ended because nothing there is visible any more: refused
+  /// at the turn's end.
+  private var revoked: [UInt64] = []
+  /// Whether all were revoked before everything due was sent: an acknowledgement would then promise
+  /// changes that the mirrors do not have.
+  private(set) var areAllRevoked = false
 
   /// Up to this many, a linear search is faster than a dictionary; most connections have one.
   private static let few = 8
@@ -100,9 +106,23 @@ struct Subscriptions: Sendable {
 
   /// Remove all, and return them.
   mutating func removeAll() -> [Subscription] {
-    var empty = Subscriptions()
-    swap(&self, &empty)
-    return empty.list
+    defer { (list, indexOfNumber, indexOfScope, behind) = ([], [:], [:], 0) }
+    return list
+  }
+
+  /// Remove all, because nothing is visible any more, and return them.
+  mutating func revokeAll() -> [Subscription] {
+    areAllRevoked = true
+    return removeAll()
+  }
+
+  /// Refuse a subscription that is not in the list at the turn's end.
+  mutating func revoke(_ number: UInt64) { revoked.append(number) }
+
+  mutating func takeRevoked() -> [UInt64] {
+    if revoked.isEmpty { return [] }
+    defer { revoked = [] }
+    return revoked
   }
 
   private mutating func enter(_ index: Int) {

@@ -115,7 +115,7 @@ struct UserTable: Sendable {
     let (uid, place) = (session.peer.uid, session.account)
     accounts[place: place].connections -= 1
     accounts[place: place].subscriptions -= session.subscriptions.count
-    accounts[place: place].unsentBytes -= session.unsentBytes
+    accounts[place: place].unsentBytes -= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
     if accounts[place: place].connections == 0 { accounts[uid] = nil }
   }

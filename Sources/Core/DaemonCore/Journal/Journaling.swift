@@ -19,10 +19,21 @@ import Wire
 struct Journaling: Sendable {
   enum Health: Equatable, Sendable {
     case healthy
-    /// Nothing can be written, for this reason; the file is retried at this time.
-    case failing(String, retryAt: Instant)
+    /// Nothing can be written, for this reason; the file is retried at this time, and then after
+    /// this wait.
+    case failing(String, retryAt: Instant, wait: Duration)
     /// A fresh snapshot, of this revision, is being written to the file.
-    case healing(String, UInt64)
+    case healing(String, UInt64, wait: Duration)
+
+    /// Failing for another time, with exponential back-off.
+    func failed(_ reason: String, at now: Instant) -> Health {
+      let wait: Duration =
+        switch self {
+        case .healthy: .seconds(1)
+        case .failing(_, _, let wait), .healing(_, _, let wait): wait
+        }
+      return .failing(reason, retryAt: now + wait, wait: min(wait * 2, .seconds(30)))
+    }
   }
 
   struct InFlight: Sendable {
@@ -55,7 +66,6 @@ struct Journaling: Sendable {
   private let poisoned: Set<SessionAction>
   /// Notes a client's action before it is reduced; nil if no such memory outlives the process.
   private let marker: InFlightActionMarker?
-  private var wait: Duration = .seconds(1)
   private var changesSinceDigest = 0
   /// The paths of fields that are not journaled.
   let ephemeral: EphemeralPaths
@@ -88,7 +98,7 @@ struct Journaling: Sendable {
   var failure: String? {
     switch health {
     case .healthy: nil
-    case .failing(let reason, _), .healing(let reason, _): reason
+    case .failing(let reason, _, _), .healing(let reason, _, _): reason
     }
   }
 
@@ -203,23 +213,23 @@ struct Journaling: Sendable {
     let number = batch.number
     batch = JournalBatch(number: number, revision: batch.revision)
     answered.removeAll(keepingCapacity: true)
-    health = .failing(reason, retryAt: now + wait)
-    wait = min(wait * 2, .seconds(30))
+    health = health.failed(reason, at: now)
     return lost
   }
 
   /// Whether it is time to retry the file.
   mutating func shouldRetry(at now: Instant) -> Bool {
-    guard case .failing(let reason, let time) = health, !(now < time) else { return false }
+    guard case .failing(let reason, let time, let wait) = health, !(now < time) else {
+      return false
+    }
     // Retry once: the answer sets the next time.
-    health = .failing(reason, retryAt: Instant(nanoseconds: .max))
+    health = .failing(reason, retryAt: Instant(nanoseconds: .max), wait: wait)
     return true
   }
 
   mutating func stillFailing(_ reason: String, at now: Instant) {
     guard case .failing = health else { return }
-    health = .failing(reason, retryAt: now + wait)
-    wait = min(wait * 2, .seconds(30))
+    health = health.failed(reason, at: now)
   }
 
   // MARK: Snapshots
@@ -231,8 +241,8 @@ struct Journaling: Sendable {
 
   /// Begin a snapshot, after the batches in flight; one that heals has this revision.
   mutating func beginSnapshot(at now: Instant, heals revision: UInt64? = nil) {
-    if let revision, case .failing(let reason, _) = health {
-      health = .healing(reason, revision)
+    if let revision, case .failing(let reason, _, let wait) = health {
+      health = .healing(reason, revision, wait: wait)
     }
     snapshots.begin(at: now)
   }
@@ -252,9 +262,8 @@ struct Journaling: Sendable {
   /// Note that a snapshot is written. Returns whether it healed the journal.
   mutating func snapshotKept(bytes: Int) -> Bool {
     snapshots.end(bytes: bytes)
-    guard case .healing(_, let revision) = health else { return false }
+    guard case .healing(_, let revision, _) = health else { return false }
     health = .healthy
-    wait = .seconds(1)
     durable = max(durable, revision)
     return true
   }

@@ -1,0 +1,44 @@
+import CBOR
+import Wire
+
+/// What a connection has been told about the outcomes of its client's actions.
+struct Acknowledgements: Sendable {
+  /// Actions up to this number are acknowledged on this connection.
+  private(set) var last: UInt64 = 0
+  /// Resent actions that have an outcome already: acknowledged again.
+  private var repeated: ClosedRange<UInt64>?
+
+  init(through last: UInt64 = 0) { self.last = last }
+
+  /// Acknowledge an action again, which was decided before it was resent.
+  mutating func `repeat`(_ number: UInt64) {
+    repeated =
+      min(repeated?.lowerBound ?? number, number)...max(repeated?.upperBound ?? number, number)
+  }
+
+  /// The frames with the outcomes through `last` that are not acknowledged yet, in the version of
+  /// the protocol; nil if there are none.
+  mutating func take(
+    _ outcomes: borrowing Outcomes, through last: UInt64, version: UInt64
+  ) -> [UInt8]? {
+    let first = self.last + 1
+    guard first <= last || repeated != nil else { return nil }
+    var encoder = CBOREncoder()
+    func write(_ acknowledgement: Acknowledgement) {
+      var acknowledgement = acknowledgement
+      if version < 2 { acknowledgement.sequence = nil }
+      Frame.append(to: &encoder) {
+        ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
+      }
+    }
+    if let repeated {
+      // Actions that are not acknowledged yet follow below, in order.
+      outcomes.forEach(
+        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), write)
+      self.repeated = nil
+    }
+    outcomes.forEach(from: first, through: last, write)
+    self.last = max(self.last, last)
+    return encoder.bytes.isEmpty ? nil : encoder.bytes
+  }
+}
