@@ -37,16 +37,22 @@ import Testing
   @Test(arguments: [Duration.nanoseconds(1), .zero, .seconds(-1), .milliseconds(3)])
   func `a timer never fires early, and never at once`(delay: Duration) throws {
     var passed: UInt64 = 0
+    var isStarting = false
+    var firedAtOnce = true
     try withLoop { loop in
       var start: UInt64 = 0
       let timer = Timer(on: loop) {
         passed = Loop.monotonicNanoseconds() - start
+        firedAtOnce = isStarting
         loop.stop()
       }
       start = Loop.monotonicNanoseconds()
+      isStarting = true
       timer.start(after: delay)
+      isStarting = false
     }
     #expect(Duration.nanoseconds(Int64(passed)) >= delay)
+    #expect(!firedAtOnce)
   }
 
   @Test func `a timer that restarts itself does not starve reading`() throws {

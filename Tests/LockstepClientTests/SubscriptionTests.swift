@@ -52,7 +52,7 @@ private typealias BoardSubscription = Subscription<BoardState>
       }
       var connection: Connection? = try await .connect(.init(socket: socket, label: "test"))
       var whole: BoardSubscription? = connection?.subscribe()
-      let second: BoardSubscription? = connection?.subscribe()
+      var second: BoardSubscription? = connection?.subscribe()
       var panel: Subscription<Panel>? = connection?.subscribe(to: [4])
       #expect(connection?.state == .live && whole?.connection === panel?.connection)
       connection = nil
@@ -62,9 +62,11 @@ private typealias BoardSubscription = Subscription<BoardState>
       // Ending one of two mirrors of a path does not affect the other.
       try await second?.send(BoardAction.increment)
       #expect(second?.state?.count == 1 && panel?.state == Panel())
+      second = nil
       #expect(try await connections() == 2)
-      withExtendedLifetime(second) {}
+      withExtendedLifetime(panel) {}
       panel = nil
+      try await eventually { try await connections() == 1 }
     }
   }
 
