@@ -1,6 +1,10 @@
 import Values
 
 /// A manual page in mdoc(7), made from a tool's description of itself.
+///
+/// swift-argument-parser has a generator of such pages (1.8), which writes a discussion as one text:
+/// it has no sections for examples, files, exit status and environment, and repeats the global
+/// options for each command.
 struct ManualPage {
   private let tool: CommandDescription
   private let section: Int
