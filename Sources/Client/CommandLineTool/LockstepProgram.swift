@@ -10,7 +10,7 @@ public enum LockstepProgram {
   /// The first calls are not part of a task, because the runtime opens descriptors for its first
   /// task.
   public static func main() -> Never {
-    StandardStreams.occupy()
+    StandardStreams.openClosed()
     Signals.ignoreBrokenPipe()
     Task.detached { await run() }
     while true { pause() }

@@ -104,7 +104,7 @@ extension LockstepDaemon {
 
   /// Read the command line, serve until told to stop, and end the process.
   public static func main() {
-    StandardDescriptors.open()
+    StandardStreams.openClosed()
     do {
       var command = try DaemonCommand<Self>.parseAsRoot()
       try command.run()

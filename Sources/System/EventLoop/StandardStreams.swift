@@ -1,19 +1,25 @@
 internal import Glibc
 
-/// Standard input, output and error: descriptors 0, 1 and 2.
+/// Standard input, output and error: descriptors 0, 1 and 2, which libraries take for these whatever
+/// they are.
 package enum StandardStreams {
-  /// Opens the null device on those that are closed, so that no socket or file that is opened later
-  /// gets their number and is taken for them.
+  /// Open the null device on those that are closed, so that no socket, file or loop gets their
+  /// numbers and is written to as if it were a terminal.
   ///
-  /// The null device is opened in the other direction, so that using a closed one still fails with
-  /// `EBADF`. Call it first of all.
-  package static func occupy() {
-    for descriptor in STDIN_FILENO...STDERR_FILENO {
-      guard fcntl(descriptor, F_GETFD) < 0, errno == EBADF else { continue }
-      // The lowest free number is given, and all below are in use.
-      _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+  /// They are opened in the wrong direction, as glibc does for set-user-ID programs: reading input
+  /// and writing output still fail with `EBADF`. Call it first in a program, before anything opens
+  /// a descriptor and before there are other threads.
+  package static func openClosed() {
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+      let mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY
+      // The lowest free number is this one. Without a null device, as in an empty root directory,
+      // any other unusable descriptor occupies the number as well.
+      if open("/dev/null", mode) < 0 { _ = open("/", pathOnly) }
     }
   }
+
+  /// `O_PATH`, which Glibc's module map leaves out.
+  private static let pathOnly: Int32 = 0o10000000
 
   /// Write all bytes, and block while the descriptor accepts no more. Returns 0, or an `errno`
   /// value.
