@@ -237,5 +237,5 @@ extension Value {
 
 extension Path {
   /// The path for a sentence.
-  var place: String { keys.isEmpty ? "the whole document" : Rejection.truncated(pointer) }
+  var place: String { keys.isEmpty ? "the whole document" : pointer.truncated }
 }

@@ -1,4 +1,3 @@
-import Lockstep
 import Values
 
 // MARK: Strings
@@ -187,7 +186,7 @@ extension JSONParser {
     }
     let text = numberText(from: start)
     guard let value = Double(text), value.isFinite else {
-      throw error("\(Rejection.truncated(text)) is too large for a 64-bit double", at: start)
+      throw error("\(text.truncated) is too large for a 64-bit double", at: start)
     }
     return .double(value)
   }
@@ -228,7 +227,7 @@ extension JSONParser {
     if let value = UInt64(text) { return .unsigned(value) }
     let double = text.utf8.count <= 80 ? "\(text).0" : "it with '.0' behind it"
     throw error(
-      "the integer \(Rejection.truncated(text)) does not fit 64 bits: write \(double), a double, "
+      "the integer \(text.truncated) does not fit 64 bits: write \(double), a double, "
         + "which may round it, or a string in quotes", at: start)
   }
 

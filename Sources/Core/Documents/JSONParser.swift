@@ -169,10 +169,7 @@ struct JSONParser {
       ? "'\(Character(scalar))'" : "byte 0x\(String(byte, radix: 16))"
   }
 
-  static func quoted(_ name: String) -> String {
-    let isLong = name.utf8.count > 80
-    return JSON.text(.text(isLong ? String(name.unicodeScalars.prefix(60)) + "…" : name))
-  }
+  static func quoted(_ name: String) -> String { JSON.text(.text(name.truncated)) }
 
   func error(_ message: String) -> JSONError { error(message, at: cursor) }
 

@@ -1,4 +1,3 @@
-import Lockstep
 public import Values
 
 /// RFC 6902 documents as actions.
@@ -40,7 +39,7 @@ public enum JSONPatch {
       case "test": return .test(try path("path"), try value())
       case let other:
         throw error(
-          "there is no operation \"\(Rejection.truncated(other))\"; there are: add, copy, move, "
+          "there is no operation \"\(other.truncated)\"; there are: add, copy, move, "
             + "remove, replace, test")
       }
     }
@@ -54,7 +53,7 @@ public enum JSONPatch {
       let pointer = try text(name)
       guard let path = Path(pointer: pointer) else {
         throw error(
-          "\"\(name)\" is \"\(Rejection.truncated(pointer))\", which is no JSON Pointer: it is "
+          "\"\(name)\" is \"\(pointer.truncated)\", which is no JSON Pointer: it is "
             + "empty or begins with '/', and writes '~' as ~0")
       }
       return path

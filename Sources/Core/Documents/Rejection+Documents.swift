@@ -63,20 +63,20 @@ extension Rejection {
   /// The container of the key at `depth`, in words.
   private static func place(_ kind: String, _ keys: [PathKey], _ depth: Int) -> String {
     if depth == 0 { return "the \(kind) at the root" }
-    return "the \(kind) at \(truncated(Path(Array(keys[..<depth])).pointer))"
+    return "the \(kind) at \(Path(Array(keys[..<depth])).pointer.truncated)"
   }
 
   static func quoted(_ key: PathKey) -> String {
     switch key {
-    case .text(let text): "\"\(truncated(text))\""
+    case .text(let text): "\"\(text.truncated)\""
     case .integer(let number): "\(number)"
     }
   }
+}
 
-  /// The beginning of a text that may be long.
-  static func truncated(_ text: String) -> String {
-    text.utf8.count <= 80 ? text : String(text.unicodeScalars.prefix(60)) + "…"
-  }
+extension String {
+  /// The beginning of a text that may be long, for a message.
+  var truncated: String { prefix(scalars: 60, ifOverBytes: 80) }
 }
 
 extension Value {
@@ -88,7 +88,7 @@ extension Value {
     case .integer(let value): "\(value)"
     case .unsigned(let value): "\(value)"
     case .double(let value): "\(value)"
-    case .text(let text): "\"\(Rejection.truncated(text))\""
+    case .text(let text): "\"\(text.truncated)\""
     case .bytes(let bytes): "\(bytes.count) bytes"
     case .array(let elements): "an array of \(elements.count)"
     case .object(let entries): "an object of \(entries.count)"

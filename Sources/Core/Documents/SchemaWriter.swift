@@ -1,5 +1,4 @@
 import CBOR
-import Lockstep
 import Values
 
 /// Encodes values from their JSON form, as a schema describes them.
@@ -131,8 +130,7 @@ struct SchemaWriter {
   private func find(_ name: String, in cases: [Schema.Case]) throws(ActionJSONError) -> Schema.Case
   {
     if let item = cases.first(where: { String.isSame($0.name, name) }) { return item }
-    throw error(
-      "there is no action \"\(Rejection.truncated(name))\"; \(Schema.list(cases.map(\.name)))")
+    throw error("there is no action \"\(name.truncated)\"; \(Schema.list(cases.map(\.name)))")
   }
 
   private mutating func write(
@@ -182,8 +180,7 @@ struct SchemaWriter {
     of members: TrieMap<String, Value>, _ fields: [Schema.Field], _ what: String
   ) throws(ActionJSONError) {
     for (name, _) in members where !fields.contains(where: { String.isSame($0.name, name) }) {
-      throw error(
-        "there is no \(what) \"\(Rejection.truncated(name))\"; \(Schema.list(fields.map(\.name)))")
+      throw error("there is no \(what) \"\(name.truncated)\"; \(Schema.list(fields.map(\.name)))")
     }
   }
 

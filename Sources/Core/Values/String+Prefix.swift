@@ -7,4 +7,10 @@ extension String {
     // A slice that would end inside a scalar ends before that scalar.
     return String(unicodeScalars[..<end]) + "…"
   }
+
+  /// The text if it has at most `limit` bytes; else its first `count` code points, with an ellipsis.
+  /// For messages, in which part of a long text is enough.
+  package func prefix(scalars count: Int, ifOverBytes limit: Int) -> String {
+    utf8.count <= limit ? self : String(unicodeScalars.prefix(count)) + "…"
+  }
 }

@@ -44,7 +44,5 @@ enum JSONArgument {
 
 extension String {
   /// The beginning of a text that may be long.
-  var shortened: String {
-    utf8.count <= 60 ? self : String(unicodeScalars.prefix(50)) + "…"
-  }
+  var shortened: String { prefix(scalars: 50, ifOverBytes: 60) }
 }
