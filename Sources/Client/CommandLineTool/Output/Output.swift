@@ -32,7 +32,7 @@ struct Output: Sendable {
   func line(_ value: Value) throws(Failure) {
     var bytes: [UInt8] = []
     if isTerminal {
-      bytes = Array(PrettyWriter.text(value, width: .max, hasColor: false, spaces: false).utf8)
+      bytes = Array(JSON.text(value, sortedKeys: true).escapingControls.utf8)
     } else {
       JSON.write(value, into: &bytes, sortedKeys: true)
     }

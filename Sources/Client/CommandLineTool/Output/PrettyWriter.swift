@@ -7,20 +7,16 @@ struct PrettyWriter {
   private var bytes: [UInt8] = []
   private let width: Int
   private let hasColor: Bool
-  private let space: String
 
-  static func text(
-    _ value: Value, width: Int, hasColor: Bool, spaces: Bool = true
-  ) -> String {
-    var writer = PrettyWriter(width: width, hasColor: hasColor, space: spaces ? " " : "")
+  static func text(_ value: Value, width: Int, hasColor: Bool) -> String {
+    var writer = PrettyWriter(width: width, hasColor: hasColor)
     writer.write(value, indent: 0, column: 0)
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
-  private init(width: Int, hasColor: Bool, space: String) {
+  private init(width: Int, hasColor: Bool) {
     self.width = width
     self.hasColor = hasColor
-    self.space = space
   }
 
   private mutating func raw(_ text: String) { bytes.append(contentsOf: text.utf8) }
@@ -55,7 +51,7 @@ struct PrettyWriter {
         isFirst = false
         let name = Self.quoted(key)
         colored(name, "34;1")
-        raw(":" + space)
+        raw(": ")
         let column = 2 * (indent + 1) + name.unicodeScalars.count + 2
         write(value, indent: indent + 1, column: isInline ? 0 : column)
       }
@@ -65,7 +61,7 @@ struct PrettyWriter {
   }
 
   private mutating func separate(_ isFirst: Bool, _ isInline: Bool, _ indent: Int) {
-    if !isFirst { raw(isInline ? "," + space : ",") }
+    if !isFirst { raw(isInline ? ", " : ",") }
     if !isInline { newLine(indent) }
   }
 

@@ -1,3 +1,4 @@
+import Documents
 import EventLoop
 import Glibc
 import Synchronization
@@ -20,7 +21,7 @@ enum StandardError {
 
   private static func say(_ value: Value, _ message: String) {
     guard isJSON else { return write("lockstep: \(message.escapingControls)\n") }
-    write(PrettyWriter.text(value, width: .max, hasColor: false, spaces: false) + "\n")
+    write(JSON.text(value, sortedKeys: true).escapingControls + "\n")
   }
 
   static func write(_ text: String) {
