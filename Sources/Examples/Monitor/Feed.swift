@@ -30,7 +30,10 @@ struct Feed: AsyncParsableCommand {
       next += .seconds(1) / rate
       try await clock.sleep(until: next)
     }
-    print(#"{"label":"\#(daemon.label)","samples":\#(rate * seconds)}"#)
+    let result: Value = [
+      "label": .text(daemon.label), "samples": .integer(Int64(rate * seconds)),
+    ]
+    print(JSON.text(result, sortedKeys: true))
     mirror.connection.close()
   }
 
