@@ -1,7 +1,9 @@
 import DaemonCore
+import Documents
 import Glibc
 public import Logging
 import Systemd
+import Values
 
 /// How log lines are written to standard error.
 public enum LogForm: String, CaseIterable, Sendable {
@@ -130,20 +132,7 @@ private struct Field {
 
   var json: String { "\(Self.json(name)):\(isNumber ? value : Self.json(value))" }
 
-  private static func json(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case _ where scalar.value < 32:
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
-  }
+  private static func json(_ text: String) -> String { JSON.text(.text(text)) }
 }
 
 extension Logger {
