@@ -19,10 +19,10 @@ extension Server {
     ]
     var text = ""
     for (name, value) in gauges {
-      text += "# TYPE lockstep_\(name) gauge\nlockstep_\(name) \(value)\n"
+      text += OpenMetrics.family("lockstep_\(name)", .gauge, value)
     }
     for (name, value) in totals {
-      text += "# TYPE lockstep_\(name) counter\nlockstep_\(name)_total \(value)\n"
+      text += OpenMetrics.family("lockstep_\(name)", .counter, value)
     }
     return text
   }

@@ -112,7 +112,7 @@ extension Server {
     case .followLog: follow(arguments, query, &connection)
     case .unfollowLog: unfollow(&connection)
     case .why: why(arguments)
-    case .metrics: .value(.text(metrics + "# EOF\n"), work: 200)
+    case .metrics: .value(.text(metrics + OpenMetrics.end), work: 200)
     // Not reached: the shell was asked, or the client was denied.
     case .reloadPolicy: .error(.refused, "the daemon does not read a policy")
     }

@@ -405,7 +405,7 @@ public final class Daemon<R: Reducer> {
     case .reopenJournal: journal?.add(.reopen)
     case .answer(let id, let query, .reloadPolicy): reloadPolicy(for: id, query)
     case .answer(let id, let query, .metrics(let text)):
-      tell(.answered(id, query: query, .text(text + (metrics?() ?? "") + "# EOF\n")))
+      tell(.answered(id, query: query, .text(text + (metrics?() ?? "") + OpenMetrics.end)))
     case .log(let line): logger.log(line)
     }
   }

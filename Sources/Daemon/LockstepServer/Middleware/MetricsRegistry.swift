@@ -1,4 +1,5 @@
 public import CoreMetrics
+import DaemonCore
 import Synchronization
 
 /// Stores the values of swift-metrics, and writes them in the text format of OpenMetrics 1.0.
@@ -9,17 +10,13 @@ public final class MetricsRegistry: MetricsFactory {
   /// The registry of the process's daemon.
   public static let shared = MetricsRegistry()
 
-  fileprivate enum Kind: String {
-    case counter, gauge, summary
-  }
-
   fileprivate struct Series {
     var value = 0.0
     var count: UInt64 = 0
   }
 
   fileprivate struct Family {
-    let kind: Kind
+    let kind: OpenMetrics.Kind
     var series: [String: Series] = [:]
   }
 
@@ -69,16 +66,11 @@ public final class MetricsRegistry: MetricsFactory {
   }
 
   private static func text(of family: Family, _ name: String) -> String {
-    var text = "# TYPE \(name) \(family.kind.rawValue)\n"
+    var text = OpenMetrics.heading(name, family.kind)
     for labels in family.series.keys.sorted() {
       guard let series = family.series[labels] else { continue }
-      switch family.kind {
-      case .counter: text += "\(name)_total\(labels) \(number(series.value))\n"
-      case .gauge: text += "\(name)\(labels) \(number(series.value))\n"
-      case .summary:
-        text += "\(name)_count\(labels) \(series.count)\n"
-        text += "\(name)_sum\(labels) \(number(series.value))\n"
-      }
+      text += OpenMetrics.series(
+        name, family.kind, labels: labels, value: number(series.value), count: series.count)
     }
     return text
   }
@@ -95,17 +87,16 @@ private final class Handler: CounterHandler, FloatingPointCounterHandler, Record
   private let registry: MetricsRegistry
   private let name: String
   private let labels: String
-  private let kind: MetricsRegistry.Kind
+  private let kind: OpenMetrics.Kind
 
   init(
     _ registry: MetricsRegistry, _ label: String, _ dimensions: [(String, String)],
-    _ kind: MetricsRegistry.Kind
+    _ kind: OpenMetrics.Kind
   ) {
     self.registry = registry
     self.kind = kind
-    name = Self.name(label)
-    let pairs = dimensions.map { "\(Self.name($0.0))=\"\(Self.escaped($0.1))\"" }
-    labels = pairs.isEmpty ? "" : "{\(pairs.joined(separator: ","))}"
+    name = OpenMetrics.name(label)
+    labels = OpenMetrics.labels(dimensions)
     let (name, labels) = (name, labels)
     registry.families.withLock { families in
       var family = families[name] ?? .init(kind: kind)
@@ -138,25 +129,4 @@ private final class Handler: CounterHandler, FloatingPointCounterHandler, Record
   }
 
   func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
-
-  /// A valid name: every character that a name may not have becomes `_`.
-  private static func name(_ text: String) -> String {
-    String(
-      text.unicodeScalars.map { scalar in
-        let isAllowed =
-          scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
-        return isAllowed || scalar == "_" ? Character(scalar) : "_"
-      })
-  }
-
-  private static func escaped(_ text: String) -> String {
-    text.reduce(into: "") { result, character in
-      switch character {
-      case "\\": result += "\\\\"
-      case "\"": result += "\\\""
-      case "\n": result += "\\n"
-      default: result.append(character)
-      }
-    }
-  }
 }
