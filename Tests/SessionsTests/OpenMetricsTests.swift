@@ -17,5 +17,7 @@ import Testing
     #expect(OpenMetrics.labels([]) == "")
     #expect(
       OpenMetrics.labels([("a b", #"x"y\z"#), ("c", "1\n2")]) == #"{a_b="x\"y\\z",c="1\n2"}"#)
+    // As characters, neither is the one that is escaped.
+    #expect(OpenMetrics.labels([("a", "1\r\n\"\u{301}")]) == "{a=\"1\r\\n\\\"\u{301}\"}")
   }
 }

@@ -47,12 +47,12 @@ package enum OpenMetrics {
   }
 
   private static func escaped(_ text: String) -> String {
-    text.reduce(into: "") { result, character in
-      switch character {
+    text.unicodeScalars.reduce(into: "") { result, scalar in
+      switch scalar {
       case "\\": result += "\\\\"
       case "\"": result += "\\\""
       case "\n": result += "\\n"
-      default: result.append(character)
+      default: result.unicodeScalars.append(scalar)
       }
     }
   }
