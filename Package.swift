@@ -11,6 +11,7 @@ let settings: [SwiftSetting] = [
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let systemPackage = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let issueReporting = Target.Dependency.product(
   name: "IssueReporting", package: "xctest-dynamic-overlay")
 
@@ -95,14 +96,18 @@ let system = floor(
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
     .target(name: "EventLoop", dependencies: ["CLibuv"]),
+    // Descriptors of files, over swift-system.
+    .target(name: "Files", dependencies: [systemPackage]),
     // The only code that calls SQLite.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(
       name: "Journal",
-      dependencies: ["CSQLite", "Records", "Wire", "Lockstep", "Values", "CBOR"]),
-    // What a service manager and a service tell each other: Glibc, and nothing of ours.
+      dependencies: [
+        "CSQLite", "Files", "Records", "Wire", "Lockstep", "Values", "CBOR", systemPackage,
+      ]),
+    // What a service manager and a service tell each other: the system, and nothing of Lockstep.
     .systemLibrary(name: "CLinux"),
-    .target(name: "Systemd", dependencies: ["CLinux"]),
+    .target(name: "Systemd", dependencies: ["CLinux", "Files", systemPackage]),
     // For policy files. Yams would link all of Foundation into the daemon.
     .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
   ])
@@ -114,17 +119,21 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Systemd", "Journal", "Schemas", "Access", "Records",
+        "CLinux", "CYAML", "EventLoop", "Files", "Systemd", "Journal", "Schemas", "Access", "Records",
         "DaemonCore", "Documents", "Wire",
         "Lockstep", "Values", "CBOR",
         argumentParser,
+        systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
         logging,
       ]),
     // Does again what a daemon has recorded: a tool, in no product.
     .executableTarget(
       name: "lockstep-replay",
-      dependencies: ["DaemonCore", "Documents", "EventLoop", "Lockstep", "Values", argumentParser]),
+      dependencies: [
+        "DaemonCore", "Documents", "EventLoop", "Files", "Lockstep", "Values", argumentParser,
+        systemPackage,
+      ]),
     .executableTarget(
       name: "lockstepd",
       dependencies: [
@@ -149,10 +158,11 @@ let client = floor(
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Schemas", "Records", "DaemonCore",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "Files", "Schemas", "Records", "DaemonCore",
         "Wire", "Lockstep",
         "Values", "CBOR",
         argumentParser,
+        systemPackage,
       ]),
     .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"]),
   ])
@@ -331,6 +341,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/swiftlang/swift-syntax", "603.0.0"..<"604.0.0"),
     // For tests of features: readable differences, reported to whatever runs the test.

@@ -1,6 +1,7 @@
 import CBOR
 public import Documents
-import Glibc
+import Files
+import SystemPackage
 import Values
 
 /// Reads a JSON file as an initial state.
@@ -14,27 +15,19 @@ public enum DocumentFile {
   public static func document(_ path: String) throws -> Document { Document(try read(path)) }
 
   private static func read(_ path: String) throws -> Value {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(path) }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var part = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = Glibc.read(descriptor, &part, part.count)
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw failure(path) }
-      if count == 0 { break }
-      bytes.append(contentsOf: part[..<count])
+    let bytes: [UInt8]
+    do throws(Errno) {
+      let file = try FileDescriptor.opening(path, .readOnly)
+      defer { file.closeQuietly() }
+      bytes = try file.readToEnd() ?? []
+    } catch {
+      throw Failure(description: "cannot read \(path): \(error)")
     }
     do {
       return try JSON.parse(bytes)
     } catch {
       throw Failure(description: "\(path): \(error)")
     }
-  }
-
-  private static func failure(_ path: String) -> Failure {
-    Failure(description: "cannot read \(path): \(String(cString: strerror(errno)))")
   }
 
   /// The state that a JSON file describes, by the names of the schema's fields and cases.

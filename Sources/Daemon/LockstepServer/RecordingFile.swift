@@ -1,7 +1,9 @@
 import DaemonCore
+import Files
 import Glibc
 import Lockstep
 public import Logging
+import SystemPackage
 import Values
 import Wire
 
@@ -13,8 +15,8 @@ import Wire
 public final class RecordingFile {
   private let path: String
   private let logger: Logger
-  /// Negative before the recording begins and after it has ended.
-  private var descriptor: Int32 = -1
+  /// Nil before the recording begins and after it has ended.
+  private var file: FileDescriptor?
   private var buffer: [UInt8] = []
 
   public init(_ path: String, _ logger: Logger) {
@@ -25,12 +27,12 @@ public final class RecordingFile {
   deinit { close() }
 
   private func close() {
-    if descriptor >= 0 { Glibc.close(descriptor) }
-    descriptor = -1
+    file?.closeQuietly()
+    file = nil
     buffer = []
   }
 
-  var isOpen: Bool { descriptor >= 0 }
+  var isOpen: Bool { file != nil }
 
   /// Create the file, which only its owner may read, because it has all that the state has. An
   /// existing file, of a process before, is renamed with the suffix ".old", unless it is empty.
@@ -47,19 +49,24 @@ public final class RecordingFile {
       // The former recording may be the one that is needed.
       if status.st_size > 0 { rename(path, path + ".old") } else { unlink(path) }
     }
-    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      throw DaemonError("cannot record in \(path): \(String(cString: strerror(errno)))")
+    do throws(Errno) {
+      let file = try FileDescriptor.opening(
+        path, .writeOnly, [.create, .exclusiveCreate, .noFollow], permissions: .ownerReadWrite)
+      self.file = file
+      guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else { throw Errno(rawValue: errno) }
+    } catch {
+      throw DaemonError("cannot record in \(path): \(error)")
     }
     buffer += Recording.head(setup, schema: schema)
   }
 
   /// Throws if another daemon records in the file: it has locked it.
   private func checkUnused() throws {
-    let former = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard former >= 0 else { return }
-    defer { Glibc.close(former) }
-    if flock(former, LOCK_EX | LOCK_NB) != 0 {
+    guard
+      let former = try? FileDescriptor.opening(path, .readOnly, [.noFollow, .nonBlocking])
+    else { return }
+    defer { former.closeQuietly() }
+    if flock(former.rawValue, LOCK_EX | LOCK_NB) != 0 {
       throw DaemonError("cannot record in \(path): another daemon does. Give another file.")
     }
   }
@@ -95,17 +102,7 @@ public final class RecordingFile {
   }
 
   private func write() {
-    var start = 0
-    while start < buffer.count {
-      let count = buffer.withUnsafeBytes { bytes in
-        Glibc.write(descriptor, bytes.baseAddress.map { $0 + start }, bytes.count - start)
-      }
-      if count < 0 {
-        if errno == EINTR { continue }
-        return end(String(cString: strerror(errno)))
-      }
-      start += count
-    }
+    do throws(Errno) { try file?.write(buffer) } catch { return end("\(error)") }
     buffer.removeAll(keepingCapacity: buffer.count < 1 << 20)
   }
 }

@@ -2,8 +2,10 @@ import ArgumentParser
 import DaemonCore
 import Documents
 import EventLoop
+import Files
 import Glibc
 import Lockstep
+import SystemPackage
 import Values
 
 /// Replays a stock daemon's recording, and compares the commands.
@@ -37,8 +39,10 @@ struct ReplayTool: ParsableCommand {
 
   private func run(_ file: String) throws {
     let bytes: [UInt8]
-    do {
-      bytes = try Self.read(file)
+    do throws(Errno) {
+      let descriptor = try FileDescriptor.opening(file, .readOnly)
+      defer { descriptor.closeQuietly() }
+      bytes = try descriptor.readToEnd() ?? []
     } catch {
       throw Self.failure("cannot read \(file): \(error)", .usage)
     }
@@ -70,25 +74,5 @@ struct ReplayTool: ParsableCommand {
   private static func failure(_ text: String, _ status: EventLoop.ExitStatus) -> ExitCode {
     _ = StandardStreams.write(Array("lockstep-replay: \(text)\n".utf8), to: STDERR_FILENO)
     return ExitCode(status.rawValue)
-  }
-
-  private static func read(_ path: String) throws -> [UInt8] {
-    guard let file = fopen(path, "r") else { throw ReadError(code: errno) }
-    defer { fclose(file) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = fread(&buffer, 1, buffer.count, file)
-      bytes += buffer[..<count]
-      if count < buffer.count {
-        if ferror(file) != 0 { throw ReadError(code: errno) }
-        return bytes
-      }
-    }
-  }
-
-  private struct ReadError: Error, CustomStringConvertible {
-    let code: Int32
-    var description: String { String(cString: strerror(code)) }
   }
 }

@@ -1,4 +1,6 @@
+import Files
 import Glibc
+import SystemPackage
 
 /// The directory of a journal, with an exclusive lock on it, which the kernel releases when the
 /// process ends.
@@ -181,20 +183,24 @@ struct JournalDirectory: ~Copyable {
 
   /// Synchronise a directory, so that the names in it survive a crash of the machine.
   static func synchronize(_ path: String) throws(JournalError) {
-    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(path, "cannot be opened") }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure(path, "cannot be synchronised") }
+    let directory = try opened(path, .readOnly, .directory)
+    defer { directory.closeQuietly() }
+    try synchronize(directory, path)
   }
 
   /// Synchronise a file and its name, so that both survive a crash of the machine. SQLite must not
   /// have the file open.
-  func keep(_ file: String) throws(JournalError) {
-    let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw Self.failure(file, "cannot be opened") }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw Self.failure(file, "cannot be synchronised") }
+  func keep(_ name: String) throws(JournalError) {
+    let file = try Self.opened(name, .readOnly, .noFollow)
+    defer { file.closeQuietly() }
+    try Self.synchronize(file, name)
     try Self.synchronize(path)
+  }
+
+  private static func synchronize(
+    _ file: FileDescriptor, _ path: String
+  ) throws(JournalError) {
+    guard fsync(file.rawValue) == 0 else { throw failure(path, "cannot be synchronised") }
   }
 
   /// Rename a file durably.
@@ -214,59 +220,57 @@ struct JournalDirectory: ~Copyable {
   /// Copy a file into a new one that survives a crash of the machine once this returns. SQLite must
   /// not have the file open. O(its bytes).
   static func copy(_ from: String, to: String) throws(JournalError) {
+    let source = try opened(from, .readOnly, .noFollow)
+    defer { source.closeQuietly() }
     let target = try makeNew(to)
-    defer { close(target) }
-    try forEachPart(of: from) { part throws(JournalError) in try write(part, to: target, to) }
-    guard fsync(target) == 0 else { throw failure(to, "cannot be synchronised") }
+    defer { target.closeQuietly() }
+    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    while true {
+      let part = try attempt(from, "cannot be read") { () throws(Errno) in
+        try source.readPart(into: &buffer)
+      }
+      if part.isEmpty { break }
+      try attempt(to, "cannot be written") { () throws(Errno) in try target.write(part) }
+    }
+    try synchronize(target, to)
   }
 
   /// Write a new file that survives a crash of the machine once this returns.
   static func write(_ bytes: [UInt8], to path: String) throws(JournalError) {
     let target = try makeNew(path)
-    defer { close(target) }
-    try write(bytes[...], to: target, path)
-    guard fsync(target) == 0 else { throw failure(path, "cannot be synchronised") }
+    defer { target.closeQuietly() }
+    try attempt(path, "cannot be written") { () throws(Errno) in try target.write(bytes) }
+    try synchronize(target, path)
   }
 
   /// The bytes of a file.
   static func read(_ path: String) throws(JournalError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    try forEachPart(of: path) { part throws(JournalError) in bytes += part }
-    return bytes
-  }
-
-  private static func makeNew(_ path: String) throws(JournalError) -> Int32 {
-    let target = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard target >= 0 else { throw failure(path, "cannot be made") }
-    return target
-  }
-
-  private static func forEachPart(
-    of path: String, _ body: (ArraySlice<UInt8>) throws(JournalError) -> Void
-  ) throws(JournalError) {
-    let source = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard source >= 0 else { throw failure(path, "cannot be opened") }
-    defer { close(source) }
-    var buffer = [UInt8](repeating: 0, count: 1 << 18)
-    while true {
-      let count = Glibc.read(source, &buffer, buffer.count)
-      if count < 0 && errno == EINTR { continue }
-      if count == 0 { return }
-      guard count > 0 else { throw failure(path, "cannot be read") }
-      try body(buffer[..<count])
+    let source = try opened(path, .readOnly, .noFollow)
+    defer { source.closeQuietly() }
+    return try attempt(path, "cannot be read") { () throws(Errno) in
+      try source.readToEnd() ?? []
     }
   }
 
-  private static func write(
-    _ bytes: ArraySlice<UInt8>, to target: Int32, _ path: String
-  ) throws(JournalError) {
-    var rest = bytes
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(target, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { throw failure(path, "cannot be written") }
-      rest.removeFirst(count)
+  private static func makeNew(_ path: String) throws(JournalError) -> FileDescriptor {
+    try attempt(path, "cannot be made") { () throws(Errno) in
+      try .opening(
+        path, .writeOnly, [.create, .exclusiveCreate, .noFollow], permissions: .ownerReadWrite)
     }
+  }
+
+  private static func opened(
+    _ path: String, _ mode: FileDescriptor.AccessMode, _ options: FileDescriptor.OpenOptions
+  ) throws(JournalError) -> FileDescriptor {
+    try attempt(path, "cannot be opened") { () throws(Errno) in
+      try .opening(path, mode, options)
+    }
+  }
+
+  private static func attempt<R>(
+    _ path: String, _ what: String, _ body: () throws(Errno) -> R
+  ) throws(JournalError) -> R {
+    do throws(Errno) { return try body() } catch { throw failure(path, what, error) }
   }
 
   /// A file name that is not in use: this one, or this one with a number appended.
@@ -279,10 +283,11 @@ struct JournalDirectory: ~Copyable {
     return candidate
   }
 
-  private static func failure(_ path: String, _ what: String) -> JournalError {
-    let number = errno
+  private static func failure(
+    _ path: String, _ what: String, _ error: Errno = Errno(rawValue: errno)
+  ) -> JournalError {
     let kind: JournalError.Kind =
-      switch number {
+      switch error.rawValue {
       case ENOSPC, EDQUOT: .full
       case EACCES, EPERM, EROFS, ENOENT, ENOTDIR, ELOOP: .unreachable
       default: .failed
@@ -293,6 +298,6 @@ struct JournalDirectory: ~Copyable {
       case .unreachable: "See to it that the directory can be read and written."
       default: "Look for errors of the disk in the system's log."
       }
-    return JournalError(kind, "\(path): \(what) (\(SystemFailure(number))). \(advice)")
+    return JournalError(kind, "\(path): \(what) (\(SystemFailure(error.rawValue))). \(advice)")
   }
 }

@@ -1,4 +1,5 @@
-import Glibc
+import Files
+import SystemPackage
 
 /// The write-ahead log of a journal, as its own checksums describe it.
 ///
@@ -25,40 +26,26 @@ struct WriteAheadLog {
 
   /// Read a log. O(its bytes). A missing one has no frames.
   init(_ path: String) throws(JournalError) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else {
-      if errno == ENOENT { return }
-      throw JournalError(.unreachable, "\(path): cannot be opened (\(SystemFailure())).")
+    let file: FileDescriptor
+    do throws(Errno) { file = try .opening(path, .readOnly, .noFollow) } catch {
+      if error == .noSuchFileOrDirectory { return }
+      throw JournalError(
+        .unreachable, "\(path): cannot be opened (\(SystemFailure(error.rawValue))).")
     }
-    defer { close(descriptor) }
-    head = Self.read(descriptor, LogFormat.headBytes)
+    defer { file.closeQuietly() }
+    head = try? file.read(exactly: LogFormat.headBytes)
     guard let head else { return }
     head.withUnsafeBytes { take(head: $0) }
-    while let frame = Self.read(descriptor, LogFormat.frameBytes) {
+    while let frame = try? file.read(exactly: LogFormat.frameBytes) {
       frame.withUnsafeBytes { take(frame: $0) }
     }
     lacksHead = salt == nil && frameCount > 0
   }
 
   private static func head(of path: String) throws(JournalError) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return read(descriptor, LogFormat.headBytes)
-  }
-
-  private static func read(_ descriptor: Int32, _ count: Int) -> [UInt8]? {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var have = 0
-    while have < count {
-      let more = bytes[have...].withUnsafeMutableBytes {
-        Glibc.read(descriptor, $0.baseAddress, $0.count)
-      }
-      if more < 0 && errno == EINTR { continue }
-      guard more > 0 else { return nil }
-      have += more
-    }
-    return bytes
+    guard let file = try? FileDescriptor.opening(path, .readOnly, .noFollow) else { return nil }
+    defer { file.closeQuietly() }
+    return try? file.read(exactly: LogFormat.headBytes)
   }
 
   private mutating func take(head: UnsafeRawBufferPointer) {

@@ -1,4 +1,6 @@
+internal import Files
 internal import Glibc
+internal import SystemPackage
 
 /// The state that a process hands over to the next one, in memory that a manager stores for it.
 ///
@@ -28,19 +30,14 @@ public enum HandOverMemory {
       throw .system(SystemError(code: errno, operation: "measure the memory"))
     }
     guard file.st_size <= limit else { throw .tooLarge(bytes: Int(file.st_size), limit: limit) }
-    var bytes = [UInt8](repeating: 0, count: Int(file.st_size))
-    var position = 0
-    while position < bytes.count {
-      let count = bytes.withUnsafeMutableBytes {
-        pread(descriptor, $0.baseAddress.map { $0 + position }, $0.count - position, position)
-      }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else {
-        throw .system(SystemError(code: count < 0 ? errno : EIO, operation: "read the memory"))
-      }
-      position += count
+    let memory = FileDescriptor(rawValue: descriptor)
+    do throws(Errno) {
+      try memory.rewind()
+      guard let bytes = try memory.read(exactly: Int(file.st_size)) else { throw Errno.ioError }
+      return bytes
+    } catch {
+      throw .system(SystemError(code: error.rawValue, operation: "read the memory"))
     }
-    return bytes
   }
 }
 

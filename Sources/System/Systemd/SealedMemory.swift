@@ -1,5 +1,7 @@
 internal import CLinux
+internal import Files
 internal import Glibc
+internal import SystemPackage
 
 /// Memory with a descriptor, sealed against any change: memfd_create(2).
 enum SealedMemory {
@@ -36,14 +38,8 @@ enum SealedMemory {
   private static func write(
     _ bytes: [UInt8], _ descriptor: Int32, _ operation: String
   ) throws(SystemError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else {
-        throw SystemError(code: count < 0 ? errno : EIO, operation: operation)
-      }
-      rest = rest.dropFirst(count)
+    do throws(Errno) { try FileDescriptor(rawValue: descriptor).write(bytes) } catch {
+      throw SystemError(code: error.rawValue, operation: operation)
     }
   }
 

@@ -1,7 +1,9 @@
 import CBOR
 import Documents
 import EventLoop
+import Files
 import Glibc
+import SystemPackage
 import Values
 
 /// A file that the command line names; `-` is standard input or output.
@@ -18,17 +20,12 @@ struct File: Equatable {
   // MARK: Reading
 
   func read() throws(Failure) -> [UInt8] {
-    let descriptor = isStandard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(.read) }
-    defer { if !isStandard { close(descriptor) } }
-    var bytes: [UInt8] = []
-    var part = [UInt8](repeating: 0, count: 1 << 18)
-    while true {
-      let count = Glibc.read(descriptor, &part, part.count)
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw failure(.read) }
-      if count == 0 { return bytes }
-      bytes.append(contentsOf: part[..<count])
+    do throws(Errno) {
+      let file = isStandard ? .standardInput : try FileDescriptor.opening(path, .readOnly)
+      defer { if !isStandard { file.closeQuietly() } }
+      return try file.readToEnd() ?? []
+    } catch {
+      throw failure(.read, error)
     }
   }
 
@@ -61,7 +58,7 @@ struct File: Equatable {
     // `stat` follows a link to its target; a device or a pipe is written to directly.
     var status = stat()
     if stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG {
-      return try write(bytes, to: path, flags: 0)
+      return try write(bytes, to: path, [])
     }
     // A link stays one: its target is replaced.
     let target = realpath(path, nil).map { resolved in
@@ -70,31 +67,38 @@ struct File: Equatable {
     }
     let temporary = "\(target ?? path).\(getpid()).new"
     do throws(Failure) {
-      try write(bytes, to: temporary, flags: O_CREAT | O_EXCL)
+      try write(bytes, to: temporary, [.create, .exclusiveCreate])
     } catch {
       unlink(temporary)
       throw error
     }
     guard rename(temporary, target ?? path) == 0 else {
-      let failure = failure(.write)
+      let failure = failure(.write, Errno(rawValue: errno))
       unlink(temporary)
       throw failure
     }
   }
 
-  private func write(_ bytes: [UInt8], to path: String, flags: Int32) throws(Failure) {
-    let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0o666)
-    guard descriptor >= 0 else { throw failure(.write) }
-    defer { close(descriptor) }
-    guard StandardStreams.write(bytes, to: descriptor) == 0 else { throw failure(.write) }
-    // A pipe or device cannot be synchronised, and need not be.
-    if fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS { throw failure(.write) }
+  private func write(
+    _ bytes: [UInt8], to path: String, _ options: FileDescriptor.OpenOptions
+  ) throws(Failure) {
+    do throws(Errno) {
+      let file = try FileDescriptor.opening(
+        path, .writeOnly, options,
+        permissions: [.ownerReadWrite, .groupReadWrite, .otherReadWrite])
+      defer { file.closeQuietly() }
+      try file.write(bytes)
+      // A pipe or device cannot be synchronised, and need not be.
+      if fsync(file.rawValue) != 0 && errno != EINVAL && errno != EROFS {
+        throw Errno(rawValue: errno)
+      }
+    } catch {
+      throw failure(.write, error)
+    }
   }
 
-  private func failure(_ access: Access) -> Failure {
-    Failure(
-      access == .read ? .usage : .unwritten,
-      "cannot \(access) \(name): \(String(cString: strerror(errno))).")
+  private func failure(_ access: Access, _ error: Errno) -> Failure {
+    Failure(access == .read ? .usage : .unwritten, "cannot \(access) \(name): \(error).")
   }
 
   private enum Access { case read, write }

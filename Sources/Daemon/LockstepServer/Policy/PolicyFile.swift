@@ -1,6 +1,8 @@
 public import Access
+import Files
 import Glibc
 public import Lockstep
+import SystemPackage
 import Values
 
 /// A policy that a person writes, as YAML:
@@ -58,13 +60,20 @@ public enum PolicyFile {
     of path: String, limit: Int = sizeLimit
   ) throws(PolicyError) -> [UInt8] {
     // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw failure(path) }
-    defer { close(descriptor) }
+    let file: FileDescriptor
+    do throws(Errno) { file = try .opening(path, .readOnly, .nonBlocking) } catch {
+      throw failure(path, error)
+    }
+    defer { file.closeQuietly() }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw failure(path) }
+    guard fstat(file.rawValue, &status) == 0 else { throw failure(path, Errno(rawValue: errno)) }
     try check(status, path, daemon: geteuid())
-    return try bytes(descriptor, path, limit)
+    let bytes: [UInt8]?
+    do throws(Errno) { bytes = try file.readToEnd(limit: limit) } catch {
+      throw failure(path, error)
+    }
+    guard let bytes else { throw PolicyError(path, nil, "it has more than \(limit) bytes") }
+    return bytes
   }
 
   static func check(_ status: stat, _ path: String, daemon: uid_t) throws(PolicyError) {
@@ -84,33 +93,15 @@ public enum PolicyFile {
     }
   }
 
-  private static func bytes(
-    _ descriptor: Int32, _ path: String, _ limit: Int
-  ) throws(PolicyError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var part = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = Glibc.read(descriptor, &part, part.count)
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw failure(path) }
-      if count == 0 { return bytes }
-      bytes.append(contentsOf: part[..<count])
-      guard bytes.count <= limit else {
-        throw PolicyError(path, nil, "it has more than \(limit) bytes")
-      }
-    }
-  }
-
-  private static func failure(_ path: String) -> PolicyError {
-    let number = errno
+  private static func failure(_ path: String, _ error: Errno) -> PolicyError {
     let remedy =
-      switch number {
-      case ENOENT, ENOTDIR:
+      switch error {
+      case .noSuchFileOrDirectory, .notDirectory:
         ". Make it (lockstepd.service(8) says what is in it), or give another path with --policy"
-      case EACCES, EPERM: ". Let user \(geteuid()) read it (chown, chmod), and search its directory"
+      case .permissionDenied, .notPermitted:
+        ". Let user \(geteuid()) read it (chown, chmod), and search its directory"
       default: ""
       }
-    return PolicyError(
-      path, nil, "it cannot be read: \(String(cString: strerror(number)))\(remedy)")
+    return PolicyError(path, nil, "it cannot be read: \(error)\(remedy)")
   }
 }
