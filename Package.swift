@@ -6,6 +6,8 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("InternalImportsByDefault"),
+  // Deliberate mistakes, for tests of the tests: not in what is released.
+  .define("FAULTS", .when(configuration: .debug)),
 ]
 
 let argumentParser = Target.Dependency.product(

@@ -150,7 +150,12 @@ public struct ClientSession: Sendable {
   var lastHeard = Instant(nanoseconds: 0)
   var lastDigest = Instant(nanoseconds: 0)
   var greetingSince = Instant(nanoseconds: 0)
-  package var skipsBaseCheck = false
+  #if FAULTS
+    package var skipsBaseCheck = false
+  #else
+    /// False: a release has no code for this fault.
+    var skipsBaseCheck: Bool { false }
+  #endif
 
   /// A session that begins with `start`. The seed is for the jitter of the reconnect backoff.
   public init(_ configuration: Configuration = Configuration(), seed: UInt64) {

@@ -26,7 +26,12 @@ struct Publication<State: Synchronizable>: Sendable {
   private var replays: [DifferenceKey: Replay] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
-  var faults = Faults()
+  #if FAULTS
+    var faults = Faults()
+  #else
+    /// None, and no code for them.
+    var faults: Faults { @inline(__always) get { Faults() } }
+  #endif
 
   private struct DifferenceKey: Hashable {
     let scope: UInt64

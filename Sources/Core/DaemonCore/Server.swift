@@ -45,7 +45,12 @@ public struct Server<R: Reducer>: Sendable {
   var turn: Turn
   var ending = Ending.none
   var counters = Counters()
-  var faults = Faults()
+  #if FAULTS
+    var faults = Faults()
+  #else
+    /// None, and no code for them.
+    var faults: Faults { @inline(__always) get { Faults() } }
+  #endif
 
   /// The working data of the actions of a turn.
   struct Turn: Sendable {
@@ -161,8 +166,12 @@ public struct Server<R: Reducer>: Sendable {
 
   /// Make deliberate mistakes from now on: for tests that check the tests.
   package mutating func plant(_ faults: Faults) {
-    self.faults = faults
-    publication.faults = faults
+    #if FAULTS
+      self.faults = faults
+      publication.faults = faults
+    #else
+      precondition(faults == Faults(), "a release has no faults to plant")
+    #endif
   }
 
   /// The digest of the value at a path.

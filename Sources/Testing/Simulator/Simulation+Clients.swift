@@ -12,7 +12,9 @@ extension Simulation {
     configuration.frameBytes = plan.limits.frameBytes
     configuration.digestInterval = plan.digestInterval
     var session = ClientSession(configuration, seed: random.next())
-    session.skipsBaseCheck = plan.skipsBaseCheck
+    #if FAULTS
+      session.skipsBaseCheck = plan.skipsBaseCheck
+    #endif
     var commands: [ClientSession.Command] = []
     session.start(at: now, into: &commands)
     if isDriven {
