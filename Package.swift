@@ -121,9 +121,8 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Files", "Systemd", "Journal", "Schemas", "Access", "Records",
-        "DaemonCore", "Documents", "Wire",
-        "Lockstep", "Values", "CBOR",
+        "CLinux", "CYAML", "EventLoop", "Files", "Systemd", "Journal", "Schemas", "Access",
+        "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -160,9 +159,8 @@ let client = floor(
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Files", "Schemas", "Records", "DaemonCore",
-        "Wire", "Lockstep",
-        "Values", "CBOR",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "Files", "Schemas", "Records",
+        "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
       ]),

@@ -1,7 +1,8 @@
 import Wire
 
-/// The sessions without a connection, by user. If there are too many, evict the longest waiting
-/// session of the user who has the most, so that no user can evict the sessions of others.
+/// The sessions without a connection, by user. It names the session to evict if there are too many
+/// (`SessionTable.surplus`): the longest waiting one of the user who has the most, so that no user
+/// can evict the sessions of others.
 struct DetachedSessions: Sendable {
   private struct Line: Sendable {
     /// In the order in which the sessions lost their connections. An entry is stale if its session

@@ -93,19 +93,4 @@ extension Server {
     }
     return mustFollow
   }
-
-  /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if
-  /// neither.
-  mutating func overuse(_ place: Int) -> Rejection? {
-    if core.effectCount > limits.effects {
-      return Rejection(
-        .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
-    }
-    if !users.takeAction(at: connections[place: place].account, clock.now) {
-      let uid = connections[place: place].peer.uid
-      return Rejection(
-        .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")
-    }
-    return nil
-  }
 }

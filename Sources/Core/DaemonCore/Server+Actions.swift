@@ -1,0 +1,261 @@
+import CBOR
+import Lockstep
+import Records
+import Values
+import Wire
+
+// An action of a client: decoded, judged, and rejected or performed. Whatever comes of it is recorded
+// in the session's outcomes.
+extension Server {
+  /// Read an action: decide about it at once, and acknowledge it at the turn's end.
+  @inline(__always)
+  mutating func readAction(
+    _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
+    _ attachment: ServerSession.Attachment, _ commands: inout [Command]
+  ) throws(WireError) {
+    let number: UInt64
+    let mark: Mark
+    let decoded: Result<R.Action, ActionFailure>
+    let byteCount: Int
+    let cost: Int?
+    do throws(CBORError) {
+      let action = try ActionHead(from: &decoder)
+      number = action.number
+      mark = action.mark
+      byteCount = decoder.remaining
+      cost = scarceMemoryCost(of: decoder)
+      decoded = try decodeAction(&decoder, head, cost)
+    } catch {
+      throw .malformed(error)
+    }
+    let session = attachment.place
+    let expected = sessions[place: session].outcomes.last + 1
+    guard number == expected else {
+      return try repeatAction(number, expected, place, decoded)
+    }
+    let waiting = expected - 1 - connections[place: place].acknowledgements.last
+    guard waiting < UInt64(limits.window) else {
+      throw WireError(
+        .limit, "more unacknowledged actions than the window allows",
+        limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
+    }
+    connections[place: place].counters.actions += 1
+    let outcome: Acknowledgement.Outcome
+    var sequence: UInt64?
+    if let rejection = judge(
+      decoded, number, mark, byteCount, cost, attachment, at: place, &commands)
+    {
+      outcome = reject(number, rejection, attachment, at: place)
+    } else {
+      sequence = core.sequence &+ 1
+      let before = counters.changedBytes
+      outcome = perform(decoded, number, byteCount, attachment, at: place)
+      charge(changedBytes: counters.changedBytes &- before, at: place)
+    }
+    sessions[place: session].outcomes.append(
+      outcome, revision: core.revision,
+      mark: mark == .durable && journaling.confirmsDurability && journaling.failure == nil
+        ? .durable : .applied,
+      sequence: sequence)
+  }
+
+  /// About how much memory it takes to decode an action and to perform it; nil if there is enough
+  /// memory for any action of this size.
+  @inline(__always)
+  private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
+    memory.budget.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
+  }
+
+  private func memoryCost(of decoder: CBORDecoder) -> Int? {
+    var decoder = decoder
+    return (try? decoder.rawItem()).map { MemoryBudget.cost(of: $0) }
+  }
+
+  /// The rejection of an action for lack of memory; nil if it may run.
+  private func memoryRefusal(of action: R.Action, _ count: Int, cost: Int) -> Rejection? {
+    let footprint = (action as? any FootprintTelling)?.footprint
+    let paths = footprint == .same ? (action as? any PathNaming)?.writtenPaths : nil
+    let isReplacing = paths?.allSatisfy { core.state.isPresent(at: $0) } ?? false
+    return memory.budget.refusal(
+      ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
+  }
+
+  /// The rejection of an action before the store sees it; nil if it is to be performed.
+  @inline(__always)
+  private mutating func judge(
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
+    _ byteCount: Int, _ cost: Int?, _ attachment: ServerSession.Attachment, at place: Int,
+    _ commands: inout [Command]
+  ) -> Rejection? {
+    if let rejection = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount) {
+      return rejection
+    }
+    switch copy decoded {
+    case .failure(let failure): return failure.rejection
+    case .success(let action):
+      if connections[place: place].rights != nil,
+        let rejection = denial(of: action, at: place, &commands)
+      {
+        return rejection
+      }
+      if let cost, let rejection = memoryRefusal(of: action, byteCount, cost: cost) {
+        return rejection
+      }
+    }
+    if journaling.durability == .none { return nil }
+    return refusal(of: SessionAction(session: attachment.token, number: number), mark)
+  }
+
+  /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if
+  /// neither.
+  private mutating func overuse(_ place: Int) -> Rejection? {
+    if core.effectCount > limits.effects {
+      return Rejection(
+        .limit, "\(core.effectCount) effects run, and effects is \(limits.effects)")
+    }
+    if !users.takeAction(at: connections[place: place].account, clock.now) {
+      let uid = connections[place: place].peer.uid
+      return Rejection(
+        .limit, "the user \(uid) sends more than \(limits.actionsPerSecond) actions a second")
+    }
+    return nil
+  }
+
+  /// Reject an action that the store does not see. Only here is such a rejection counted and
+  /// recorded.
+  private mutating func reject(
+    _ number: UInt64, _ rejection: Rejection, _ attachment: ServerSession.Attachment,
+    at place: Int
+  ) -> Acknowledgement.Outcome {
+    counters.actions += 1
+    counters.rejected += 1
+    let outcome = Acknowledgement.Outcome.rejected(
+      RejectionMessage(rejection.bounded(to: limits.textBytes)))
+    if journaling.durability != .none {
+      keep(attachment)
+      recordRefusal(
+        SessionAction(session: attachment.token, number: number),
+        connections[place: place].client.cause, outcome)
+    }
+    return outcome
+  }
+
+  /// Perform an action that was not rejected, and record its outcome if there is a journal.
+  @inline(__always)
+  private mutating func perform(
+    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
+    _ attachment: ServerSession.Attachment, at place: Int
+  ) -> Acknowledgement.Outcome {
+    guard case .success(let action) = copy decoded else { return .outcomeUnknown }
+    var answer: SessionAction?
+    if journaling.durability != .none {
+      let own = SessionAction(session: attachment.token, number: number)
+      keep(attachment)
+      journaling.noteInFlight(own)
+      answer = own
+    }
+    return Acknowledgement.Outcome(
+      reduce(
+        action, from: connections[place: place].client.cause,
+        isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
+  }
+
+  /// Decode the rest of a message after the head of an action. An item that is no action is
+  /// skipped, if it is CBOR at all: only the action is rejected.
+  @inline(__always)
+  private func decodeAction(
+    _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?
+  ) throws(CBORError) -> Result<R.Action, ActionFailure> {
+    if let cost, let refusal = memory.budget.refusal(ofBytes: decoder.remaining, cost: cost) {
+      try decoder.skip()
+      try head.finish(&decoder)
+      guard decoder.isAtEnd else {
+        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+      }
+      return .failure(.noMemory(refusal))
+    }
+    if decoder.remaining > limits.actionMemoryBytes / MemoryEstimate.mostPerByte,
+      let failure = try excess(of: decoder)
+    {
+      return .failure(failure)
+    }
+    var attempt = decoder
+    let result: Result<R.Action, ActionFailure>
+    do throws(CBORError) {
+      result = .success(try R.Action(from: &attempt, seed: core.seed))
+      decoder = attempt
+    } catch {
+      try decoder.skip()
+      result = .failure(.undecodable(error))
+    }
+    try head.finish(&decoder)
+    guard decoder.isAtEnd else {
+      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+    }
+    return result
+  }
+
+  /// The failure of an action whose values would take too much memory, so that it is not decoded;
+  /// nil if it may be. Bytes after the point where that is known are not examined.
+  private func excess(of decoder: CBORDecoder) throws(CBORError) -> ActionFailure? {
+    var decoder = decoder
+    var estimate = MemoryEstimate(limit: limits.actionMemoryBytes)
+    try estimate.addValue(&decoder)
+    return estimate.isExceeded ? .tooLarge(limit: limits.actionMemoryBytes) : nil
+  }
+
+  /// Handle an action whose number is not the next: a duplicate of a decided action is acknowledged
+  /// again.
+  private mutating func repeatAction(
+    _ number: UInt64, _ expected: UInt64, _ place: Int,
+    _ decoded: Result<R.Action, ActionFailure>
+  ) throws(WireError) {
+    guard number < expected, number > 0 else {
+      throw WireError(
+        .outOfOrder, "action \(number) came where number \(expected) was expected")
+    }
+    if faults.appliesTwice, case .success(let action) = decoded {
+      _ = reduce(action, from: connections[place: place].client.cause, isLogged: false, at: place)
+    }
+    if faults.losesRepeatedAcknowledgements { return }
+    connections[place: place].acknowledgements.repeat(number)
+  }
+}
+
+extension Acknowledgement.Outcome {
+  init(_ reduction: Reduction) {
+    switch reduction {
+    case .changed: self = .reduced
+    case .unchanged: self = .unchanged
+    case .swallowed: self = .swallowed
+    case .accepted: self = .accepted
+    case .rejected(let rejection): self = .rejected(RejectionMessage(rejection))
+    }
+  }
+}
+
+extension RejectionMessage {
+  init(_ rejection: Rejection) {
+    self.init(code: rejection.code.rawValue, message: rejection.message, path: rejection.path)
+  }
+}
+
+/// The reason that an action message has no usable action.
+enum ActionFailure: Error {
+  case undecodable(CBORError)
+  /// The decoded action would take more memory than this limit.
+  case tooLarge(limit: Int)
+  /// There is not enough memory to decode it now.
+  case noMemory(Rejection)
+
+  var rejection: Rejection {
+    switch self {
+    case .undecodable(let error): Rejection(error)
+    case .noMemory(let rejection): rejection
+    case .tooLarge(let limit):
+      Rejection(
+        .limit,
+        "the values of the action would take more memory than actionMemoryBytes, which is \(limit)")
+    }
+  }
+}

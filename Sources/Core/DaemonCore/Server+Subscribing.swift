@@ -1,0 +1,128 @@
+import Access
+import Lockstep
+import Values
+import Wire
+
+// A subscription begins: the client's mirror is resumed from its position if the history has the
+// patches since, else it gets a snapshot (`Server+Snapshots`).
+extension Server {
+  /// Begin a subscription at the turn's end: resume from the client's position if the history has
+  /// the patches since, else from a snapshot.
+  mutating func subscribe(
+    _ number: UInt64, _ path: Path, _ position: Position?, _ connection: inout ServerSession,
+    _ commands: inout [Command]
+  ) {
+    let sight = sight(of: path, with: connection.rights)
+    if let reason = refusal(ofSubscription: number, path, sight, connection) {
+      return refuse(number, reason, &connection)
+    }
+    guard case .shown(let filter) = sight else {
+      logDenial(of: .read(path), "subscription denied", connection, &commands)
+      return refuse(number, .denied, &connection)
+    }
+    let place = scope(of: path, by: filter)
+    var subscription = Subscription(
+      number: number, scope: publication.scopes[index: place].id, progress: .live)
+    switch resume(position, publication.scopes[index: place]) {
+    case .current:
+      say(
+        .init(
+          subscription: number, scope: subscription.scope, .current, .none,
+          revision: core.revision), &connection)
+    case .patches(let replay):
+      say(
+        .init(
+          subscription: number, scope: subscription.scope, .patch, .none,
+          revision: core.revision), &connection)
+      append(replay, of: subscription, &connection)
+    case .snapshot(let reason):
+      subscription.progress = .lost(reason)
+    }
+    Self.begin(subscription, of: &connection, &users, &publication.scopes[index: place])
+  }
+
+  /// The reason that a connection gets no further subscription; nil if it does, unless nothing is
+  /// visible there.
+  private func refusal(
+    ofSubscription number: UInt64, _ path: Path, _ sight: Sight, _ connection: ServerSession
+  ) -> ServerMessage.Reason? {
+    if connection.subscriptions.index(ofNumber: number) != nil { return .duplicate }
+    if case .shown(let filter) = sight, let place = publication.scopes.index(of: path, by: filter),
+      connection.subscriptions.index(ofScope: publication.scopes[index: place].id) != nil
+    {
+      return .duplicate
+    }
+    guard connection.subscriptions.count < limits.subscriptions,
+      users.maySubscribe(at: connection.account)
+    else { return .limit }
+    return nil
+  }
+
+  func refuse(
+    _ number: UInt64, _ reason: ServerMessage.Reason, _ connection: inout ServerSession
+  ) {
+    say(
+      .init(subscription: number, scope: 0, .refused, reason, revision: core.revision), &connection)
+  }
+
+  func say(_ subscribed: ServerMessage.Subscribed, _ connection: inout ServerSession) {
+    connection.send(.subscribed(subscribed))
+  }
+
+  /// Tell a client that its mirror of a subscription is current.
+  func sayCurrent(_ subscription: Subscription, _ connection: inout ServerSession) {
+    say(
+      .init(
+        subscription: subscription.number, scope: subscription.scope, .current, .none,
+        revision: core.revision), &connection)
+  }
+
+  /// Tell a client that a snapshot follows, and that after it and the patches behind it the
+  /// subscription is at the newest revision.
+  func announceSnapshot(
+    _ subscription: Subscription, _ reason: ServerMessage.Reason,
+    _ connection: inout ServerSession
+  ) {
+    say(
+      .init(
+        subscription: subscription.number, scope: subscription.scope, .snapshot, reason,
+        revision: core.revision), &connection)
+  }
+
+  private enum Resumption {
+    case current
+    case patches(Publication<R.State>.Replay)
+    case snapshot(ServerMessage.Reason)
+  }
+
+  /// How to bring a mirror at `position` up to date.
+  private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
+    guard let position else { return .snapshot(.noPosition) }
+    guard position.epoch == timeline.epoch else { return .snapshot(.epoch) }
+    guard holds(position) || faults.forgetsRun else { return .snapshot(.ahead) }
+    guard position.revision <= core.revision || faults.forgetsRun else {
+      return .snapshot(.ahead)
+    }
+    guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
+    if position.revision >= core.revision { return .current }
+    guard publication.history.covers(position.revision) else { return .snapshot(.history) }
+    if let size = scope.snapshotBytes,
+      publication.history.byteCount(after: position.revision) > size
+    {
+      return .snapshot(.history)
+    }
+    let replay = publication.replay(scope, after: position.revision)
+    if let loss = replay.loss { return .snapshot(loss) }
+    return replay.count == 0 ? .current : .patches(replay)
+  }
+
+  /// Send the patches that a mirror lacks. It is then at the newest revision, and is told so.
+  func append(
+    _ replay: Publication<R.State>.Replay, of subscription: Subscription,
+    _ connection: inout ServerSession
+  ) {
+    connection.outbox.append(contentsOf: replay.frames)
+    connection.counters.patches += UInt64(replay.count)
+    if replay.reached < core.revision { sayCurrent(subscription, &connection) }
+  }
+}
