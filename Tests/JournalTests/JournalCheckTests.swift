@@ -189,7 +189,7 @@ import Wire
       let contents = try reader.contents()
       return .success(
         "\(contents) \(try reader.snapshotBytes()) \(try reader.rows()) "
-          + "\(try reader.sessions(window: 100, mark: .durable)) \(try reader.suspects())")
+          + "\(try reader.sessionsWithOutcomes()) \(try reader.suspects())")
     } catch {
       return .failure(error)
     }

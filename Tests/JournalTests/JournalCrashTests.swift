@@ -269,7 +269,7 @@ private struct Play {
     if contents.snapshot != nil, try file.snapshotBytes() != Self.part + Self.part { return nil }
     let covered = contents.snapshot?.sequence ?? 0
     let (all, rows) = (try file.rows(), try file.rows(after: covered))
-    let sessions = try file.sessions(window: 1 << 20, mark: .durable)
+    let sessions = try file.sessionsWithOutcomes()
     return candidates[(losesMuch ? 0 : promised)...].last { story in
       if let last = rows.last, last.row.sequence != story.rows.last?.row.sequence { return false }
       let behind = story.rows.filter { $0.row.sequence > covered }
@@ -297,6 +297,6 @@ private struct Play {
     try file.keep(story.snapshot(sessions: story.keptSessions))
     try file.append([story.batch(2)])
     #expect(try file.rows() == Array(story.rows.suffix(2)), "\(comment)")
-    #expect(try file.sessions(window: 1 << 20, mark: .durable) == story.keptSessions)
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
   }
 }

@@ -15,7 +15,7 @@ import Wire
     #expect(try file.identity() == nil)
     #expect(try file.rows().isEmpty)
     #expect(try file.suspects().isEmpty)
-    #expect(try file.sessions(window: 10, mark: .durable).isEmpty)
+    #expect(try file.sessions(from: nil).isEmpty)
     #expect(
       error(.corrupt) { _ = try file.contents() }
         == "\(directory.journal): the journal has no epoch: it was made and never used. "
@@ -59,7 +59,7 @@ import Wire
     // Appending continues.
     try again.append([story.batch(10)])
     #expect(try again.rows() == story.rows)
-    #expect(try again.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    #expect(try again.sessionsWithOutcomes() == story.keptSessions)
   }
 
   @Test func `Rows keep their order when the clock jumps`() throws {
@@ -194,22 +194,11 @@ import Wire
     batch.forgotten = [story.sessions[0].token, SessionToken(high: 9, low: 9)]
     try file.append([batch])
     #expect(
-      try file.sessions(window: 1000, mark: .applied).map(\.number)
+      try file.sessions(from: nil).map(\.number)
         == Array(2...UInt64(story.sessions.count)))
     // Its rows can still be read.
     #expect(try file.rows() == story.rows)
     #expect(try file.contents().sessionCount == UInt64(story.sessions.count))
-  }
-
-  @Test func `At most a window of outcomes is read back`() throws {
-    var story = Story(seed: 4)
-    let file = try directory.begun()
-    try file.append([story.batch(400)])
-    for session in try file.sessions(window: 3, mark: .durable) {
-      let last = try #require(session.outcomes.last?.last)
-      #expect(last == story.numbers[session.token])
-      #expect(session.outcomes.allSatisfy { $0.last + 3 > last && $0.mark == .durable })
-    }
   }
 
   @Test func `Kills are counted, and forgotten with their session`() throws {

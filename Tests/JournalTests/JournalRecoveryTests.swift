@@ -98,13 +98,13 @@ import Wire
     let (story, _) = try write()
     let before = try JournalReader(reading: directory.path)
     let (contents, rows, sessions) = (
-      try before.contents(), try before.rows(), try before.sessions(window: 99, mark: .durable)
+      try before.contents(), try before.rows(), try before.sessionsWithOutcomes()
     )
     #expect(try recover(.max).revision == story.revision)
     let after = try JournalReader(reading: directory.path)
     #expect(try after.contents() == contents)
     #expect(try after.rows() == rows)
-    #expect(try after.sessions(window: 99, mark: .durable) == sessions)
+    #expect(try after.sessionsWithOutcomes() == sessions)
     // A second recovery makes a second backup.
     #expect(try recover(.max).backup.hasSuffix("-2"))
   }
@@ -188,7 +188,7 @@ import Wire
     #expect(JournalReader.fsck(directory.journal).findings == [])
     let file = try directory.open()
     #expect(try file.contents().runs.map(\.run.run) == [2])
-    #expect(try file.sessions(window: 9, mark: .durable).allSatisfy { $0.number != 1 })
+    #expect(try file.sessions(from: nil).allSatisfy { $0.number != 1 })
     let changes = story.rows[20...].filter { $0.row.change != nil }.map(\.row.revision)
     #expect(try file.rows().filter { $0.row.change != nil }.map(\.row.revision) == changes)
   }

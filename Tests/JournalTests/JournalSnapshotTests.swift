@@ -33,7 +33,7 @@ import Wire
     #expect(slices == 10)
     #expect(try file.rows() == Array(story.rows[100...]))
     #expect(try file.rows(after: snapshot.sequence) == Array(story.rows[100...]))
-    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
     file.close()
 
     let again = try directory.open()
@@ -59,7 +59,7 @@ import Wire
     let cut = story.rows.count
     try file.append([story.batch(5)])
     #expect(try file.rows() == Array(story.rows[cut...]))
-    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
     for table in ["snapshot", "part"] {
       let count = SQL.run(directory.journal, "SELECT count(DISTINCT rowid) FROM \(table)")
       #expect(count == [table == "snapshot" ? "1" : "3"])
@@ -78,7 +78,7 @@ import Wire
     #expect(try file.contents().snapshot == nil)
     #expect(try file.snapshotBytes() == [])
     #expect(try file.rows() == story.rows)
-    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
     try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
     #expect(try file.snapshotBytes().count == 303)
     while try file.cut(limit: 10) {}
@@ -119,12 +119,12 @@ import Wire
     try file.append([story.batch(15)])
     #expect(try file.rows() == kept + story.rows[count...])
     #expect(try file.rows(after: snapshot.sequence) == Array(story.rows[count...]))
-    let sessions = try file.sessions(window: 100_000, mark: .durable)
+    let sessions = try file.sessionsWithOutcomes()
     #expect(sessions == story.keptSessions)
     #expect(!sessions.contains { $0.token == gone.token })
     while try file.cut(limit: 1000) {}
     #expect(try file.rows() == Array(story.rows[count...]))
-    #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
   }
 
   @Test func `A session forgotten while a snapshot is written stays forgotten`() throws {
@@ -143,10 +143,10 @@ import Wire
       if !partFirst { try file.addPart(id, [1]) }
       try file.finishSnapshot(id)
       while try file.cut(limit: 3) {}
-      #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+      #expect(try file.sessionsWithOutcomes() == story.keptSessions)
       file.close()
       file = try directory.open()
-      #expect(try file.sessions(window: 100_000, mark: .durable) == story.keptSessions)
+      #expect(try file.sessionsWithOutcomes() == story.keptSessions)
     }
     try file.append([story.batch(20)])
     try file.keep(story.snapshot(sessions: story.keptSessions))
@@ -164,8 +164,9 @@ import Wire
     }
     let file = try directory.begun(.async)
     try file.keep(story.snapshot(sessions: story.sessions), parts: 2)
-    #expect(try file.contents().snapshot?.sessions == story.sessions)
-    #expect(try file.sessions(window: 10, mark: .durable).count == 5000)
+    let snapshot = try file.contents().snapshot
+    #expect(snapshot?.sessions == story.sessions)
+    #expect(try file.sessions(from: snapshot).count == 5000)
   }
 
   @Test func `The file shrinks when most of its pages are free`() throws {

@@ -236,10 +236,40 @@ struct Story {
 
   /// The sessions, as a snapshot of the current state has them.
   var keptSessions: [JournalSession] {
-    var outcomes = KeptOutcomes(sessions, window: 100_000, mark: .durable)
-    for entry in rows { outcomes.note(entry.row) }
-    return outcomes.result
+    var sessions = sessions
+    for entry in rows { sessions.note(entry.row) }
+    return sessions
   }
+}
+
+extension [JournalSession] {
+  /// Notes the outcome in a row, in the rows' order. Answers to unknown sessions are ignored.
+  mutating func note(_ row: JournalRow) {
+    guard let answer = row.answer,
+      let index = firstIndex(where: { $0.token == answer.session })
+    else { return }
+    let run = Acknowledgement(
+      first: answer.number, last: answer.number, revision: row.revision, mark: .durable,
+      answer.outcome)
+    guard let former = self[index].outcomes.last else {
+      self[index].outcomes = [run]
+      return
+    }
+    guard run.first > former.last else { return }
+    if run.first > former.last + 1 {
+      // Outcomes before a gap are of no use.
+      self[index].outcomes = [run]
+    } else if former.outcome == run.outcome, !run.isRejected {
+      self[index].outcomes[self[index].outcomes.count - 1].last = run.last
+      self[index].outcomes[self[index].outcomes.count - 1].revision = run.revision
+    } else {
+      self[index].outcomes.append(run)
+    }
+  }
+}
+
+extension Acknowledgement {
+  fileprivate var isRejected: Bool { if case .rejected = outcome { true } else { false } }
 }
 
 extension JournalReader {
@@ -247,6 +277,19 @@ extension JournalReader {
     var rows: [JournalEntry] = []
     try forEachRow(after: sequence) { rows.append($0) }
     return rows
+  }
+
+  /// The sessions that have not been forgotten, with their outcomes: those of the snapshot, and of
+  /// the rows after it.
+  func sessionsWithOutcomes() throws(JournalError) -> [JournalSession] {
+    let snapshot = try contents().snapshot
+    var sessions = try sessions(from: snapshot)
+    for index in sessions.indices {
+      let kept = snapshot?.sessions.first { $0.token == sessions[index].token }
+      sessions[index].outcomes = kept?.outcomes ?? []
+    }
+    try forEachRow(after: snapshot?.sequence ?? 0) { sessions.note($0.row) }
+    return sessions
   }
 }
 

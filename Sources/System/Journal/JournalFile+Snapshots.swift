@@ -74,7 +74,7 @@ extension JournalFile {
     try write { () throws(JournalError) in
       for session in slice.reversed() {
         try keep(session, since: draft.head.sequence, identity, "INSERT OR IGNORE")
-        let runs = KeptOutcomes.encode(session.outcomes)
+        let runs = OutcomesFormat.encode(session.outcomes)
         let insert = try connection.statement(
           "INSERT INTO outcomes(snapshot, number, runs, seal) VALUES(?, ?, ?, ?)")
         defer { insert.reset() }

@@ -2,7 +2,7 @@ import CBOR
 import Lockstep
 public import Records
 import Values
-public import Wire
+import Wire
 
 extension JournalReader {
   /// Call `body` with the rows after a sequence number, in order. Every row's seal is checked, and
@@ -18,38 +18,19 @@ extension JournalReader {
     }
   }
 
-  /// The sessions that have not been forgotten, with the newest `window` outcomes of each: those of
-  /// the snapshot, and of the rows after it, which are as durable as `mark` says.
-  ///
-  /// O(sessions + rows after the snapshot). A caller that reads the rows anyway saves half of that
-  /// by beginning with `keptOutcomes` and noting the rows in it.
-  public func sessions(window: Int, mark: Mark) throws(JournalError) -> [JournalSession] {
+  /// The sessions that have not been forgotten, without their outcomes: those of the journal's
+  /// snapshot, and those that began after it. Sessions that only an unfinished snapshot has are
+  /// left out. The outcomes are in the snapshot and in the rows after it. O(sessions).
+  public func sessions(
+    from snapshot: JournalSnapshot?
+  ) throws(JournalError) -> [JournalSession] {
     try reading { () throws(JournalError) in
       guard let origin = try origin() else { return [] }
-      var outcomes = try keptOutcomes(window: window, mark: mark)
-      let covered = try snapshot(origin)?.head.sequence ?? origin.cutSequence
-      try forEachRow(after: covered) { outcomes.note($0.row) }
-      return outcomes.result
-    }
-  }
-
-  /// The snapshot's outcomes of the sessions that have not been forgotten since, and the sessions
-  /// that are newer than it. They are complete once the rows after the snapshot have been noted, in
-  /// order. O(sessions).
-  public func keptOutcomes(window: Int, mark: Mark) throws(JournalError) -> KeptOutcomes {
-    try reading { () throws(JournalError) in
-      guard let origin = try origin() else {
-        return KeptOutcomes([], window: window, mark: mark)
-      }
-      let kept = try snapshot(origin)?.head
-      let known = try liveSessions(origin)
-      let live = Set(known.map(\.session.number))
-      var outcomes = KeptOutcomes(
-        kept?.sessions.filter { live.contains($0.number) } ?? [], window: window, mark: mark)
-      for (session, since) in known where kept == nil || since > kept?.sequence ?? 0 {
-        outcomes.add(session)
-      }
-      return outcomes
+      let live = try liveSessions(origin)
+      guard let snapshot else { return live.map(\.session) }
+      let covered = Set(snapshot.sessions.map(\.number))
+      return live.filter { $0.since > snapshot.sequence || covered.contains($0.session.number) }
+        .map(\.session)
     }
   }
 

@@ -83,7 +83,7 @@ extension JournalReader {
         if isLenient { continue }
         throw damaged(name)
       }
-      guard let runs = KeptOutcomes.decode(statement.bytes(5)) else {
+      guard let runs = OutcomesFormat.decode(statement.bytes(5)) else {
         throw contradiction("what is kept of \(name) cannot be read")
       }
       sessions.append(

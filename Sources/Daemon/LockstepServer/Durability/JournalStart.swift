@@ -148,8 +148,7 @@ struct JournalStart<State: Synchronizable> {
     }
     let replay = Replay(
       reader: reader, snapshot: snapshot, bytes: try reader.snapshotBytes(),
-      seed: contents.identity.seed, schema: context.schema, limits: context.limits,
-      mark: context.persistence.durability == .sync ? .durable : .applied)
+      seed: contents.identity.seed, schema: context.schema, limits: context.limits)
     do {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {

@@ -5,7 +5,6 @@ import Logging
 import Records
 import Schemas
 import Values
-import Wire
 
 /// Replays a journal into a state: its snapshot, then the changes after it.
 struct Replay {
@@ -15,8 +14,6 @@ struct Replay {
   let seed: HashSeed
   let schema: Schema
   let limits: Limits
-  /// How durable the acknowledged actions are.
-  let mark: Mark
 
   /// Returns the replayed state, and the number of rows. `progress` is called now and then.
   ///
@@ -45,9 +42,7 @@ struct Replay {
   private func read<State: Synchronizable>(
     _ type: State.Type, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
-    // Without outcomes: the rows yield them again.
-    let known = try reader.sessions(window: limits.window, mark: mark)
-      .map { JournalSession(token: $0.token, uid: $0.uid, number: $0.number) }
+    let known = try reader.sessions(from: snapshot)
     progress()
     var recovery = try JournalReplay<State>(
       from: snapshot, bytes, schema: schema, seed: seed, sessions: known, limits: limits)
