@@ -146,14 +146,7 @@ extension Server {
     var encoder = CBOREncoder()
     action.encode(into: &encoder)
     // An action that never travels, such as a reactor's mutation, has no such form.
-    return try? CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
-      var named = CBOREncoder()
-      try actionNames.value(from: &decoder, into: &named)
-      let depth = CBORDecoder.defaultDepth - 4
-      return try CBORDecoder.read(named.bytes, depth: depth) { (decoder) throws(CBORError) in
-        try Value(from: &decoder, seed: .unseeded)
-      }
-    }
+    return try? actionNames.namedValue(of: encoder.bytes, depth: CBORDecoder.defaultDepth - 4)
   }
 
   private func text(_ reduction: Reduction, for rights: Rights?) -> String {

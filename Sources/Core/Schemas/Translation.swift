@@ -81,6 +81,22 @@ public struct Translation: Sendable {
 }
 
 extension Translation {
+  /// Translate the bytes of a value to names, and decode the result, which nests at most `depth`
+  /// deep. O(the bytes).
+  package func namedValue(
+    of bytes: [UInt8], depth: Int = CBORDecoder.defaultDepth
+  ) throws(CBORError) -> Value {
+    try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+      var named = CBOREncoder()
+      try value(from: &decoder, into: &named)
+      return try CBORDecoder.read(named.bytes, depth: depth) { (decoder) throws(CBORError) in
+        try Value(from: &decoder, seed: .unseeded)
+      }
+    }
+  }
+}
+
+extension Translation {
   /// How values of one kind become those of another.
   struct Node: Sendable {
     var form: Form

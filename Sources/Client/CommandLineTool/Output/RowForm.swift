@@ -51,7 +51,7 @@ struct RowForm {
       members.updateValue(Value(answer.number), forKey: "number")
     }
     if let action = entry.action {
-      let value = names?.actions.flatMap { $0.namedValue(of: Array(action)) }
+      let value = names?.actions.flatMap { try? $0.namedValue(of: Array(action)) }
       members.updateValue(value ?? .bytes(Array(action)), forKey: "payload")
     }
     if let change = row.change, let patch = entry.patch {
@@ -88,17 +88,6 @@ extension Schema {
 }
 
 extension Translation {
-  /// A value by names; nil when the bytes are not a value.
-  fileprivate func namedValue(of bytes: [UInt8]) -> Value? {
-    try? CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
-      var named = CBOREncoder()
-      try value(from: &decoder, into: &named)
-      return try CBORDecoder.read(named.bytes) { (decoder) throws(CBORError) in
-        try Value(from: &decoder, seed: .unseeded)
-      }
-    }
-  }
-
   /// A patch of the whole state as a JSON Patch; nil when it has no such form.
   fileprivate func operations(of patch: [UInt8]) -> Value? {
     try? CBORDecoder.read(patch) { (decoder) throws(CBORError) in
