@@ -252,7 +252,7 @@ let tests = withSettings([
   .testTarget(
     name: "WireTests", dependencies: ["Wire", "Documents", "Lockstep", "Values", "CBOR"]),
   .testTarget(
-    name: "DocumentsTests", dependencies: ["Documents", "Lockstep", "Values", "CBOR"]),
+    name: "DocumentsTests", dependencies: ["Documents", "Schemas", "Lockstep", "Values", "CBOR"]),
   .testTarget(
     name: "CommandLineToolTests",
     dependencies: [

@@ -1,8 +1,8 @@
 import CBOR
 public import Values
 
-/// Converts actions of any feature between the JSON that people write and the payload that travels,
-/// using only the feature's schema.
+/// Converts actions of any feature from the JSON that people write to the payload that travels,
+/// using only the feature's schema. A translation to names (`Schemas`) is the other direction.
 ///
 ///     {"increment": {"path": "/a/b", "by": 1}}     a case and its fields by name
 ///     "reset"                                      a case without fields
@@ -22,21 +22,9 @@ public enum ActionJSON {
     try writer.write(action, schema.action)
     return writer.encoder.bytes
   }
-
-  /// The JSON form of a payload. Fields that this schema does not know are left out.
-  public static func value(
-    ofPayload payload: [UInt8], schema: Schema
-  ) throws(ActionJSONError) -> Value {
-    try CBORDecoder.read(payload, mapError: { ActionJSONError("\($0)") }) {
-      (decoder) throws(ActionJSONError) in
-      var reader = SchemaReader(schema: schema, decoder: decoder)
-      defer { decoder = reader.decoder }
-      return try reader.read(schema.action)
-    }
-  }
 }
 
-/// The reason why JSON, or a payload, is not an action of the schema.
+/// The reason why JSON is not an action of the schema.
 public struct ActionJSONError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong, naming the offending value and the alternatives.
   public var message: String

@@ -1,6 +1,7 @@
 import CBOR
 import Documents
 import Lockstep
+import Schemas
 import Values
 
 /// A schema that decodes survives a round trip.
@@ -20,7 +21,7 @@ func fuzzSchema(_ given: Input) {
   }
 }
 
-/// A payload made from JSON is a valid action; the JSON made from a payload gives that payload
+/// A payload made from JSON is a valid action; an action by names, as logs show it, gives an action
 /// again.
 /// Input: in the first byte, bit 0 selects a payload rather than JSON, and bit 1 a schema before it
 /// in place of the documents' schema.
@@ -40,37 +41,43 @@ func fuzzActionJSON(_ given: Input) {
     requireReadable(payload, schema, isDocument)
   } else {
     let payload = input.bytes
-    guard let json = try? ActionJSON.value(ofPayload: payload, schema: schema) else { return }
-    requireSound(json.adopting(testSeed), "the JSON of a payload")
-    if isDocument, isAction(payload) { requireWritable(json) }
+    guard let action = try? named(payload, schema) else { return }
+    requireSound(action.adopting(testSeed), "a payload by names")
+    if isDocument, isAction(payload) { requireWritable(action) }
   }
 }
 
 private let documentSchema = DocumentFeature().schema
 
-/// Requires of a payload we made that it is CBOR, that the schema reads it, and, if the schema is
-/// ours, that it is an action.
+/// A payload by the names of a schema.
+private func named(_ payload: [UInt8], _ schema: Schema) throws -> Value {
+  try Translation(from: schema, to: .names, root: .action)
+    .namedValue(of: payload, depth: ampleDepth)
+}
+
+/// Requires of a payload we made that it is CBOR, and, if the schema is ours, that it is an action
+/// that has names.
 private func requireReadable(_ payload: [UInt8], _ schema: Schema, _ isDocument: Bool) {
   require((try? CBORItem(payload, depth: ampleDepth)) != nil, "a payload is one item")
   guard isDocument else {
-    _ = try? ActionJSON.value(ofPayload: payload, schema: schema)
+    _ = try? named(payload, schema)
     return
   }
   require(isAction(payload), "what JSON gives is an action: \(hex(payload))")
   do {
-    let json = try ActionJSON.value(ofPayload: payload, schema: schema)
-    requireSound(json.adopting(testSeed), "the JSON of our own payload")
+    let action = try named(payload, schema)
+    requireSound(action.adopting(testSeed), "our own payload by names")
   } catch {
-    fatalError("Broken: the schema reads what it wrote: \(error) in \(hex(payload))")
+    fatalError("Broken: the schema names what it wrote: \(error) in \(hex(payload))")
   }
 }
 
-private func requireWritable(_ json: Value) {
+private func requireWritable(_ action: Value) {
   do {
-    let payload = try ActionJSON.payload(of: json, schema: documentSchema)
-    require(isAction(payload), "the JSON of an action gives an action: \(hex(payload))")
+    let payload = try ActionJSON.payload(of: action, schema: documentSchema)
+    require(isAction(payload), "an action by names gives an action: \(hex(payload))")
   } catch {
-    fatalError("Broken: the JSON of an action is one: \(error) in \(JSON.text(json))")
+    fatalError("Broken: an action by names is one: \(error) in \(JSON.text(action))")
   }
 }
 

@@ -1,5 +1,4 @@
 import CBOR
-import Documents
 import Schemas
 import Values
 
@@ -64,10 +63,10 @@ private func requireMeaning(of state: [UInt8], by translation: Translation, _ bu
     return
   }
   if let build {
-    var schema = builds[build]
-    schema.action = schema.state
-    do {
-      _ = try ActionJSON.value(ofPayload: result, schema: schema)
+    do throws(CBORError) {
+      try CBORDecoder.read(result) { decoder throws(CBORError) in
+        try readValue(builds[build].state, of: builds[build], &decoder)
+      }
     } catch {
       fatalError("Broken: a state becomes a state: \(error) in \(hex(result)) of \(hex(state))")
     }
@@ -240,6 +239,78 @@ private struct Author {
   private mutating func count() -> Int { depth > 12 ? 0 : Int(choices.byte() & 3) }
 
   private mutating func isAbsent() -> Bool { depth > 12 || choices.byte() & 1 == 0 }
+}
+
+/// Reads a value of a kind. Throws when the next item is none.
+private func readValue(
+  _ kind: Schema.Kind, of schema: Schema, _ decoder: inout CBORDecoder
+) throws(CBORError) {
+  switch kind {
+  case .bool: _ = try decoder.bool()
+  case .integer: _ = try decoder.integer()
+  case .unsigned: _ = try decoder.unsigned()
+  case .double: _ = try decoder.double()
+  case .text: _ = try decoder.text()
+  case .bytes: _ = try decoder.byteString()
+  case .value: _ = try Value(from: &decoder, seed: testSeed)
+  case .path: _ = try Path(from: &decoder)
+  case .optional(let wrapped):
+    if !decoder.undefinedIfNext() { try readValue(wrapped, of: schema, &decoder) }
+  case .array(let element):
+    let count = try decoder.array()
+    for _ in 0..<count { try readValue(element, of: schema, &decoder) }
+    decoder.close()
+  case .map(let key, let element):
+    let count = try decoder.map()
+    for _ in 0..<count {
+      try readValue(key, of: schema, &decoder)
+      try readValue(element, of: schema, &decoder)
+    }
+    decoder.close()
+  case .type(let name):
+    switch schema.types[name] {
+    case .structure(let fields): try readStructure(fields, of: schema, &decoder)
+    case .enumeration(let cases): try readCase(cases, of: schema, &decoder)
+    case nil: fatalError("The schema has no type \(name).")
+    }
+  }
+}
+
+private func readStructure(
+  _ fields: [Schema.Field], of schema: Schema, _ decoder: inout CBORDecoder
+) throws(CBORError) {
+  let count = try decoder.map()
+  for _ in 0..<count {
+    let start = decoder.offset
+    let id = try decoder.unsigned()
+    guard let field = fields.first(where: { UInt64(exactly: $0.id) == id }) else {
+      throw CBORError(.notAllowed("field \(id)"), at: start)
+    }
+    try readValue(field.kind, of: schema, &decoder)
+  }
+  decoder.close()
+}
+
+/// Reads a case: its number, or an array of its number and values. Optional values at the end may
+/// be left out.
+private func readCase(
+  _ cases: [Schema.Case], of schema: Schema, _ decoder: inout CBORDecoder
+) throws(CBORError) {
+  let start = decoder.offset
+  let isAlone = try decoder.peekMajor() == .unsigned
+  let items = isAlone ? 1 : try decoder.array()
+  guard items > 0 else { throw CBORError(.notAllowed("a case without a number"), at: start) }
+  let number = try decoder.unsigned()
+  guard let item = cases.first(where: { UInt64(exactly: $0.id) == number }) else {
+    throw CBORError(.unknownCase(number), at: start)
+  }
+  guard items <= 1 + item.fields.count,
+    item.fields.dropFirst(items - 1).allSatisfy({ $0.kind.isOptional })
+  else {
+    throw CBORError(.notAllowed("\(item.name) with \(items - 1) values"), at: start)
+  }
+  for field in item.fields.prefix(items - 1) { try readValue(field.kind, of: schema, &decoder) }
+  if !isAlone { decoder.close() }
 }
 
 extension Schema.Kind {
