@@ -179,8 +179,7 @@ extension Server {
   ) {
     let rows = page.array
     let frame = Frame.encode { encoder in
-      encoder.array(hasMore ? 4 : 3)
-      encoder.encode(MessageType.report.rawValue)
+      encoder.beginMessage(.report, extra: hasMore ? 1 : 0)
       encoder.encode(query)
       if isLog {
         encoder.map(1)

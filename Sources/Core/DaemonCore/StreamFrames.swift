@@ -17,14 +17,9 @@ public enum StreamFrames {
       frames.append(
         Frame.encode { encoder in
           encoder.bytes.reserveCapacity(end - start + 40)
-          encoder.array(6)
-          encoder.encode(MessageType.snapshot.rawValue)
-          encoder.encode(scope)
-          encoder.encode(revision)
-          encoder.encode(UInt64(frames.count))
-          encoder.encode(end == value.count)
-          encoder.head(.bytes, UInt64(end - start))
-          encoder.raw(value[start..<end])
+          ServerMessage.encodeSnapshot(
+            scope: scope, revision: revision, index: UInt64(frames.count),
+            isLast: end == value.count, value[start..<end], into: &encoder)
         })
       start = end
     } while start < value.count
@@ -37,10 +32,7 @@ public enum StreamFrames {
   ) -> [UInt8] {
     Frame.encode { encoder in
       encoder.bytes.reserveCapacity(pairs.count + 32)
-      encoder.array(3 + 2 * count)
-      encoder.encode(MessageType.patch.rawValue)
-      encoder.encode(scope)
-      encoder.encode(from)
+      ServerMessage.beginPatches(count, scope: scope, from: from, into: &encoder)
       encoder.raw(pairs)
     }
   }

@@ -47,13 +47,9 @@ public enum ClientMessage: Equatable, Sendable {
 extension ClientMessage {
   /// Append the message, without a frame.
   public func encode(into encoder: inout CBOREncoder) {
-    func begin(_ type: MessageType) {
-      encoder.array(1 + type.fieldCount)
-      encoder.encode(type.rawValue)
-    }
     switch self {
     case .hello(let hello):
-      begin(.hello)
+      encoder.beginMessage(.hello)
       encoder.array(2)
       encoder.encode(hello.versions.lowerBound)
       encoder.encode(hello.versions.upperBound)
@@ -62,35 +58,34 @@ extension ClientMessage {
       encoder.encodeOptional(hello.token) { $1.encode(into: &$0) }
       encoder.encodeOptional(hello.position) { $1.encode(into: &$0) }
     case .subscribe(let subscription, let path, let position):
-      begin(.subscribe)
+      encoder.beginMessage(.subscribe)
       encoder.encode(subscription)
       path.encode(into: &encoder)
       encoder.encodeOptional(position) { $1.encode(into: &$0) }
     case .unsubscribe(let subscription):
-      begin(.unsubscribe)
+      encoder.beginMessage(.unsubscribe)
       encoder.encode(subscription)
     case .action(let number, let mark, let payload):
-      begin(.action)
+      encoder.beginMessage(.action)
       encoder.encode(number)
       encoder.encode(mark.rawValue)
       encoder.raw(payload)
     case .ping(let value):
-      begin(.ping)
+      encoder.beginMessage(.ping)
       encoder.encode(value)
     case .digestRequest(let subscription):
-      begin(.digestRequest)
+      encoder.beginMessage(.digestRequest)
       encoder.encode(subscription)
     case .query(let number, let name, let arguments):
       // The arguments were added later: without any, the message has its first form.
-      encoder.array(1 + MessageType.query.fieldCount + (arguments.isEmpty ? 0 : 1))
-      encoder.encode(MessageType.query.rawValue)
+      encoder.beginMessage(.query, extra: arguments.isEmpty ? 0 : 1)
       encoder.encode(number)
       encoder.encode(name)
       guard !arguments.isEmpty else { return }
       encoder.array(arguments.count)
       for argument in arguments { encoder.encode(argument) }
     case .goodbye(let code, let message):
-      begin(.clientGoodbye)
+      encoder.beginMessage(.clientGoodbye)
       encoder.encode(code.rawValue)
       encoder.encode(message)
     }

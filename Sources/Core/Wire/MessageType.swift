@@ -35,7 +35,8 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
 
   /// The number of fields in the first version of the message, without its type. Further fields are
   /// skipped, so that later versions may add some.
-  var fieldCount: Int {
+  @inlinable
+  package var fieldCount: Int {
     switch self {
     case .hello: 5
     case .subscribe: 3
@@ -59,6 +60,16 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
     case .restarting: 1
     case .restarted: 1
     }
+  }
+}
+
+extension CBOREncoder {
+  /// Append the array's head and the type of a message. Its fields follow: those of its first
+  /// version, and `extra` more.
+  @inlinable
+  package mutating func beginMessage(_ type: MessageType, extra: Int = 0) {
+    array(1 + type.fieldCount + extra)
+    encode(type.rawValue)
   }
 }
 

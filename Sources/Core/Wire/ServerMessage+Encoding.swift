@@ -4,62 +4,53 @@ import Values
 extension ServerMessage {
   /// Append the message, without a frame.
   public func encode(into encoder: inout CBOREncoder) {
-    func begin(_ type: MessageType, extra: Int = 0) {
-      encoder.array(1 + type.fieldCount + extra)
-      encoder.encode(type.rawValue)
-    }
     switch self {
     case .welcome(let welcome):
-      begin(.welcome, extra: welcome.session == nil ? 0 : 1)
+      encoder.beginMessage(.welcome, extra: welcome.session == nil ? 0 : 1)
       welcome.encodeFields(into: &encoder)
     case .subscribed(let subscribed):
-      begin(.subscribed)
+      encoder.beginMessage(.subscribed)
       encoder.encode(subscribed.subscription)
       encoder.encode(subscribed.scope)
       encoder.encode(subscribed.continuation.rawValue)
       encoder.encode(subscribed.reason.rawValue)
       encoder.encode(subscribed.revision)
     case .snapshot(let snapshot):
-      begin(.snapshot)
-      encoder.encode(snapshot.scope)
-      encoder.encode(snapshot.revision)
-      encoder.encode(snapshot.index)
-      encoder.encode(snapshot.isLast)
-      encoder.encode(bytes: snapshot.bytes)
+      Self.encodeSnapshot(
+        scope: snapshot.scope, revision: snapshot.revision, index: snapshot.index,
+        isLast: snapshot.isLast, snapshot.bytes, into: &encoder)
     case .patch(let scope, let from, let patches):
-      begin(.patch, extra: 2 * patches.count - 2)
-      encoder.encode(scope)
-      encoder.encode(from)
+      Self.beginPatches(patches.count, scope: scope, from: from, into: &encoder)
       for patch in patches {
         encoder.encode(patch.span)
         encoder.raw(patch.patch)
       }
     case .acknowledgement(let acknowledgement):
-      begin(.acknowledgement, extra: acknowledgement.extraFields)
+      encoder.beginMessage(.acknowledgement, extra: acknowledgement.extraFields)
       acknowledgement.encodeFields(into: &encoder)
     case .pong(let value, let revision):
-      begin(.pong)
+      encoder.beginMessage(.pong)
       encoder.encode(value)
       encoder.encode(revision)
     case .bookmark(let revision, let durable):
-      begin(.bookmark)
+      encoder.beginMessage(.bookmark)
       encoder.encode(revision)
       encoder.encodeOptional(durable) { $0.encode($1) }
     case .digest(let subscription, let revision, let digest):
-      begin(.digest)
+      encoder.beginMessage(.digest)
       encoder.encode(subscription)
       encoder.encode(revision)
       encoder.encodeOptional(digest?.rawValue) { $0.encode($1) }
     case .schema(let schema):
-      begin(.schema)
+      encoder.beginMessage(.schema)
       schema.encode(into: &encoder)
     case .report(let number, let value, let hasMore):
-      begin(.report, extra: hasMore ? 1 : 0)
+      encoder.beginMessage(.report, extra: hasMore ? 1 : 0)
       encoder.encode(number)
       value.encode(into: &encoder)
       if hasMore { encoder.encode(true) }
     case .goodbye(let goodbye):
-      begin(.goodbye)
+      encoder.beginMessage(.goodbye)
       encoder.encode(goodbye.code.rawValue)
       encoder.encode(goodbye.message)
       encoder.encodeOptional(goodbye.limit?.name) { $0.encode($1) }
@@ -67,12 +58,41 @@ extension ServerMessage {
       encoder.encodeOptional(goodbye.limit?.observed) { $0.encode($1) }
       encoder.encodeOptional(goodbye.retryAfter) { $0.encode($1) }
     case .restarting(let retryAfter):
-      begin(.restarting)
+      encoder.beginMessage(.restarting)
       encoder.encode(retryAfter)
     case .restarted(let position):
-      begin(.restarted)
+      encoder.beginMessage(.restarted)
       position.encode(into: &encoder)
     }
+  }
+}
+
+// The messages that carry a state. A daemon has their contents in bytes already (`StreamFrames`).
+extension ServerMessage {
+  /// Append a part of a snapshot, without a frame.
+  @inlinable
+  package static func encodeSnapshot(
+    scope: UInt64, revision: UInt64, index: UInt64, isLast: Bool, _ bytes: some Collection<UInt8>,
+    into encoder: inout CBOREncoder
+  ) {
+    encoder.beginMessage(.snapshot)
+    encoder.encode(scope)
+    encoder.encode(revision)
+    encoder.encode(index)
+    encoder.encode(isLast)
+    encoder.head(.bytes, UInt64(bytes.count))
+    encoder.raw(bytes)
+  }
+
+  /// Append the beginning of a message of patches, without a frame. `count` spans follow, each with
+  /// its patch behind it.
+  @inlinable
+  package static func beginPatches(
+    _ count: Int, scope: UInt64, from: UInt64, into encoder: inout CBOREncoder
+  ) {
+    encoder.beginMessage(.patch, extra: 2 * count - 2)
+    encoder.encode(scope)
+    encoder.encode(from)
   }
 }
 
