@@ -1,25 +1,37 @@
 import Wire
 
 /// A rate limit: `perSecond` tokens a second; after a quiet second, as many at once.
-struct TokenBucket: Sendable {
+///
+/// Times are nanoseconds of any clock. One that goes back gives no tokens for that, and takes none.
+package struct TokenBucket: Sendable {
   private let perSecond: Double
   private var tokens: Double
-  private var time: Instant
+  private var time: Int64
 
-  init(perSecond: Int, at now: Instant) {
+  package init(perSecond: Int, at now: Int64) {
     self.perSecond = Double(perSecond)
     tokens = Double(perSecond)
     time = now
   }
 
   /// Take a token. Returns false if there is none.
-  mutating func take(at now: Instant) -> Bool {
-    if now > time {
-      tokens = min(perSecond, tokens + Double(now.nanoseconds - time.nanoseconds) / 1e9 * perSecond)
+  package mutating func take(at now: Int64) -> Bool {
+    if now != time {
+      let passed = max(0, Double(now &- time) / 1e9)
+      tokens = min(perSecond, tokens + passed * perSecond)
       time = now
     }
     guard tokens >= 1 else { return false }
     tokens -= 1
     return true
   }
+}
+
+extension TokenBucket {
+  init(perSecond: Int, at now: Instant) {
+    self.init(perSecond: perSecond, at: Int64(bitPattern: now.nanoseconds))
+  }
+
+  @inline(__always)
+  mutating func take(at now: Instant) -> Bool { take(at: Int64(bitPattern: now.nanoseconds)) }
 }

@@ -1,4 +1,5 @@
 import Access
+import DaemonCore
 public import Lockstep
 import Synchronization
 public import Values
@@ -35,13 +36,8 @@ public struct AuthorizationMiddleware<State: Synchronizable, Action: Synchroniza
 ///
 /// A token bucket: a user who was quiet may send one second's worth at once.
 public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableAction>: Middleware {
-  private struct Bucket {
-    var tokens: Double
-    var time: Timestamp
-  }
-
   private final class Buckets: Sendable {
-    let byUser = Mutex<[UInt64: Bucket]>([:])
+    let byUser = Mutex<[UInt64: TokenBucket]>([:])
   }
 
   private let perSecond: Int
@@ -62,15 +58,8 @@ public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableA
 
   private func take(_ uid: UInt64, at now: Timestamp) -> Bool {
     buckets.byUser.withLock { buckets in
-      let full = Double(perSecond)
-      var bucket = buckets[uid] ?? Bucket(tokens: full, time: now)
-      let passed = max(0, Double(now.nanoseconds &- bucket.time.nanoseconds) / 1e9)
-      bucket.tokens = min(full, bucket.tokens + passed * full)
-      bucket.time = now
-      let may = bucket.tokens >= 1
-      if may { bucket.tokens -= 1 }
-      buckets[uid] = bucket
-      return may
+      buckets[uid, default: TokenBucket(perSecond: perSecond, at: now.nanoseconds)]
+        .take(at: now.nanoseconds)
     }
   }
 }
