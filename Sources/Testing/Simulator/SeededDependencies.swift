@@ -1,10 +1,10 @@
-import Lockstep
+public import Lockstep
 import Synchronization
 import Values
 
 extension UniqueIDGenerator {
-  /// Identifiers that count from 0.
-  static var counting: UniqueIDGenerator {
+  /// Identifiers that count, from 00000000-0000-0000-0000-000000000000.
+  public static var counting: UniqueIDGenerator {
     let numbers = Shared<UInt64>(0)
     return UniqueIDGenerator {
       numbers.access { next in
