@@ -157,7 +157,7 @@ import Wire
         == [
           "run 2 began with revision 9 and ended with 8",
           "action 1 of revision 5 is of a turn that ended with 3",
-          "action 2 is of revision 4, and one before it of 3",
+          "action 2 of revision 4 is of a turn that ended with 3",
         ].map { $0[...] })
     #expect(check().soundRevision == 0)
   }

@@ -195,9 +195,13 @@ private struct Working: Reducer {
     poisoned: Set<SessionAction> = []
   ) throws -> Bench {
     let (head, parts) = snapshot.encode()
+    let forgotten = Set(batches.flatMap(\.forgotten))
+    let sessions = (head.sessions + batches.flatMap(\.sessions)).filter {
+      !forgotten.contains($0.token)
+    }
     var recovery = try JournalReplay<Document>(
       from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: HashSeed(7),
-      sessions: batches.flatMap(\.sessions))
+      sessions: sessions)
     for batch in batches {
       for row in batch.rows {
         try batch.bytes.withUnsafeBytes { bytes in
@@ -214,6 +218,27 @@ private struct Working: Reducer {
     next.server = Server(
       restoring: kept, reducer: DocumentFeature(), durability: .sync, at: bench.now)
     return next
+  }
+
+  @Test func `a session that was forgotten after the snapshot does not come back`() throws {
+    var first = bench()
+    first.join(2)
+    first.say(1, action(1, .applied, 1))
+    first.say(2, action(1, .applied, 2))
+    _ = try batch(first.turn())
+    let snapshot = first.server.pendingSnapshot
+    first.say(1, .goodbye(.done, ""))
+    _ = first.turn()
+    first.say(2, action(2, .applied, 3))
+    let later = try batch(first.turn())
+    #expect(later.forgotten == [Bench.token(1)])
+
+    var second = try restart(first, snapshot, [later])
+    let (gone, resumed) = (
+      second.join(1, token: Bench.token(1)), second.join(2, token: Bench.token(2))
+    )
+    #expect(gone?.isResumed == false)
+    #expect(resumed?.isResumed == true && resumed?.lastAction == 2)
   }
 
   @Test func `a run goes on from what was kept: state, sessions, positions`() throws {

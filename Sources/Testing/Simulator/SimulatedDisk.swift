@@ -49,6 +49,14 @@ struct SimulatedDisk: Sendable {
     self = SimulatedDisk()
     contents = Contents(
       snapshot: snapshot, bytes: bytes, epoch: epoch, seed: seed, runs: [run], order: order)
+    note(snapshot.sessions)
+  }
+
+  /// Sessions that only a snapshot has are known, too.
+  private mutating func note(_ sessions: [JournalSession]) {
+    for session in sessions where contents?.sessions[session.token] == nil {
+      contents?.sessions[session.token] = session
+    }
   }
 
   mutating func begin(_ run: JournalRun) {
@@ -93,10 +101,8 @@ struct SimulatedDisk: Sendable {
       contents?.snapshot = head
       contents?.bytes = bytes
       contents?.batches.removeAll { ($0.rows.last?.sequence ?? 0) <= head.sequence }
-      if heals {
-        contents?.sessions = Dictionary(
-          uniqueKeysWithValues: head.sessions.map { ($0.token, $0) })
-      }
+      if heals { contents?.sessions = [:] }
+      note(head.sessions)
       note(order)
       news.append(.snapshotKept(bytes: bytes.count))
       return nil

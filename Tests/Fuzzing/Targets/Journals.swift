@@ -26,7 +26,7 @@ func fuzzJournal(_ given: Input) {
   }
   guard
     var recovery = try? JournalReplay<Document>(
-      from: snapshot, bytes, schema: DocumentFeature.schema, seed: testSeed, sessions: [])
+      from: snapshot, bytes, schema: DocumentFeature.schema, seed: testSeed)
   else { return }
   var expected: Value? = value
   var row = JournalRow(
@@ -88,8 +88,7 @@ private func goOn(from recovery: JournalReplay<Document>) {
   let (head, parts) = server.pendingSnapshot.encode()
   do throws(JournalReplayError) {
     let again = try JournalReplay<Document>(
-      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: testSeed,
-      sessions: [])
+      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: testSeed)
     require(again.state.isSame(as: recovery.state), "what is kept makes the state again")
     require(again.revision == server.revision, "what is kept has the revision")
   } catch {

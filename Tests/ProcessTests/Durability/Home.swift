@@ -148,8 +148,7 @@ struct KeptDocument {
     }
     let head = try #require(contents.snapshot)
     var recovery = try JournalReplay<Document>(
-      from: head, reader.snapshotBytes(), schema: schema, seed: contents.identity.seed,
-      sessions: [])
+      from: head, reader.snapshotBytes(), schema: schema, seed: contents.identity.seed)
     var last = head.sequence
     while true {
       let entries = try reader.rows(after: last, limit: 1000)

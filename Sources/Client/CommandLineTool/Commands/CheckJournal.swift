@@ -110,7 +110,7 @@ struct CheckedState {
     }
     attempt { () throws(JournalReplayError) in
       recovery = try JournalReplay<Document>(
-        from: snapshot, bytes, schema: schema, seed: seed, sessions: [])
+        from: snapshot, bytes, schema: schema, seed: seed)
     }
     try reader.forEachRow(after: snapshot.sequence) { entry in
       attempt { () throws(JournalReplayError) in try recovery?.apply(entry) }

@@ -61,11 +61,12 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   /// The schema with which the bytes were written, if they are replayed without types.
   private let untyped: Schema?
 
-  /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and other known sessions. If
-  /// the state's schema has changed since, it is matched by name. O(the state).
+  /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that have not
+  /// been forgotten until the last row; nil for those of the snapshot. If the state's schema has
+  /// changed since, it is matched by name. O(the state).
   public init(
     from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
-    sessions known: [JournalSession], limits: Limits = Limits()
+    sessions live: [JournalSession]? = nil, limits: Limits = Limits()
   ) throws(JournalReplayError) {
     self.seed = seed
     self.limits = limits
@@ -86,7 +87,13 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       throw error.recoveryError(snapshot.revision)
     }
     state.adopt(seed: seed)
-    for session in known + snapshot.sessions { add(session) }
+    for session in snapshot.sessions { add(session) }
+    if let live {
+      // A session that the snapshot has, and that was forgotten since, does not come back.
+      let kept = sessions
+      sessions = [:]
+      for session in live { add(kept[session.token]?.session ?? session) }
+    }
     // The digest is that of the form which the bytes had when they were written.
     let digest = Digest(state.digest(seed: seed))
     guard !comparesDigests || digest == snapshot.digest else {

@@ -42,10 +42,10 @@ struct Replay {
   private func read<State: Synchronizable>(
     _ type: State.Type, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
-    let known = try reader.sessions(from: snapshot)
+    let live = try reader.sessions(from: snapshot)
     progress()
     var recovery = try JournalReplay<State>(
-      from: snapshot, bytes, schema: schema, seed: seed, sessions: known, limits: limits)
+      from: snapshot, bytes, schema: schema, seed: seed, sessions: live, limits: limits)
     var rows = 0
     var failure: JournalReplayError?
     try reader.forEachRow(after: snapshot.sequence) { entry in
