@@ -5,11 +5,12 @@
 /// `closed`.
 struct Roster: Sendable {
   private struct Entry: Sendable {
-    var session: ServerSession
+    var session: SessionBox
     var isTouched = false
   }
 
-  private var entries = Slots<ConnectionID, Entry>(vacant: Entry(session: .placeholder))
+  private static let vacant = SessionBox(.placeholder)
+  private var entries = Slots<ConnectionID, Entry>(vacant: Entry(session: vacant))
   /// Connections that may be due a send at the turn's end, in the order of their events.
   private var touched: [ConnectionID] = []
   private var nextTouchedIndex = 0
@@ -27,7 +28,7 @@ struct Roster: Sendable {
   var ids: Dictionary<ConnectionID, Int>.Keys { entries.keys }
 
   /// In the order of their indices.
-  var sessions: some Sequence<ServerSession> { entries.values.lazy.map { $0.session } }
+  var sessions: some Sequence<ServerSession> { entries.values.lazy.map { $0.session.session } }
 
   /// The index of a connection, which does not change until the connection is removed.
   @inline(__always)
@@ -36,27 +37,39 @@ struct Roster: Sendable {
   /// The session at an index that `place(of:)` returned; its connection must not have been removed
   /// since.
   subscript(place place: Int) -> ServerSession {
-    @inline(__always) _read { yield entries[place: place].session }
-    @inline(__always) _modify { yield &entries[place: place].session }
+    @inline(__always) _read { yield entries[place: place].session.session }
+    @inline(__always) _modify { yield &entries[place: place].session.session }
+  }
+
+  /// Move a session out, so that it can be changed beside the roster, which has a placeholder until
+  /// it is put back.
+  mutating func takeOut(_ place: Int) -> SessionBox {
+    var box = Self.vacant
+    swap(&box, &entries[place: place].session)
+    return box
+  }
+
+  mutating func putBack(_ box: consuming SessionBox, at place: Int) {
+    entries[place: place].session = box
   }
 
   /// The session of a connection; nil if there is none. Set it only for an existing connection.
   subscript(id: ConnectionID) -> ServerSession? {
-    get { place(of: id).map { entries[place: $0].session } }
+    get { place(of: id).map { self[place: $0] } }
     set {
       guard let newValue, let place = place(of: id) else { return }
-      entries[place: place].session = newValue
+      self[place: place] = newValue
     }
   }
 
   mutating func insert(_ session: ServerSession) {
-    entries[session.id] = Entry(session: session)
+    entries[session.id] = Entry(session: SessionBox(session))
   }
 
   /// Remove a connection that has ended, if it exists. O(followers).
   mutating func remove(_ id: ConnectionID) -> ServerSession? {
     unfollow(id)
-    return entries.removeValue(forKey: id)?.session
+    return entries.removeValue(forKey: id)?.session.session
   }
 
   /// Record why a connection ended.
@@ -113,5 +126,19 @@ struct Roster: Sendable {
     let ids = releasing
     releasing = []
     return ids
+  }
+}
+
+/// A session in memory of its own, which is moved by its address: it has 600 bytes, and is moved out
+/// and back whenever it is sent something. A value like any other: a copy is made when it is changed
+/// and another box has it.
+struct SessionBox: Sendable {
+  private var only: [ServerSession]
+
+  init(_ session: ServerSession) { only = [session] }
+
+  var session: ServerSession {
+    @inline(__always) _read { yield only[0] }
+    @inline(__always) _modify { yield &only[0] }
   }
 }

@@ -77,9 +77,23 @@ extension Server {
       leaving = goodbye
       (token, session) = (left, left.flatMap { sessions.place(of: $0) })
     }
-    // Moved out, so that its arrays have one owner while the server changes beside it.
-    var connection = ServerSession.placeholder
-    swap(&connection, &connections[place: place])
+    // Moved out, so that it has one owner while the server changes beside it.
+    var box = connections.takeOut(place)
+    compose(&box.session, session, &leaving, &commands)
+    connections.putBack(box, at: place)
+    guard let leaving else { return finishComposing(id, at: place) }
+    commands.append(.close(id))
+    dropSubscriptions(of: id)
+    // A client that said goodbye never resumes, so its outcomes can be dropped.
+    if leaving.code == .done, let token { forget(token, from: id) }
+  }
+
+  /// Send everything that is due to a connection and its session, and the goodbye with which it
+  /// leaves, if there is one now.
+  private mutating func compose(
+    _ connection: inout ServerSession, _ session: Int?, _ leaving: inout Goodbye?,
+    _ commands: inout [Command]
+  ) {
     if !connection.isBlocked || faults.ignoresBackPressure {
       if faults.acknowledgesEarly {
         let patches = connection.outbox.take(at: clock.now) ?? []
@@ -111,13 +125,9 @@ extension Server {
       connection.send(.goodbye(leaving))
       connection.end(leaving)
     }
-    if let frames = connection.takeFrames(at: clock.now) { commands.append(.send(id, frames)) }
-    swap(&connection, &connections[place: place])
-    guard let leaving else { return finishComposing(id, at: place) }
-    commands.append(.close(id))
-    dropSubscriptions(of: id)
-    // A client that said goodbye never resumes, so its outcomes can be dropped.
-    if leaving.code == .done, let token { forget(token, from: id) }
+    if let frames = connection.takeFrames(at: clock.now) {
+      commands.append(.send(connection.id, frames))
+    }
   }
 
   /// Whether a connection has been sent everything that is due to it.
