@@ -245,7 +245,7 @@ struct Publication<State: Synchronizable>: Sendable {
   /// Store the result of a job. Returns the subscribers of its scope.
   mutating func finish(
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
-  ) -> [ConnectionID] {
+  ) -> [ConnectionPlace] {
     guard let (job, place) = take(id) else { return [] }
     // Jobs may finish in another order than they began. A client that waits for a job whose frames
     // are not stored takes the stored ones.
@@ -256,7 +256,7 @@ struct Publication<State: Synchronizable>: Sendable {
   }
 
   /// Remove a job that cannot be done. Returns the subscribers of its scope.
-  mutating func abandon(_ id: SnapshotJobID) -> [ConnectionID] {
+  mutating func abandon(_ id: SnapshotJobID) -> [ConnectionPlace] {
     take(id).map { scopes[index: $0.place].subscribers } ?? []
   }
 

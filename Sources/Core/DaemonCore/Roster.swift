@@ -12,7 +12,7 @@ struct Roster: Sendable {
   private static let vacant = SessionBox(.placeholder)
   private var entries = Slots<ConnectionID, Entry>(vacant: Entry(session: vacant))
   /// Connections that may be due a send at the turn's end, in the order of their events.
-  private var touched: [ConnectionID] = []
+  private var touched: [ConnectionPlace] = []
   private var nextTouchedIndex = 0
   /// Connections that follow the log, in the order in which they began.
   private(set) var followers: [ConnectionID] = []
@@ -33,6 +33,13 @@ struct Roster: Sendable {
   /// The index of a connection, which does not change until the connection is removed.
   @inline(__always)
   func place(of id: ConnectionID) -> Int? { entries.place(of: id) }
+
+  /// The index of a connection that is remembered with its index; nil if it has ended. Found without
+  /// hashing.
+  @inline(__always)
+  func place(of known: ConnectionPlace) -> Int? {
+    entries.holds(known.id, at: known.place) ? known.place : nil
+  }
 
   /// The session at an index that `place(of:)` returned; its connection must not have been removed
   /// since.
@@ -64,6 +71,8 @@ struct Roster: Sendable {
 
   mutating func insert(_ session: ServerSession) {
     entries[session.id] = Entry(session: SessionBox(session))
+    guard let place = place(of: session.id) else { return }
+    self[place: place].place = place
   }
 
   /// Remove a connection that has ended, if it exists. O(followers).
@@ -87,18 +96,18 @@ struct Roster: Sendable {
   mutating func touch(_ id: ConnectionID, at place: Int) {
     guard !entries[place: place].isTouched else { return }
     entries[place: place].isTouched = true
-    touched.append(id)
+    touched.append(ConnectionPlace(id: id, place: place))
   }
 
   /// Take the next touched connection, including those touched since the first was taken. Nil when
   /// all are taken.
   mutating func nextTouched() -> (id: ConnectionID, place: Int)? {
     while nextTouchedIndex < touched.count {
-      let id = touched[nextTouchedIndex]
+      let next = touched[nextTouchedIndex]
       nextTouchedIndex += 1
-      guard let place = place(of: id) else { continue }
+      guard let place = place(of: next) else { continue }
       entries[place: place].isTouched = false
-      return (id, place)
+      return (next.id, place)
     }
     touched.removeAll(keepingCapacity: true)
     nextTouchedIndex = 0
@@ -127,6 +136,12 @@ struct Roster: Sendable {
     releasing = []
     return ids
   }
+}
+
+/// A connection with its index among all, which it keeps until it ends.
+struct ConnectionPlace: Hashable, Sendable {
+  let id: ConnectionID
+  let place: Int
 }
 
 /// A session in memory of its own, which is moved by its address: it has 600 bytes, and is moved out

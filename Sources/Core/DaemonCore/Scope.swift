@@ -10,7 +10,7 @@ struct Scope: Sendable {
   /// Passes what its subscribers may see there; nil if they see all of it.
   let filter: ViewFilter?
   /// The connections that see it, in the order in which they subscribed.
-  var subscribers: [ConnectionID] = []
+  var subscribers: [ConnectionPlace] = []
   /// The revision of the newest change, which is the base of the next patch.
   var lastChange: UInt64
   /// Whether the path has a value.

@@ -209,7 +209,8 @@ extension Server {
       guard filter != publication.scopes[index: old].filter else { return true }
       drop(subscription, of: connections[place: place])
       let new = scope(of: path, by: filter)
-      publication.scopes[index: new].subscribers.append(connections[place: place].id)
+      publication.scopes[index: new].subscribers.append(
+        ConnectionPlace(id: connections[place: place].id, place: place))
       connections[place: place].subscriptions.replace(
         at: index,
         by: Subscription(

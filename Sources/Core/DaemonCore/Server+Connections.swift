@@ -60,7 +60,7 @@ extension Server {
   ) {
     connection.subscriptions.append(subscription)
     users.countSubscription(1, at: connection.account)
-    scope.subscribers.append(connection.id)
+    scope.subscribers.append(ConnectionPlace(id: connection.id, place: connection.place))
   }
 
   /// Undo `begin` for a subscription that was removed from its connection.

@@ -42,7 +42,7 @@ extension Server {
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?
   ) {
     for subscriber in publication.finish(id, frames, wholeBytes, at: clock.now) {
-      connections.touch(subscriber)
+      connections.touch(subscriber.id)
     }
   }
 
@@ -57,7 +57,7 @@ extension Server {
         else { continue }
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.memory)
-        connections.touch(subscriber, at: place)
+        connections.touch(subscriber.id, at: place)
         commands.append(
           .log(
             LogLine(

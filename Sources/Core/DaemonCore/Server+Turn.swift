@@ -38,10 +38,10 @@ extension Server {
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
       let scope = publication.scopes[index: index]
-      for id in scope.subscribers {
-        guard let place = connections.place(of: id) else { continue }
+      for subscriber in scope.subscribers {
+        guard let place = connections.place(of: subscriber) else { continue }
         share(scope, with: place)
-        connections.touch(id, at: place)
+        connections.touch(subscriber.id, at: place)
       }
     }
   }

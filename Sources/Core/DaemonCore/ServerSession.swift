@@ -70,6 +70,8 @@ struct ServerSession: Sendable {
   }
 
   private(set) var origin: Origin
+  /// The index of this connection in `Server.connections`.
+  var place = 0
   /// The rights of the peer; nil if nothing that it sends or gets needs a check.
   var rights: Rights?
   /// The index of its user's account in `Server.users`, which lasts while a connection does.

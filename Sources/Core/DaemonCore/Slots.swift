@@ -25,6 +25,11 @@ struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The index of a key's value.
   func place(of key: Key) -> Int? { places[key] }
 
+  /// Whether an index that `place(of:)` returned for a key is still that of this key: a key that has
+  /// been removed does not come back. O(1), without hashing.
+  @inline(__always)
+  func holds(_ key: Key, at place: Int) -> Bool { place < taken.count && taken[place] == key }
+
   /// The value at an index that `place(of:)` returned; it must not have been removed since.
   subscript(place place: Int) -> Value {
     _read { yield slots[place] }
