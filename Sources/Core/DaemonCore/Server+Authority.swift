@@ -222,7 +222,10 @@ extension Server {
 
   /// Tell a client which of its subscriptions and queries have ended because it may not see them,
   /// and send the shell's answers.
-  func sayRevoked(_ connection: inout ServerSession) {
+  ///
+  /// It mutates nothing of the server, but is called for each connection that is sent something: a
+  /// method that is not mutating gets a copy of a struct as large as this.
+  mutating func sayRevoked(_ connection: inout ServerSession) {
     for number in connection.subscriptions.takeRevoked() { refuse(number, .denied, &connection) }
     for number in connection.queries.takeRevoked() {
       send(Self.reportDenial(of: ReportName.followLog.rawValue), of: number, &connection)

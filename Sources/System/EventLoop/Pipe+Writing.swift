@@ -26,10 +26,9 @@ extension Pipe {
   /// once the pipe is closing.
   @discardableResult
   public func write(_ bytes: [UInt8]) -> WriteOutcome {
-    if let refusal { return .failed(refusal) }
     assert(loop.isOnLoop)
+    guard isReadyToWrite else { return later([bytes]) }
     if bytes.isEmpty { return .written }
-    if isWriting { return wait([bytes], count: bytes.count) }
     var sent = bytes.withUnsafeBytes { bytes in
       var buffer = uv_buf_t(bytes, from: 0)
       return Int(uv_try_write(stream, &buffer, 1))
@@ -47,12 +46,11 @@ extension Pipe {
   /// Like `write` of one array; it needs one system call for every 1024 buffers.
   @discardableResult
   public func write(_ buffers: [[UInt8]]) -> WriteOutcome {
-    if let refusal { return .failed(refusal) }
-    assert(loop.isOnLoop)
     if buffers.count == 1 { return write(buffers[0]) }
+    assert(loop.isOnLoop)
+    guard isReadyToWrite else { return later(buffers) }
     var rest = buffers.reduce(0) { $0 + $1.count }
     if rest == 0 { return .written }
-    if isWriting { return wait(buffers, count: rest) }
     var position = Position()
     while rest > 0 {
       let (sent, offered) = withBuffers(buffers, from: position, limit: longestVector) { vector in
@@ -109,7 +107,11 @@ extension Pipe {
     return .failed(error)
   }
 
-  private func wait(_ buffers: [[UInt8]], count: Int) -> WriteOutcome {
+  /// Write after what is being written, if anything may be written at all.
+  private func later(_ buffers: [[UInt8]]) -> WriteOutcome {
+    if let refusal { return .failed(refusal) }
+    let count = buffers.reduce(0) { $0 + $1.count }
+    if count == 0 { return .written }
     waiting += buffers
     waitingBytes += count
     return .pending(count)

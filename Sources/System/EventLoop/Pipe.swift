@@ -18,7 +18,7 @@ public final class Pipe {
   public var onWriteError: ((LoopError) -> Void)?
 
   let handle = UnsafeMutablePointer<uv_pipe_t>.allocate(capacity: 1)
-  var isClosing = false
+  var isClosing = false { didSet { noteReadiness() } }
   private var isClosed = false
 
   private var onBytes: ((UnsafeRawBufferPointer) -> Void)?
@@ -30,12 +30,15 @@ public final class Pipe {
   var request: UnsafeMutablePointer<uv_write_t>?
   /// The arrays that libuv is writing from.
   var inFlight: [[UInt8]] = []
-  var isWriting = false
+  var isWriting = false { didSet { noteReadiness() } }
   /// The arrays to write after `inFlight`.
   var waiting: [[UInt8]] = []
   var waitingBytes = 0
-  var writeError: LoopError?
-  var closesWhenDrained = false
+  var writeError: LoopError? { didSet { noteReadiness() } }
+  var closesWhenDrained = false { didSet { noteReadiness() } }
+  /// Whether a write may go to the socket at once. Kept, because a write is the most frequent call,
+  /// and each look at one of the four costs as much as a small copy: exclusive access is checked.
+  private(set) var isReadyToWrite = true
 
   private var knownPeer: PeerIdentity?
   private var closeCompletions: [() -> Void] = []
@@ -53,6 +56,10 @@ public final class Pipe {
     self.loop = loop
     uv_pipe_init(loop.raw, handle, 0)
     handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
+  }
+
+  private func noteReadiness() {
+    isReadyToWrite = !isWriting && !isClosing && !closesWhenDrained && writeError == nil
   }
 
   var stream: UnsafeMutablePointer<uv_stream_t> {
