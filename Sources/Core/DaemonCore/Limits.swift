@@ -20,8 +20,8 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of incomplete frames, on all connections of a user: sixteen of the largest at a
   /// time.
   public var partialBytesPerUser = 256 << 20
-  /// Bytes that are read from one user in a turn while others are connected: four buffers, which
-  /// are some thousand actions, and about as many milliseconds as anyone then waits for the others.
+  /// Bytes that are read from one user in a turn while others are connected: four buffers. With the
+  /// smallest actions these are ten thousand, for which the others wait some ten milliseconds.
   public var turnBytesPerUser = 256 << 10
   /// Rate limit of actions of one user, per second: more than the loop can do, so it has an effect
   /// only if it is lowered.
@@ -111,45 +111,28 @@ public struct Limits: Hashable, Sendable {
 
   /// The limits that can end a connection or that a client must obey, by name: sent in the welcome.
   public var announced: [ServerMessage.Welcome.Limit] {
-    let names: Set = [
-      "frameBytes", "connections", "connectionsPerUser", "connectionsPerSecond", "subscriptions",
-      "subscriptionsPerUser", "pathKeys", "pathBytes", "unsentBytesPerUser", "partialBytesPerUser",
-      "helloDeadlineMs", "goodbyeDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs",
-    ]
-    return table.filter { names.contains($0.name) }.map { .init($0.name, $0.value) }
+    Self.rows.filter(\.isAnnounced).map { .init($0.name, $0.member.value(in: self)) }
   }
 
   /// The limits by name, for people and for clients; durations in milliseconds.
   public var table: [(name: String, value: UInt64)] {
-    Self.members.map { name, member in (name, member.value(in: self)) }
+    Self.rows.map { ($0.name, $0.member.value(in: self)) }
   }
 
   /// The least usable value of a limit; nil if there is no such limit.
   public static func least(of name: String) -> UInt64? {
-    guard members.contains(where: { $0.name == name }) else { return nil }
-    return switch name {
-    // The smallest frame that holds a welcome.
-    case "frameBytes": 4096
-    case "textBytes": 256
-    case "connections", "connectionsPerUser", "connectionsPerSecond", "unsentBytesPerUser",
-      "partialBytesPerUser", "turnBytesPerUser", "actionsPerSecond", "effects", "window",
-      "helloDeadlineMs", "goodbyeDeadlineMs", "stallDeadlineMs", "bookmarkIntervalMs",
-      "snapshotPartBytes", "patchFrameBytes", "requestsPerTurn", "requestWorkPerTurn",
-      "reportPageBytes", "waitingPerTurn", "journalQueueBytes", "journalDigestChanges":
-      1
-    default: 0
-    }
+    rows.first { $0.name == name }?.least
   }
 
   /// Change a limit by its name. Returns false if there is no such limit.
   @discardableResult
   public mutating func set(_ name: String, to value: UInt64) -> Bool {
-    guard let member = Self.members.first(where: { $0.name == name })?.member else { return false }
+    guard let member = Self.rows.first(where: { $0.name == name })?.member else { return false }
     member.set(value, in: &self)
     return true
   }
 
-  private enum Member {
+  private enum Member: Sendable {
     case count(any WritableKeyPath<Limits, Int> & Sendable)
     case duration(any WritableKeyPath<Limits, Duration> & Sendable)
 
@@ -170,47 +153,63 @@ public struct Limits: Hashable, Sendable {
     }
   }
 
-  private static let members: [(name: String, member: Member)] = [
-    ("frameBytes", .count(\.frameBytes)),
-    ("connections", .count(\.connections)),
-    ("connectionsPerUser", .count(\.connectionsPerUser)),
-    ("connectionsPerSecond", .count(\.connectionsPerSecond)),
-    ("subscriptions", .count(\.subscriptions)),
-    ("subscriptionsPerUser", .count(\.subscriptionsPerUser)),
-    ("unsentBytesPerUser", .count(\.unsentBytesPerUser)),
-    ("partialBytesPerUser", .count(\.partialBytesPerUser)),
-    ("turnBytesPerUser", .count(\.turnBytesPerUser)),
-    ("actionsPerSecond", .count(\.actionsPerSecond)),
-    ("effects", .count(\.effects)),
-    ("closedConnections", .count(\.closedConnections)),
-    ("pathKeys", .count(\.pathKeys)),
-    ("pathBytes", .count(\.pathBytes)),
-    ("window", .count(\.window)),
-    ("detachedSessions", .count(\.detachedSessions)),
-    ("sessionGraceMs", .duration(\.sessionGrace)),
-    ("heldStates", .count(\.heldStates)),
-    ("heldStatesPerUser", .count(\.heldStatesPerUser)),
-    ("stateBytes", .count(\.stateBytes)),
-    ("actionMemoryBytes", .count(\.actionMemoryBytes)),
-    ("historyBytes", .count(\.historyBytes)),
-    ("stallDeadlineMs", .duration(\.stallDeadline)),
-    ("helloDeadlineMs", .duration(\.helloDeadline)),
-    ("goodbyeDeadlineMs", .duration(\.goodbyeDeadline)),
-    ("bookmarkIntervalMs", .duration(\.bookmarkInterval)),
-    ("snapshotPartBytes", .count(\.snapshotPartBytes)),
-    ("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
-    ("patchFrameBytes", .count(\.patchFrameBytes)),
-    ("requestsPerTurn", .count(\.requestsPerTurn)),
-    ("requestWorkPerTurn", .count(\.requestWorkPerTurn)),
-    ("reportPageBytes", .count(\.reportPageBytes)),
-    ("textBytes", .count(\.textBytes)),
-    ("rejectionBytes", .count(\.rejectionBytes)),
-    ("waitingPerTurn", .count(\.waitingPerTurn)),
-    ("logEntries", .count(\.logEntries)),
-    ("logActionBytes", .count(\.logActionBytes)),
-    ("journalBytes", .count(\.journalBytes)),
-    ("journalAgeMs", .duration(\.journalAge)),
-    ("journalQueueBytes", .count(\.journalQueueBytes)),
-    ("journalDigestChanges", .count(\.journalDigestChanges)),
+  /// What there is to know of a limit beside its value.
+  private struct Row: Sendable {
+    let name: String
+    let member: Member
+    let least: UInt64
+    let isAnnounced: Bool
+
+    init(_ name: String, _ member: Member, least: UInt64 = 0, isAnnounced: Bool = false) {
+      self.name = name
+      self.member = member
+      self.least = least
+      self.isAnnounced = isAnnounced
+    }
+  }
+
+  private static let rows: [Row] = [
+    // At least the smallest frame that holds a welcome.
+    Row("frameBytes", .count(\.frameBytes), least: 4096, isAnnounced: true),
+    Row("connections", .count(\.connections), least: 1, isAnnounced: true),
+    Row("connectionsPerUser", .count(\.connectionsPerUser), least: 1, isAnnounced: true),
+    Row("connectionsPerSecond", .count(\.connectionsPerSecond), least: 1, isAnnounced: true),
+    Row("subscriptions", .count(\.subscriptions), isAnnounced: true),
+    Row("subscriptionsPerUser", .count(\.subscriptionsPerUser), isAnnounced: true),
+    Row("unsentBytesPerUser", .count(\.unsentBytesPerUser), least: 1, isAnnounced: true),
+    Row("partialBytesPerUser", .count(\.partialBytesPerUser), least: 1, isAnnounced: true),
+    Row("turnBytesPerUser", .count(\.turnBytesPerUser), least: 1),
+    Row("actionsPerSecond", .count(\.actionsPerSecond), least: 1),
+    Row("effects", .count(\.effects), least: 1),
+    Row("closedConnections", .count(\.closedConnections)),
+    Row("pathKeys", .count(\.pathKeys), isAnnounced: true),
+    Row("pathBytes", .count(\.pathBytes), isAnnounced: true),
+    Row("window", .count(\.window), least: 1),
+    Row("detachedSessions", .count(\.detachedSessions)),
+    Row("sessionGraceMs", .duration(\.sessionGrace)),
+    Row("heldStates", .count(\.heldStates)),
+    Row("heldStatesPerUser", .count(\.heldStatesPerUser)),
+    Row("stateBytes", .count(\.stateBytes)),
+    Row("actionMemoryBytes", .count(\.actionMemoryBytes)),
+    Row("historyBytes", .count(\.historyBytes)),
+    Row("stallDeadlineMs", .duration(\.stallDeadline), least: 1, isAnnounced: true),
+    Row("helloDeadlineMs", .duration(\.helloDeadline), least: 1, isAnnounced: true),
+    Row("goodbyeDeadlineMs", .duration(\.goodbyeDeadline), least: 1, isAnnounced: true),
+    Row("bookmarkIntervalMs", .duration(\.bookmarkInterval), least: 1, isAnnounced: true),
+    Row("snapshotPartBytes", .count(\.snapshotPartBytes), least: 1),
+    Row("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
+    Row("patchFrameBytes", .count(\.patchFrameBytes), least: 1),
+    Row("requestsPerTurn", .count(\.requestsPerTurn), least: 1),
+    Row("requestWorkPerTurn", .count(\.requestWorkPerTurn), least: 1),
+    Row("reportPageBytes", .count(\.reportPageBytes), least: 1),
+    Row("textBytes", .count(\.textBytes), least: 256),
+    Row("rejectionBytes", .count(\.rejectionBytes)),
+    Row("waitingPerTurn", .count(\.waitingPerTurn), least: 1),
+    Row("logEntries", .count(\.logEntries)),
+    Row("logActionBytes", .count(\.logActionBytes)),
+    Row("journalBytes", .count(\.journalBytes)),
+    Row("journalAgeMs", .duration(\.journalAge)),
+    Row("journalQueueBytes", .count(\.journalQueueBytes), least: 1),
+    Row("journalDigestChanges", .count(\.journalDigestChanges), least: 1),
   ]
 }
