@@ -126,6 +126,9 @@ def test_itself(lockstepd, steady):
         if len(found) != 1 or not re.search(rf"\b{re.escape(function)}\b", found[0]):
             raise client.Failure(f"without a specialised {function}, this is found: {found}")
     print(f"without a specialised {function}: {found[0]}")
+    planting = "DaemonCore.Server.plant(DaemonCore.Faults) -> ()"
+    if not list(specialised.plantable([*names, planting])):
+        raise client.Failure(f"a daemon with {planting} passes")
     chosen = [work for work in works.ALL if work.name in ("round-trip", "durable")]
     first, second = (count_all(chosen, lockstepd, steady) for _ in range(2))
     for name in first:
@@ -170,7 +173,8 @@ def main():
         test_itself(lockstepd, steady)
         return True
     chosen = [work for work in works.ALL if not options.works or work.name in options.works]
-    faults = list(specialised.missing(specialised.functions(lockstepd)))
+    names = specialised.functions(lockstepd)
+    faults = [*specialised.missing(names), *specialised.plantable(names)]
     counts = count_all(chosen, lockstepd, steady)
     faults += generic_functions(counts)
     is_fine = not faults

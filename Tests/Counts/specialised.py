@@ -2,6 +2,8 @@
 
 The core is generic over the feature. One copy for all features asks the runtime for types at every
 action, and costs 2.4 times as much; a `package import` in a library is enough to get it.
+
+And whether it has left out the faults that tests plant.
 """
 
 import re
@@ -57,6 +59,14 @@ def missing(names):
         elif required not in specialised:
             yield (f"lockstepd has no {function}: name what does its work now in"
                    " Tests/Counts/specialised.py.")
+
+
+def plantable(names):
+    """A sentence if a daemon has code that plants faults, by the names of its functions."""
+    for name in names:
+        if re.search(r"\bServer\.plant\(|\bFaults\.dropsPatch\(", name):
+            yield f"lockstepd can be made to fail on purpose, by {name}: compile it without FAULTS."
+            return
 
 
 def generic(profile):

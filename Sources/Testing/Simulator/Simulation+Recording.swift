@@ -14,7 +14,11 @@ extension Simulation {
     var server = Server(
       setup, reducer: Witness(base: feature.reducer, log: log, isGated: isGated),
       middleware: isGated ? middleware : [], dependencies: dependencies)
-    server.plant(plan.faults)
+    #if FAULTS
+      server.plant(plan.faults)
+    #else
+      precondition(plan.faults == Faults(), "only a debug build has faults to plant")
+    #endif
     daemon = server
     recording = plan.isRecorded ? Recording.head(setup, schema: Witness<R>.schema) : nil
   }
