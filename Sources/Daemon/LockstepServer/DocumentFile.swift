@@ -1,4 +1,5 @@
 import CBOR
+import DaemonCore
 public import Documents
 import Files
 import SystemPackage
@@ -14,14 +15,15 @@ public enum DocumentFile {
   /// The document that a file holds: any JSON. O(its bytes). Throws `Failure`.
   public static func document(_ path: String) throws -> Document { Document(try read(path)) }
 
-  private static func read(_ path: String) throws -> Value {
-    let bytes: [UInt8]
-    do throws(Errno) {
-      let file = try FileDescriptor.opening(path, .readOnly)
-      defer { file.closeQuietly() }
-      bytes = try file.readToEnd() ?? []
-    } catch {
+  static func read(
+    _ path: String, limit: Int = Limits().stateBytes
+  ) throws -> Value {
+    let bytes: [UInt8]?
+    do throws(Errno) { bytes = try FileDescriptor.contents(of: path, limit: limit) } catch {
       throw Failure(description: "cannot read \(path): \(error)")
+    }
+    guard let bytes else {
+      throw Failure(description: "\(path) has more than \(limit) bytes, and no state may")
     }
     do {
       return try JSON.parse(bytes)

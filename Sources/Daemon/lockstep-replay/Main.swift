@@ -39,11 +39,7 @@ struct ReplayTool: ParsableCommand {
 
   private func run(_ file: String) throws {
     let bytes: [UInt8]
-    do throws(Errno) {
-      let descriptor = try FileDescriptor.opening(file, .readOnly)
-      defer { descriptor.closeQuietly() }
-      bytes = try descriptor.readToEnd() ?? []
-    } catch {
+    do throws(Errno) { bytes = try FileDescriptor.contents(of: file) ?? [] } catch {
       throw Self.failure("cannot read \(file): \(error)", .usage)
     }
     var replay: Replay<DocumentFeature>

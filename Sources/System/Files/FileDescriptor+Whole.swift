@@ -16,6 +16,13 @@ extension FileDescriptor {
     }
   }
 
+  /// The bytes of a file or a pipe. Returns nil when there are more than `limit`.
+  public static func contents(of path: String, limit: Int = .max) throws(Errno) -> [UInt8]? {
+    let file = try opening(path, .readOnly)
+    defer { file.closeQuietly() }
+    return try file.readToEnd(limit: limit)
+  }
+
   /// Read the next bytes into a buffer. Returns them, as a slice of it; empty at the end.
   public func readPart(into buffer: inout [UInt8]) throws(Errno) -> ArraySlice<UInt8> {
     do {
