@@ -16,13 +16,16 @@ struct Acknowledgements: Sendable {
       min(repeated?.lowerBound ?? number, number)...max(repeated?.upperBound ?? number, number)
   }
 
+  /// Whether there is anything to acknowledge when there are outcomes through this number.
+  func areDue(through last: UInt64) -> Bool { self.last < last || repeated != nil }
+
   /// The frames with the outcomes through `last` that are not acknowledged yet, in the version of
   /// the protocol; nil if there are none.
   mutating func take(
     _ outcomes: borrowing Outcomes, through last: UInt64, version: UInt64
   ) -> [UInt8]? {
+    guard areDue(through: last) else { return nil }
     let first = self.last + 1
-    guard first <= last || repeated != nil else { return nil }
     var encoder = CBOREncoder()
     func write(_ acknowledgement: Acknowledgement) {
       var acknowledgement = acknowledgement

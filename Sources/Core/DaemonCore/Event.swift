@@ -91,7 +91,8 @@ public enum Event<Action: Sendable>: Sendable {
 
 extension Event: Equatable where Action: Equatable {}
 
-/// An instruction that the shell must execute.
+/// An instruction that the shell must execute. What is large, and rarer than `send`, is kept apart: so
+/// every command is small to copy.
 public enum Command: Equatable, Sendable {
   /// Write these frames, after everything already sent on this connection. The arrays are shared
   /// between clients, not copied.
@@ -104,11 +105,11 @@ public enum Command: Equatable, Sendable {
   case pauseReading(ConnectionID)
   case resumeReading(ConnectionID)
   /// Start, or cancel, the task of an effect (`Server.operation`).
-  case effect(EffectOrder)
+  indirect case effect(EffectOrder)
   /// End another turn soon, even if no event arrives: there is more work than one turn should do.
   case wake
   /// Write this batch to the journal, after the batches before it; `Event.journal` follows.
-  case keep(JournalBatch)
+  indirect case keep(JournalBatch)
   /// Write a snapshot of the state (`Server.pendingSnapshot`) to the journal, after the earlier
   /// batches. Later batches may be written before it, unless it `heals`: then they must come after
   /// it.
@@ -123,12 +124,12 @@ public enum Command: Equatable, Sendable {
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
   case measureMemory
   /// Answer this query of a connection, which may take a while; `Event.answered` follows.
-  case answer(ConnectionID, query: UInt64, ShellQuery)
+  indirect case answer(ConnectionID, query: UInt64, ShellQuery)
   /// Stop watching the process of this connection: `Event.exited` is not needed any more. Sent for
   /// every connection whose process has not ended.
   case unwatch(ConnectionID)
   /// Log a line for the administrator.
-  case log(LogLine)
+  indirect case log(LogLine)
 }
 
 /// A query that the shell answers, because it is about the process.

@@ -33,6 +33,9 @@ struct Queries: Sendable {
     return asked.sorted()
   }
 
+  /// Whether an answer or a refusal is to be sent.
+  var owesNews: Bool { !answers.isEmpty || !revoked.isEmpty }
+
   mutating func takeAnswers() -> [(query: UInt64, answer: Value)] {
     if answers.isEmpty { return [] }
     defer { answers = [] }

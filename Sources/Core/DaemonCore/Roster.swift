@@ -44,8 +44,8 @@ struct Roster: Sendable {
   /// The session at an index that `place(of:)` returned; its connection must not have been removed
   /// since.
   subscript(place place: Int) -> ServerSession {
-    @inline(__always) _read { yield entries[place: place].session.session }
-    @inline(__always) _modify { yield &entries[place: place].session.session }
+    @inline(__always) unsafeAddress { entries[place: place].session.address }
+    @inline(__always) unsafeMutableAddress { entries[place: place].session.mutableAddress() }
   }
 
   /// Move a session out, so that it can be changed beside the roster, which has a placeholder until
@@ -153,7 +153,16 @@ struct SessionBox: Sendable {
   init(_ session: ServerSession) { only = [session] }
 
   var session: ServerSession {
-    @inline(__always) _read { yield only[0] }
-    @inline(__always) _modify { yield &only[0] }
+    @inline(__always) unsafeAddress { only.address(of: 0) }
+    @inline(__always) unsafeMutableAddress { only.mutableAddress(of: 0) }
+  }
+
+  /// The address of the session: for an accessor, during whose access the box is neither changed nor
+  /// freed.
+  var address: UnsafePointer<ServerSession> { @inline(__always) get { only.address(of: 0) } }
+
+  @inline(__always)
+  mutating func mutableAddress() -> UnsafeMutablePointer<ServerSession> {
+    only.mutableAddress(of: 0)
   }
 }

@@ -36,6 +36,20 @@ struct Scope: Sendable {
 
   var changedThisTurn: Bool { !patches.isEmpty }
 
+  /// What a turn sends to live subscribers.
+  struct Turn {
+    let scope: UInt64
+    let frames: [[UInt8]]
+    /// The number of patches in the frames.
+    let count: UInt64
+    /// The reason that there are none.
+    let loss: ServerMessage.Reason?
+  }
+
+  var turn: Turn {
+    Turn(scope: id, frames: patches.frames, count: patches.count, loss: patches.loss)
+  }
+
   /// Note the effect of a patch of the whole state on this scope. Returns whether it had any.
   mutating func note(
     _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits

@@ -15,8 +15,8 @@ struct ScopeTable: Sendable {
   var count: Int { scopes.count }
 
   subscript(index index: Int) -> Scope {
-    _read { yield scopes[index] }
-    _modify { yield &scopes[index] }
+    @inline(__always) unsafeAddress { scopes.address(of: index) }
+    @inline(__always) unsafeMutableAddress { scopes.mutableAddress(of: index) }
   }
 
   func index(of id: UInt64) -> Int? { indices[id] }

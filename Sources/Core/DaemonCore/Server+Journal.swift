@@ -126,7 +126,9 @@ extension Server {
 
   /// Begin a snapshot of the journal if one is due.
   mutating func keepSnapshot(_ commands: inout [Command]) {
-    guard journaling.wantsSnapshot(limits, at: clock.now) else { return }
+    guard journaling.durability != .none, journaling.wantsSnapshot(limits, at: clock.now) else {
+      return
+    }
     journaling.beginSnapshot(at: clock.now)
     commands.append(.keepSnapshot(heals: false))
   }

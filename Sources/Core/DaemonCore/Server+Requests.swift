@@ -87,7 +87,6 @@ extension Server {
   /// Answer the requests of a connection, within its grant and the turn's.
   mutating func answer(_ connection: inout ServerSession, _ commands: inout [Command]) {
     var left = connection.requests.grant - connection.requests.debt
-    if connection.requests.grant == 0 { return }
     // When answers have exceeded their grants by a whole turn, only requests that are known to be
     // small are answered.
     while left > 0, users.overrunLeft > 0 || connection.requests.isNextSmall {

@@ -37,30 +37,28 @@ extension Server {
   private mutating func shareFrames() {
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
-      let scope = publication.scopes[index: index]
-      for subscriber in scope.subscribers {
+      let turn = publication.scopes[index: index].turn
+      for subscriber in publication.scopes[index: index].subscribers {
         guard let place = connections.place(of: subscriber) else { continue }
-        share(scope, with: place)
+        share(turn, with: place)
         connections.touch(subscriber.id, at: place)
       }
     }
   }
 
-  private mutating func share(_ scope: borrowing Scope, with place: Int) {
-    let id = scope.id
+  @inline(__always)
+  private mutating func share(_ turn: Scope.Turn, with place: Int) {
     guard
-      let index = connections[place: place].subscriptions.index(ofScope: id),
+      let index = connections[place: place].subscriptions.index(ofScope: turn.scope),
       connections[place: place].subscriptions[index].progress == .live
     else { return }
-    if let loss = scope.patches.loss {
+    if let loss = turn.loss {
       connections[place: place].subscriptions[index].progress = .lost(loss)
       return
     }
-    connections[place: place].outbox.append(contentsOf: scope.patches.frames)
-    if faults.repeatsFrames {
-      connections[place: place].outbox.append(contentsOf: scope.patches.frames)
-    }
-    connections[place: place].counters.patches += scope.patches.count
+    connections[place: place].outbox.append(contentsOf: turn.frames)
+    if faults.repeatsFrames { connections[place: place].outbox.append(contentsOf: turn.frames) }
+    connections[place: place].counters.patches += turn.count
   }
 
   /// Make one connection's `send`, unless it has unsent bytes.
@@ -100,16 +98,16 @@ extension Server {
         acknowledge(&connection, session)
         connection.outbox.append(contentsOf: patches)
       }
-      sayRevoked(&connection)
-      catchUp(&connection, &commands)
+      if connection.owesNews { sayRevoked(&connection) }
+      if !connection.isCurrent { catchUp(&connection, &commands) }
       // Before the answers: an answer implies that every subscription that is not announced anew is
       // at the newest revision.
       if case .handingOver = ending {
         // No request is begun that could not be finished here: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {
-        if leaving == nil { join(&connection, &commands) }
-        answer(&connection, &commands)
+        if leaving == nil, !connection.isCurrent { join(&connection, &commands) }
+        if connection.requests.grant > 0 { answer(&connection, &commands) }
       }
       if connection.isCurrent, !connection.subscriptions.areAllRevoked {
         acknowledge(&connection, session)
@@ -155,7 +153,6 @@ extension Server {
   private mutating func catchUp(
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
-    if connection.isCurrent { return }
     for index in connection.subscriptions.indices {
       let subscription = connection.subscriptions[index]
       switch subscription.progress {
@@ -181,7 +178,6 @@ extension Server {
 
   /// Send or begin the snapshots that subscriptions need.
   private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
-    if connection.isCurrent { return }
     refuseImpossible(&connection)
     for index in connection.subscriptions.indices {
       guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
@@ -264,6 +260,7 @@ extension Server {
       ? sessions[place: session].outcomes.lastToAcknowledge(
         after: connection.acknowledgements.last, sessions[place: session].committed)
       : sessions[place: session].outcomes.last
+    guard connection.acknowledgements.areDue(through: last) else { return }
     connection.acknowledge(sessions[place: session].outcomes, through: last)
   }
 }

@@ -201,6 +201,9 @@ struct ServerSession: Sendable {
     outbox.append(Frame.encode { message.encode(into: &$0) })
   }
 
+  /// Whether answers of the shell, or refusals, are to be sent.
+  var owesNews: Bool { subscriptions.owesNews || queries.owesNews }
+
   /// Whether every subscription is at the revision at which the last turn ended.
   var isCurrent: Bool { subscriptions.areLive }
 

@@ -49,8 +49,8 @@ struct SessionTable: Sendable {
   /// Callers may change a session's outcomes and its journal status. Only the table changes its
   /// connection and its end.
   subscript(place place: Int) -> SessionRecord {
-    _read { yield records[place: place] }
-    _modify { yield &records[place: place] }
+    @inline(__always) unsafeAddress { records.address(of: place) }
+    @inline(__always) unsafeMutableAddress { records.mutableAddress(of: place) }
   }
 
   // MARK: Beginning, and going on

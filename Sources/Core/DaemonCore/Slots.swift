@@ -32,8 +32,18 @@ struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The value at an index that `place(of:)` returned; it must not have been removed since.
   subscript(place place: Int) -> Value {
-    _read { yield slots[place] }
-    _modify { yield &slots[place] }
+    @inline(__always) unsafeAddress { address(of: place) }
+    @inline(__always) unsafeMutableAddress { mutableAddress(of: place) }
+  }
+
+  /// The address of that value, for an accessor that gives it out: during its access, this table is
+  /// neither changed nor freed.
+  @inline(__always)
+  func address(of place: Int) -> UnsafePointer<Value> { slots.address(of: place) }
+
+  @inline(__always)
+  mutating func mutableAddress(of place: Int) -> UnsafeMutablePointer<Value> {
+    slots.mutableAddress(of: place)
   }
 
   subscript(key: Key) -> Value? {

@@ -51,7 +51,7 @@ struct Subscriptions: Sendable {
   /// The subscription at an index, which is valid until one is removed. A change must leave number
   /// and scope as they are.
   subscript(index: Int) -> Subscription {
-    _read { yield list[index] }
+    @inline(__always) unsafeAddress { list.address(of: index) }
     _modify {
       let wasLive = list[index].progress == .live
       yield &list[index]
@@ -118,6 +118,9 @@ struct Subscriptions: Sendable {
 
   /// Refuse a subscription that is not in the list at the turn's end.
   mutating func revoke(_ number: UInt64) { revoked.append(number) }
+
+  /// Whether a refusal is to be sent.
+  var owesNews: Bool { !revoked.isEmpty }
 
   mutating func takeRevoked() -> [UInt64] {
     if revoked.isEmpty { return [] }

@@ -60,7 +60,7 @@ struct UserTable: Sendable {
 
   /// The account at an index that `enter` returned, while a connection of its user exists.
   subscript(place place: Int) -> Account {
-    @inline(__always) _read { yield accounts[place: place] }
+    @inline(__always) unsafeAddress { accounts.address(of: place) }
   }
 
   // MARK: Connections
