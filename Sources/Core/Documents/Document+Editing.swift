@@ -65,7 +65,7 @@ extension Document {
       guard place.isNumber else { throw .notNumber(place, at: keys) }
       let old = place
       place = try Value.sum(old, amount, at: path)
-      notes.note(keys, was: old)
+      notes.note(keys, was: old, is: place)
     }
   }
 
@@ -183,7 +183,7 @@ extension Value {
       self = .null
       let old = entries.updateValue(value, forKey: name)
       self = .object(entries)
-      notes.note(keys, was: old)
+      notes.note(keys, was: old, is: value)
     case .array(var elements):
       let index = try Self.resolveIndex(&keys, last, count: elements.count)
       if rule == .insert || rule == .set && index == elements.count {
@@ -201,7 +201,7 @@ extension Value {
         return old
       }
       self = .array(elements)
-      notes.note(keys, was: old)
+      notes.note(keys, was: old, is: value)
     case .null, .bool, .integer, .unsigned, .double, .text, .bytes:
       throw .noMembers(self, keys, last)
     }

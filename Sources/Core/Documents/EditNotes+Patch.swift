@@ -7,17 +7,17 @@ extension EditNotes {
   func encodePatch(to root: Value, into encoder: inout CBOREncoder) -> Bool {
     switch notes {
     case .none: return false
-    case .one(let keys, let old): return Self.encode(keys, old, to: root, into: &encoder)
+    case .one(let keys, let old, let new):
+      return Self.encode(keys, old, to: new ?? root.noted(keys), into: &encoder)
     case .many(let node): return node.encodePatch(to: root, into: &encoder)
     }
   }
 
-  /// The patch of one place: a chain of maps with one entry each.
+  /// The patch of one place, from `old` to `new`: a chain of maps with one entry each.
   private static func encode(
-    _ keys: [PathKey], _ old: Value?, to root: Value, into encoder: inout CBOREncoder
+    _ keys: [PathKey], _ old: Value?, to new: Value?, into encoder: inout CBOREncoder
   ) -> Bool {
     let start = encoder.bytes.count
-    var place: Value? = root
     for key in keys {
       switch key {
       case .text: encoder.map(1)
@@ -27,9 +27,8 @@ extension EditNotes {
         encoder.map(1)
       }
       key.encode(into: &encoder)
-      place = place?.noted(key)
     }
-    if place.encodeDifference(from: old, into: &encoder) { return true }
+    if new.encodeDifference(from: old, into: &encoder) { return true }
     encoder.bytes.removeSubrange(start...)
     return false
   }
@@ -81,6 +80,13 @@ extension EditNotes.Node {
 }
 
 extension Value {
+  /// The present value at a noted place; nil if nothing is there.
+  fileprivate func noted(_ keys: [PathKey]) -> Value? {
+    var place: Value? = self
+    for key in keys { place = place?.noted(key) }
+    return place
+  }
+
   /// The present value at a noted place of this container.
   fileprivate func noted(_ key: PathKey) -> Value? {
     switch (self, key) {

@@ -11,14 +11,16 @@ import Values
 /// An element of an array is noted by its index, as long as the array has not been spliced in this
 /// transaction; a splice makes the array whole.
 ///
-/// Most actions touch one place: that note is kept flat, which costs no allocation.
+/// Most actions touch one place: that note is kept flat, which costs no allocation. Most of them put a
+/// scalar there: the note has it, too, and to make the patch takes no second walk through the tree.
 ///
 /// Invariant: keys are as the walk through the tree found them, `.text` for a member of an object
 /// and `.integer` for an element of an array.
 struct EditNotes: Sendable {
   enum Notes {
     case none
-    case one([PathKey], old: Value?)
+    /// `new` is what stands there now, if it is a scalar and the last edit has put it there.
+    case one([PathKey], old: Value?, new: Value?)
     case many(Node)
   }
 
@@ -36,11 +38,15 @@ struct EditNotes: Sendable {
 
   mutating func removeAll() { notes = .none }
 
-  /// Whether the old value of a place is known, so that it may change without another note.
-  func covers(_ keys: ArraySlice<PathKey>) -> Bool {
+  /// Whether the old value of a place is known, so that it may change without another note. It is
+  /// about to change.
+  mutating func covers(_ keys: ArraySlice<PathKey>) -> Bool {
     switch notes {
     case .none: return false
-    case .one(let noted, _): return keys.starts(with: noted)
+    case .one(let noted, let old, _):
+      guard keys.starts(with: noted) else { return false }
+      notes = .one(noted, old: old, new: nil)
+      return true
     case .many(var node):
       for key in keys {
         guard case .inside(let children) = node else { return true }
@@ -52,12 +58,21 @@ struct EditNotes: Sendable {
     }
   }
 
-  /// Note that `old` stood at a place until now, or nothing. O(depth), and what is below the place
-  /// and noted already.
-  mutating func note(_ keys: [PathKey], was old: consuming Value?) {
+  /// Note that `old` stood at a place until now, or nothing; and that `new` stands there now, if that
+  /// is known. O(depth), and what is below the place and noted already.
+  @inline(__always)
+  mutating func note(_ keys: [PathKey], was old: consuming Value?, is new: Value? = nil) {
+    if case .none = notes {
+      notes = .one(keys, old: old, new: new?.isScalar == true ? new : nil)
+    } else {
+      noteAnother(keys, was: old)
+    }
+  }
+
+  private mutating func noteAnother(_ keys: [PathKey], was old: consuming Value?) {
     switch notes {
-    case .none: notes = .one(keys, old: old)
-    case .one(let noted, let first): note(keys, was: old, besides: noted, was: first)
+    case .none: notes = .one(keys, old: old, new: nil)
+    case .one(let noted, let first, _): note(keys, was: old, besides: noted, was: first)
     case .many(var node):
       notes = .none
       node.note(keys[...], was: old)
@@ -68,7 +83,10 @@ struct EditNotes: Sendable {
   private mutating func note(
     _ keys: [PathKey], was old: consuming Value?, besides noted: [PathKey], was first: Value?
   ) {
-    if keys.starts(with: noted) { return }
+    if keys.starts(with: noted) {
+      notes = .one(noted, old: first, new: nil)
+      return
+    }
     var node = Node.inside([:])
     node.note(noted[...], was: first)
     node.note(keys[...], was: old)
@@ -107,7 +125,7 @@ extension EditNotes {
   func undo(on root: inout Value) {
     switch notes {
     case .none: break
-    case .one(let keys, let old): Node.restore(old, at: keys[...], in: &root)
+    case .one(let keys, let old, _): Node.restore(old, at: keys[...], in: &root)
     case .many(.whole(let old)): root = old ?? .null
     case .many(.inside(let children)): Node.undo(children, on: &root)
     }
@@ -139,6 +157,13 @@ extension EditNotes.Node {
 }
 
 extension Value {
+  fileprivate var isScalar: Bool {
+    switch self {
+    case .object, .array: false
+    case .null, .bool, .integer, .unsigned, .double, .text, .bytes: true
+    }
+  }
+
   /// Restore the old value at a noted place of this container.
   fileprivate mutating func restore(_ old: Value?, at key: PathKey) {
     switch (self, key) {

@@ -108,16 +108,19 @@ extension PatchMap {
   /// An encoded entry.
   private struct Entry {
     let range: Range<Int>
-    /// Its first eight bytes as a number, for a quick comparison; zeros where it has fewer.
-    let prefix: UInt64
+    /// Its first sixteen bytes as a number, for a quick comparison; zeros where it has fewer.
+    let prefix: UInt128
 
     init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
       self.range = range
-      var prefix: UInt64 = 0
-      for place in 0..<Swift.min(8, range.count) {
-        prefix |= UInt64(bytes[range.lowerBound + place]) << (56 - 8 * UInt64(place))
+      if range.count >= 16 {
+        prefix = UInt128(
+          bigEndian: bytes.loadUnaligned(fromByteOffset: range.lowerBound, as: UInt128.self))
+        return
       }
-      self.prefix = prefix
+      var prefix: UInt128 = 0
+      for byte in bytes[range] { prefix = prefix << 8 | UInt128(byte) }
+      self.prefix = range.isEmpty ? 0 : prefix << UInt128(8 * (16 - range.count))
     }
 
     /// Encoded keys are prefix-free, so comparing whole entries compares their keys.
