@@ -26,7 +26,8 @@ struct Acknowledgements: Sendable {
   ) -> [UInt8]? {
     guard areDue(through: last) else { return nil }
     let first = self.last + 1
-    var encoder = CBOREncoder()
+    // Nearly always one run of outcomes.
+    var encoder = CBOREncoder(reservingCapacity: Frame.headLength + 28)
     func write(_ acknowledgement: Acknowledgement) {
       var acknowledgement = acknowledgement
       if version < 2 { acknowledgement.sequence = nil }

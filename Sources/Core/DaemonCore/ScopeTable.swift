@@ -11,6 +11,8 @@ struct ScopeTable: Sendable {
   private var nextID: UInt64 = 0
   /// The scopes that this turn changed, by id.
   private var changed: [UInt64] = []
+  /// The indices of these, ascending, since `findChangedPlaces` and until a scope is added or removed.
+  private(set) var changedPlaces: [Int] = []
 
   var count: Int { scopes.count }
 
@@ -93,8 +95,14 @@ struct ScopeTable: Sendable {
     if !wasChanged { changed.append(scopes[index].id) }
   }
 
-  /// The indices of the scopes that this turn changed, ascending.
-  var changedPlaces: [Int] { changed.compactMap { indices[$0] }.sorted() }
+  /// Note the indices of the scopes that this turn changed.
+  mutating func findChangedPlaces() {
+    changedPlaces.removeAll(keepingCapacity: true)
+    for id in changed {
+      if let index = indices[id] { changedPlaces.append(index) }
+    }
+    if changedPlaces.count > 1 { changedPlaces.sort() }
+  }
 
   mutating func endTurn() {
     for id in changed {

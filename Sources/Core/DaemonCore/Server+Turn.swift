@@ -35,6 +35,7 @@ extension Server {
 
   /// Give every live subscriber the frames of its scopes. The bytes are shared.
   private mutating func shareFrames() {
+    publication.scopes.findChangedPlaces()
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
       let turn = publication.scopes[index: index].turn

@@ -15,8 +15,7 @@ public enum StreamFrames {
     repeat {
       let end = min(start + partBytes, value.count)
       frames.append(
-        Frame.encode { encoder in
-          encoder.bytes.reserveCapacity(end - start + 40)
+        Frame.encode(expecting: end - start + 40) { encoder in
           ServerMessage.encodeSnapshot(
             scope: scope, revision: revision, index: UInt64(frames.count),
             isLast: end == value.count, value[start..<end], into: &encoder)
@@ -30,8 +29,7 @@ public enum StreamFrames {
   static func patches(
     _ pairs: [UInt8], count: Int, scope: UInt64, from: UInt64
   ) -> [UInt8] {
-    Frame.encode { encoder in
-      encoder.bytes.reserveCapacity(pairs.count + 32)
+    Frame.encode(expecting: pairs.count + 32) { encoder in
       ServerMessage.beginPatches(count, scope: scope, from: from, into: &encoder)
       encoder.raw(pairs)
     }

@@ -8,10 +8,12 @@ public enum Frame {
   /// some megabytes must fit one `set`; a peer can make us buffer this much.
   public static let defaultLimit = 16 << 20
 
-  /// The frame around one item.
+  /// The frame around one item, of which this many bytes are expected: with more, the memory grows.
   @inlinable
-  public static func encode(_ item: (inout CBOREncoder) -> Void) -> [UInt8] {
-    var encoder = CBOREncoder()
+  public static func encode(
+    expecting count: Int = 60, _ item: (inout CBOREncoder) -> Void
+  ) -> [UInt8] {
+    var encoder = CBOREncoder(reservingCapacity: headLength + count)
     append(to: &encoder, item)
     return encoder.bytes
   }
@@ -20,7 +22,7 @@ public enum Frame {
   @inlinable
   public static func append(to encoder: inout CBOREncoder, _ item: (inout CBOREncoder) -> Void) {
     let start = encoder.bytes.count
-    encoder.bytes.append(contentsOf: [0, 0, 0, 0])
+    for _ in 0..<headLength { encoder.bytes.append(0) }
     item(&encoder)
     writeLength(encoder.bytes.count - start - headLength, into: &encoder.bytes, at: start)
   }
