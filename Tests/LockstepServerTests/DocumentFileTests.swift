@@ -14,7 +14,7 @@ import Values
     let failure = #expect(throws: DocumentFile.Failure.self) {
       try DocumentFile.read(path, limit: 6)
     }
-    #expect(failure?.description == "\(path) has more than 6 bytes, and no state may")
+    #expect(failure?.description == "\(path) has more than 6 bytes: too many for an initial state")
     // It has no end.
     #expect(throws: DocumentFile.Failure.self) {
       try DocumentFile.read("/dev/zero", limit: 1 << 20)

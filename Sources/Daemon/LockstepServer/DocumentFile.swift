@@ -1,5 +1,4 @@
 import CBOR
-import DaemonCore
 public import Documents
 import Files
 import SystemPackage
@@ -15,15 +14,17 @@ public enum DocumentFile {
   /// The document that a file holds: any JSON. O(its bytes). Throws `Failure`.
   public static func document(_ path: String) throws -> Document { Document(try read(path)) }
 
-  static func read(
-    _ path: String, limit: Int = Limits().stateBytes
-  ) throws -> Value {
+  /// The most bytes of a file: a document takes several times its text in memory.
+  static let sizeLimit = 1 << 30
+
+  static func read(_ path: String, limit: Int = sizeLimit) throws -> Value {
     let bytes: [UInt8]?
     do throws(Errno) { bytes = try FileDescriptor.contents(of: path, limit: limit) } catch {
       throw Failure(description: "cannot read \(path): \(error)")
     }
     guard let bytes else {
-      throw Failure(description: "\(path) has more than \(limit) bytes, and no state may")
+      throw Failure(
+        description: "\(path) has more than \(limit) bytes: too many for an initial state")
     }
     do {
       return try JSON.parse(bytes)
