@@ -126,6 +126,7 @@ extension Server {
 
   /// Begin a snapshot of the journal if one is due.
   mutating func keepSnapshot(_ commands: inout [Command]) {
+    // Without a journal it is not even asked: the question copies all limits.
     guard journaling.durability != .none, journaling.wantsSnapshot(limits, at: clock.now) else {
       return
     }

@@ -19,7 +19,7 @@ import Values
 struct EditNotes: Sendable {
   enum Notes {
     case none
-    /// `new` is what stands there now, if it is a scalar and the last edit has put it there.
+    /// `new` is the value there now, if it is a scalar that the last edit has put there.
     case one([PathKey], old: Value?, new: Value?)
     case many(Node)
   }
@@ -38,8 +38,8 @@ struct EditNotes: Sendable {
 
   mutating func removeAll() { notes = .none }
 
-  /// Whether the old value of a place is known, so that it may change without another note. It is
-  /// about to change.
+  /// Whether the old value of a place is known, so that it may change without another note. Call it
+  /// only before such a change: it forgets the new value.
   mutating func covers(_ keys: ArraySlice<PathKey>) -> Bool {
     switch notes {
     case .none: return false
