@@ -308,8 +308,24 @@ public struct CBORDecoder {
   @inlinable
   public mutating func map() throws(CBORError) -> Int { try open(.map, bytesPerItem: 2) }
 
-  @inlinable
+  @inlinable @inline(__always)
   mutating func open(_ major: MajorType, bytesPerItem: Int) throws(CBORError) -> Int {
+    // Most counts are in the first byte.
+    if offset < end, depthLeft > 0 {
+      let count = Int(byte(offset) &- major.rawValue << 5)
+      if count < 24, count &* bytesPerItem < end &- offset {
+        cursor &+= 1
+        depthLeft &-= 1
+        return count
+      }
+    }
+    return try openSlowly(major, bytesPerItem: bytesPerItem)
+  }
+
+  @usableFromInline
+  mutating func openSlowly(
+    _ major: MajorType, bytesPerItem: Int
+  ) throws(CBORError) -> Int {
     let start = offset
     let count = try head(major)
     guard count <= UInt64((end - offset) / bytesPerItem) else {

@@ -12,6 +12,8 @@ public struct History: Sendable {
     var bytes: [UInt8] = []
     /// The end offset of each patch. Revisions without a patch have an empty range.
     var ends: [Int] = []
+    /// The revision after its last.
+    var next: UInt64 { first + UInt64(ends.count) }
 
     func byteCount(after revision: UInt64) -> Int {
       let older = revision < first ? 0 : min(Int(clamping: revision - first) + 1, ends.count)
@@ -37,7 +39,7 @@ public struct History: Sendable {
   package var byteCount: Int { total }
 
   /// The revision of the newest patch; `base` if there is none.
-  package var newest: UInt64 { chunks.last.map { $0.first + UInt64($0.ends.count) - 1 } ?? base }
+  package var newest: UInt64 { chunks.last.map { $0.next - 1 } ?? base }
 
   /// Whether the history has every change after `revision`.
   package func covers(_ revision: UInt64) -> Bool { revision >= base }
@@ -45,16 +47,15 @@ public struct History: Sendable {
   /// Append the patch that made `revision`, which is newer than those before. Skipped revisions
   /// have no patch to store. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
-    let next = chunks.last.map { $0.first + UInt64($0.ends.count) } ?? revision
-    let isFull = chunks.last.map { $0.bytes.count >= Self.chunkBytes } ?? true
-    if isFull || revision - next > Self.longestGap {
+    var index = chunks.count - 1
+    let isFull = index < 0 || chunks[index].bytes.count >= Self.chunkBytes
+    if isFull || revision - chunks[index].next > Self.longestGap {
+      index += 1
       chunks.append(Chunk(first: revision))
-      if isFull { chunks[chunks.count - 1].bytes.reserveCapacity(Self.chunkBytes) }
+      if isFull { chunks[index].bytes.reserveCapacity(Self.chunkBytes) }
     } else {
-      let index = chunks.count - 1
-      for _ in next..<revision { chunks[index].ends.append(chunks[index].bytes.count) }
+      for _ in chunks[index].next..<revision { chunks[index].ends.append(chunks[index].bytes.count) }
     }
-    let index = chunks.count - 1
     chunks[index].bytes.append(contentsOf: patch)
     chunks[index].ends.append(chunks[index].bytes.count)
     total += patch.count
@@ -70,7 +71,7 @@ public struct History: Sendable {
   private mutating func cut() {
     while total > limit, let oldest = chunks.first {
       total -= oldest.bytes.count
-      base = oldest.first + UInt64(oldest.ends.count) - 1
+      base = oldest.next - 1
       chunks.removeFirst()
     }
   }
@@ -81,7 +82,7 @@ public struct History: Sendable {
 
   /// Call `body` with each patch after `revision` and the revision that it made, oldest first.
   package func forEach(after revision: UInt64, _ body: (UInt64, UnsafeRawBufferPointer) -> Void) {
-    for chunk in chunks where chunk.first + UInt64(chunk.ends.count) > revision + 1 {
+    for chunk in chunks where chunk.next > revision + 1 {
       chunk.bytes.withUnsafeBytes { bytes in
         var start = 0
         for (offset, end) in chunk.ends.enumerated() {
@@ -135,7 +136,7 @@ extension History {
       guard chunk.first > last else {
         throw CBORError(.notAllowed("patches out of order"), at: start)
       }
-      last = chunk.first + UInt64(chunk.ends.count) - 1
+      last = chunk.next - 1
       total += chunk.bytes.count
     }
     decoder.close()

@@ -115,7 +115,12 @@ extension Value: Synchronizable {
       return after.encodeDifference(from: before, into: &encoder)
     default:
       if isSame(as: old) { return false }
-      encodeReplacement(into: &encoder)
+      // As `encodeReplacement`, which need not find out what is wrapped.
+      switch self {
+      case .array, .object: encoder.array(1)
+      case .null, .bool, .integer, .unsigned, .double, .text, .bytes: break
+      }
+      encode(into: &encoder)
       return true
     }
   }
