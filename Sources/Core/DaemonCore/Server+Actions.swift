@@ -42,15 +42,22 @@ extension Server {
     connections[place: place].counters.actions += 1
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
-    if let rejection = judge(
-      decoded, number, mark, byteCount, cost, attachment, at: place, &commands)
-    {
-      outcome = reject(number, rejection, attachment, at: place)
-    } else {
-      sequence = core.sequence &+ 1
-      let before = counters.changedBytes
-      outcome = perform(decoded, number, byteCount, attachment, at: place)
-      charge(changedBytes: counters.changedBytes &- before, at: place)
+    let refusal = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
+    // From here on the action has one owner, and is not copied on its way into the log.
+    switch consume decoded {
+    case .failure(let failure):
+      outcome = reject(number, refusal ?? failure.rejection, attachment, at: place)
+    case .success(let action):
+      if let rejection = refusal
+        ?? judge(action, number, mark, byteCount, cost, attachment, at: place, &commands)
+      {
+        outcome = reject(number, rejection, attachment, at: place)
+      } else {
+        sequence = core.sequence &+ 1
+        let before = counters.changedBytes
+        outcome = perform(action, number, byteCount, attachment, at: place)
+        charge(changedBytes: counters.changedBytes &- before, at: place)
+      }
     }
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
@@ -80,27 +87,19 @@ extension Server {
       ofActionWith: count, footprint, isReplacing: isReplacing, cost: cost)
   }
 
-  /// The rejection of an action before the store sees it; nil if it is to be performed.
+  /// The rejection of a decoded action before the store sees it; nil if it is to be performed.
   @inline(__always)
   private mutating func judge(
-    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ mark: Mark,
-    _ byteCount: Int, _ cost: Int?, _ attachment: ServerSession.Attachment, at place: Int,
-    _ commands: inout [Command]
+    _ action: R.Action, _ number: UInt64, _ mark: Mark, _ byteCount: Int, _ cost: Int?,
+    _ attachment: ServerSession.Attachment, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
-    if let rejection = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount) {
+    if connections[place: place].rights != nil,
+      let rejection = denial(of: action, at: place, &commands)
+    {
       return rejection
     }
-    switch copy decoded {
-    case .failure(let failure): return failure.rejection
-    case .success(let action):
-      if connections[place: place].rights != nil,
-        let rejection = denial(of: action, at: place, &commands)
-      {
-        return rejection
-      }
-      if let cost, let rejection = memoryRefusal(of: action, byteCount, cost: cost) {
-        return rejection
-      }
+    if let cost, let rejection = memoryRefusal(of: action, byteCount, cost: cost) {
+      return rejection
     }
     if journaling.durability == .none { return nil }
     return refusal(of: SessionAction(session: attachment.token, number: number), mark)
@@ -143,10 +142,9 @@ extension Server {
   /// Perform an action that was not rejected, and record its outcome if there is a journal.
   @inline(__always)
   private mutating func perform(
-    _ decoded: borrowing Result<R.Action, ActionFailure>, _ number: UInt64, _ byteCount: Int,
+    _ action: consuming R.Action, _ number: UInt64, _ byteCount: Int,
     _ attachment: ServerSession.Attachment, at place: Int
   ) -> Acknowledgement.Outcome {
-    guard case .success(let action) = copy decoded else { return .outcomeUnknown }
     var answer: SessionAction?
     if journaling.durability != .none {
       let own = SessionAction(session: attachment.token, number: number)

@@ -220,7 +220,7 @@ public struct Server<R: Reducer>: Sendable {
   /// `place`, if one sent it.
   @inline(__always)
   mutating func reduce(
-    _ action: R.Action, from cause: Cause, isLogged: Bool = true,
+    _ action: consuming R.Action, from cause: Cause, isLogged: Bool = true,
     for answer: SessionAction? = nil, at place: Int? = nil
   ) -> Reduction {
     turn.patch.bytes.removeAll(keepingCapacity: true)

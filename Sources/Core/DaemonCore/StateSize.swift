@@ -79,7 +79,13 @@ struct StateSize: Sendable {
   /// The rejection of a client's action if the state is too large and the action is not so small
   /// that it may be a removal; nil if it may run. When small actions have made the state an eighth
   /// of the limit larger, every action is rejected.
+  @inline(__always)
   func refusal(ofActionWith bytes: Int) -> Rejection? {
+    if excess == nil, memory <= limit + limit / 8 { return nil }
+    return refusalNearLimit(ofActionWith: bytes)
+  }
+
+  private func refusalNearLimit(ofActionWith bytes: Int) -> Rejection? {
     let isSmall = bytes <= Self.smallActionBytes
     if memory > max(limit, isSmall ? excess ?? 0 : 0) + limit / 8 || !isSmall && excess != nil {
       return Rejection(

@@ -81,16 +81,16 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// `isLogged` says whether the log may store the action itself; it always stores the name.
   @inline(__always)
   public mutating func send(
-    _ action: R.Action, from cause: Cause = .owner, isLogged: Bool = true,
+    _ action: consuming R.Action, from cause: Cause = .owner, isLogged: Bool = true,
     patch: inout CBOREncoder
   ) -> Reduction {
     sequence += 1
     let seed = Hashing.mix(self.seed.rawValue &+ sequence)
-    var action = action
     let reduction = reduce(&action, cause, seed, &patch)
+    let name = action.name
     log.append(
       ActionRecord(
-        sequence: sequence, cause: cause, action: isLogged ? action : nil, name: action.name,
+        sequence: sequence, cause: cause, action: isLogged ? action : nil, name: name,
         time: time, seed: seed, outcome: reduction, revision: revision))
     return reduction
   }
