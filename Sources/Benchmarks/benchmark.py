@@ -355,6 +355,9 @@ class Benchmark:
       for server in servers:
         if server.peer == "lockstep":
           self.pauses(server, entries)
+    for server in servers:
+      if server.peer == "lockstep":
+        self.drop(server, entries)
 
   def w9(self):
     """10,000 clients that do nothing and 1,000 that do: what each costs in memory, and how long the
@@ -415,6 +418,21 @@ class Benchmark:
       row = f"{entries:,} entries, {what}, a ping waits"
       self.figures.note("W8", f"{row} p99", "µs", server.peer, result["ping_p99"])
       self.figures.note("W8", f"{row} at most", "µs", server.peer, result["ping_max"])
+    server.pin({SERVER_CORE})
+
+  def drop(self, server, entries):
+    """How long a ping waits while all entries are removed at once: nothing else comes."""
+    server.pin(set(CORES))
+    pinger = self.load.begin("pause", server, set(CORES), milliseconds=20_000)
+    with client_of(server) as writer:
+      send(writer, bytes.fromhex("86018201016177f6f6f6"))
+      receive(writer)
+      send(writer, b"\x84\x04\x01\x00\x82\x02\x81\x67entries")
+      receive(writer)
+      time.sleep(0.3)
+    result = self.load.end(pinger)
+    self.figures.note("W8", f"{entries:,} entries are removed, a ping waits at most", "µs",
+                      server.peer, result["ping_max"])
     server.pin({SERVER_CORE})
 
 

@@ -1,3 +1,5 @@
+import Values
+
 /// Old states that lagging or joining clients are still at, with the number of holding connections
 /// for each user.
 struct HeldStates<State: Sendable>: Sendable {
@@ -10,6 +12,8 @@ struct HeldStates<State: Sendable>: Sendable {
 
   /// Sorted by revision.
   private var entries: [Entry] = []
+  /// States that no connection holds any more.
+  var remains = Remains(areKept: false)
   private let limit: Int
   private let limitPerUser: Int
 
@@ -33,17 +37,20 @@ struct HeldStates<State: Sendable>: Sendable {
       let oldest = entries.firstIndex(where: { $0.holders[uid] != nil })
     {
       entries[oldest].holders[uid] = nil
-      if entries[oldest].holders.isEmpty { entries.remove(at: oldest) }
+      if entries[oldest].holders.isEmpty { drop(oldest) }
     }
-    if entries.count > limit { entries.removeFirst() }
+    if entries.count > limit { drop(0) }
   }
 
   /// Release one hold on a state, which may have been evicted already.
   mutating func release(_ revision: UInt64, by uid: UInt64) {
     guard let index = index(of: revision), let count = entries[index].holders[uid] else { return }
     entries[index].holders[uid] = count > 1 ? count - 1 : nil
-    if entries[index].holders.isEmpty { entries.remove(at: index) }
+    if entries[index].holders.isEmpty { drop(index) }
   }
+
+  /// What has been removed from the state since may be left in this one alone.
+  private mutating func drop(_ index: Int) { remains.add(entries.remove(at: index).state) }
 
   subscript(revision: UInt64) -> State? { index(of: revision).map { entries[$0].state } }
 

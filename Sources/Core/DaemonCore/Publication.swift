@@ -20,6 +20,7 @@ struct Publication<State: Synchronizable>: Sendable {
   private(set) var held: HeldStates<State>
   private(set) var jobs: [SnapshotJobID: SnapshotJob<State>] = [:]
   private var lastJob: UInt64 = 0
+  private var remains = Remains(areKept: false)
   /// Differences composed in this turn: several clients may need the same one.
   private var differences: [DifferenceKey: [UInt8]] = [:]
   /// The patches after snapshots that this turn has framed.
@@ -82,6 +83,20 @@ struct Publication<State: Synchronizable>: Sendable {
 
   /// Release the state that is held for a subscription that ends or catches up.
   mutating func release(_ revision: UInt64, by uid: UInt64) { held.release(revision, by: uid) }
+
+  // MARK: Remains
+
+  mutating func keepRemains() {
+    remains = Remains()
+    held.remains = Remains()
+  }
+
+  /// Take the old states that nobody needs any more.
+  @inline(__always)
+  mutating func takeRemains() -> Remains {
+    remains.add(held.remains.take())
+    return remains.take()
+  }
 
   // MARK: Catching up
 
@@ -262,9 +277,9 @@ struct Publication<State: Synchronizable>: Sendable {
 
   /// Remove a job, and return it if its scope still exists.
   private mutating func take(_ id: SnapshotJobID) -> (job: SnapshotJob<State>, place: Int)? {
-    guard let job = jobs.removeValue(forKey: id), let place = scopes.index(of: job.scope) else {
-      return nil
-    }
+    guard let job = jobs.removeValue(forKey: id) else { return nil }
+    remains.add(job.state)
+    guard let place = scopes.index(of: job.scope) else { return nil }
     if scopes[index: place].job == id { scopes[index: place].job = nil }
     return (job, place)
   }

@@ -28,6 +28,9 @@ extension Server {
     } catch {
       throw .malformed(error)
     }
+    if byteCount > Self.largeAction, case .success(let action) = decoded {
+      turn.remains.add(action)
+    }
     let session = attachment.place
     let expected = sessions[place: session].outcomes.last + 1
     guard number == expected else {
@@ -65,6 +68,9 @@ extension Server {
         ? .durable : .applied,
       sequence: sequence)
   }
+
+  /// The length of an action from which on it may take long to release it.
+  private static var largeAction: Int { 16 << 10 }
 
   /// About how much memory it takes to decode an action and to perform it; nil if there is enough
   /// memory for any action of this size.

@@ -58,6 +58,8 @@ public struct Server<R: Reducer>: Sendable {
     var patch = CBOREncoder()
     /// How many more actions of effects and middleware may run.
     var waitingBudget: Int
+    /// Large actions that have been done.
+    var remains = Remains(areKept: false)
   }
 
   /// Whether the process is about to end.
@@ -214,6 +216,21 @@ public struct Server<R: Reducer>: Sendable {
     case .inherited(let connection, let isTranslated):
       takeOver(connection, isTranslated: isTranslated, &commands)
     }
+  }
+
+  /// Keep from now on what is dropped, for an owner that calls `takeRemains` after each turn. It is
+  /// no part of what the server decides, and so no `Command`.
+  public mutating func keepRemains() {
+    core.keepRemains()
+    publication.keepRemains()
+    turn.remains = Remains()
+  }
+
+  /// Take what has been dropped since the last call and what takes long to release.
+  public mutating func takeRemains() -> Remains {
+    turn.remains.add(core.takeRemains())
+    turn.remains.add(publication.takeRemains())
+    return turn.remains.take()
   }
 
   /// Run an action, then the actions that it led to at once. Returns the outcome for the client at

@@ -14,6 +14,8 @@ public struct Document: Sendable {
   /// The seed that the objects of the tree hash with.
   public internal(set) var seed: HashSeed
   var notes = EditNotes()
+  /// Notes of former transactions that take long to release.
+  private var remains = Remains()
 
   /// A document that holds `root`, by default an empty object, at the start of a transaction.
   public init(_ root: Value = .object(TrieMap()), seed: HashSeed = .unseeded) {
@@ -71,7 +73,7 @@ extension Document: Journaled {
   public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
     guard !notes.isEmpty else { return false }
     let isChanged = notes.encodePatch(to: root, into: &encoder)
-    notes.removeAll()
+    forgetNotes()
     return isChanged
   }
 
@@ -79,8 +81,18 @@ extension Document: Journaled {
   public mutating func rollBack() {
     if notes.isEmpty { return }
     notes.undo(on: &root)
-    notes.removeAll()
+    forgetNotes()
     // Does nothing, unless a patch with another seed was undone.
     root.adopt(seed: seed)
   }
+
+  /// The old values may be the last that is left of a large tree.
+  @inline(__always)
+  private mutating func forgetNotes() {
+    if notes.areLarge { remains.add(notes) }
+    notes.removeAll()
+  }
+
+  @inline(__always)
+  public mutating func takeRemains() -> Remains { remains.take() }
 }

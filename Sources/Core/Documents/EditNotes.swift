@@ -38,6 +38,21 @@ struct EditNotes: Sendable {
 
   mutating func removeAll() { notes = .none }
 
+  /// Whether it takes long to release them (`Remains`). O(1).
+  @inline(__always)
+  var areLarge: Bool {
+    switch notes {
+    case .none: return false
+    case .one(_, let old, _):
+      guard let old, !old.isScalar else { return false }
+      var left = Remains.worthwhile
+      return old.holdsMore(than: &left)
+    case .many(let node):
+      var left = Remains.worthwhile
+      return node.holdsMore(than: &left)
+    }
+  }
+
   /// Whether the old value of a place is known, so that it may change without another note. Call it
   /// only before such a change: it forgets the new value.
   mutating func covers(_ keys: ArraySlice<PathKey>) -> Bool {
@@ -101,6 +116,16 @@ struct EditNotes: Sendable {
 }
 
 extension EditNotes.Node {
+  /// As `Value.holdsMore(than:)`.
+  fileprivate func holdsMore(than left: inout Int) -> Bool {
+    switch self {
+    case .whole(let old): return old?.holdsMore(than: &left) ?? false
+    case .inside(let children):
+      left -= children.count
+      return left < 0 || children.values.contains { $0.holdsMore(than: &left) }
+    }
+  }
+
   mutating func note(_ keys: ArraySlice<PathKey>, was old: consuming Value?) {
     guard case .inside(var children) = self else { return }
     guard let key = keys.first else {

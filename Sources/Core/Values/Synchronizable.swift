@@ -64,6 +64,9 @@ public protocol Synchronizable: Sendable {
 
   /// End a transaction and restore the value that it began with.
   mutating func rollBack(to old: Self?)
+
+  /// Take what the transactions since the last call have dropped and what takes long to release.
+  mutating func takeRemains() -> Remains
 }
 
 /// Receives the value at a path, whatever its type is.
@@ -101,6 +104,9 @@ extension Synchronizable {
     guard let old else { preconditionFailure("A value without notes goes back to what it was.") }
     self = old
   }
+
+  @inlinable
+  public mutating func takeRemains() -> Remains { Remains() }
 
   /// Append the patch that turns an absent or different value into this one.
   @inlinable

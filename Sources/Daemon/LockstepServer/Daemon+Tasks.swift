@@ -2,6 +2,7 @@ import DaemonCore
 import EventLoop
 import Lockstep
 import Records
+import Values
 import Wire
 
 // Work off the loop, on the global pool: encoding, measuring, effects. It computes or waits, and
@@ -98,6 +99,16 @@ extension Daemon {
         daemon.tell(.memoryMeasured(last))
       }
     }
+  }
+
+  // MARK: Remains
+
+  /// Release what the turn has dropped on a thread of the global pool, for which nobody waits.
+  func releaseRemains() {
+    let taken = server.takeRemains()
+    if taken.isEmpty { return }
+    let remains = Locked(consume taken)
+    Task.detached { remains.withLock { $0 = Remains() } }
   }
 
   // MARK: Effects

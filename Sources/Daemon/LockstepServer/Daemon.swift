@@ -147,6 +147,7 @@ public final class Daemon<R: Reducer> {
     self.start = start
     self.journal = journal
     self.marker = marker
+    self.server.keepRemains()
     tell(.clockSet(.now))
   }
 
@@ -380,6 +381,7 @@ public final class Daemon<R: Reducer> {
     hasNews = false
     executeCommands { handle(.turnEnded, into: &$0) }
     marker?.clearInFlight()
+    releaseRemains()
     // A command may have caused an event at once, and without another event the turn would not end
     // for a second.
     if hasNews { wake() }

@@ -49,6 +49,7 @@ public struct StoreCore<R: Reducer>: Sendable {
   private var waiting: [(action: R.Action, cause: Cause)] = []
   private var firstWaiting = 0
   private var warnings: [String] = []
+  private var remains = Remains(areKept: false)
   /// The most bytes of each text of a rejection, because the log stores it.
   private let textBytes: Int
 
@@ -110,12 +111,17 @@ public struct StoreCore<R: Reducer>: Sendable {
         : try reducer.reduce(into: &state, action: action)
     } catch {
       state.rollBack(to: old)
+      remains.add(state.takeRemains())
       let reduction = Reduction.rejected(error.bounded(to: textBytes))
       if !middleware.isEmpty { askAfter(action, reduction, cause) }
       return reduction
     }
     let reduction: Reduction
-    if state.settle(since: old, seed: self.seed, into: &patch) {
+    let length = patch.bytes.count
+    let isChanged = state.settle(since: old, seed: self.seed, into: &patch)
+    remains.add(state.takeRemains())
+    if let old, patch.bytes.count - length > Self.largePatch { remains.add(old) }
+    if isChanged {
       revision += 1
       reduction = .changed(revision)
     } else {
@@ -125,6 +131,10 @@ public struct StoreCore<R: Reducer>: Sendable {
     if !middleware.isEmpty { askAfter(action, reduction, cause) }
     return reduction
   }
+
+  /// The length of a patch from which on the state before it may be the last that is left of many
+  /// values.
+  private static var largePatch: Int { 16 << 10 }
 
   private mutating func reduceInContext(
     _ action: R.Action, _ cause: Cause, _ seed: UInt64
@@ -336,6 +346,13 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// Whether all consequences of the action of this number have ended: its effects, the actions
   /// that they sent, and so on.
   public func isDone(_ root: UInt64) -> Bool { effects.isDone(root) }
+
+  /// Keep from now on what the state drops, for an owner that calls `takeRemains` after each turn.
+  public mutating func keepRemains() { remains = Remains() }
+
+  /// Take what the state has dropped since the last call and what takes long to release.
+  @inline(__always)
+  public mutating func takeRemains() -> Remains { remains.take() }
 
   /// Take the warnings since the last call: sentences for the log about faults without harm.
   public mutating func takeWarnings() -> [String] {
