@@ -190,6 +190,9 @@ final class FaultyDisk {
     let path = name.map { String(cString: $0) } ?? ""
     var status = stat()
     if stat(path, &status) == 0 {
+      // The name has been this file's for good, so that no former one comes back; by now it may have
+      // been renamed there, which is durable.
+      if inodes[UInt(status.st_ino)]?.isNew != true { deleted.removeAll { $0.path == path } }
       // A crash brings back the content that could be read.
       deleted.append((path, Files.read(path)))
       inodes[UInt(status.st_ino)] = nil

@@ -249,7 +249,11 @@ private struct Play {
       #expect(promised == 0 || losesMuch, "\(comment): all is gone")
       return
     }
-    #expect(report.findings == [], "\(comment)")
+    // It is true that commits of an asynchronous journal are lost, and fsck does not know better.
+    #expect(
+      report.findings.allSatisfy {
+        losesMuch && $0.description.contains("-wal: damaged: ")
+      }, "\(comment): \(report.findings)")
     guard let found = try match(file, losesMuch: losesMuch) else {
       let (left, kept) = (try file.rows().count, candidates[promised].rows.count)
       Issue.record("\(comment): \(left) rows are left, and \(kept) were kept")

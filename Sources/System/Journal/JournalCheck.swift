@@ -77,7 +77,7 @@ extension JournalReader {
       defer { reader.close() }
       // Read before the file: a daemon may make more of it durable meanwhile.
       let mark = reader.markBeside
-      report.attempt { report throws(JournalError) in try reader.checkLog(&report) }
+      report.attempt { report throws(JournalError) in try reader.checkLog(mark, &report) }
       let (found, advice) = (report.findings, report.advice)
       let result = try reader.reading { () throws(JournalError) in
         var report = JournalReport()
@@ -113,9 +113,14 @@ extension JournalReader {
     return path.hasSuffix(name) ? MarkerFile.durable(in: String(path.dropLast(name.count))) : nil
   }
 
-  /// Check that SQLite, and so a daemon, reads the write-ahead log to its end.
-  private func checkLog(_ report: inout JournalReport) throws(JournalError) {
+  /// Check that SQLite, and so a daemon, reads the write-ahead log to its end. A log may lack its head
+  /// if the file alone has everything that was durable: a crash of the machine can destroy the head
+  /// just as the log is begun anew.
+  private func checkLog(
+    _ mark: DurableMark?, _ report: inout JournalReport
+  ) throws(JournalError) {
     guard let log = try WriteAheadLog(unchanging: path + "-wal") else { return }
+    if log.lacksHead, let mark, try holds(mark) { return }
     if log.lacksHead, let count = try LogRepair.salvageableFrames(path + "-wal") {
       report.add(
         "\(path)-wal: damaged: the head of the log is lost, and so nothing is read of its \(count) "

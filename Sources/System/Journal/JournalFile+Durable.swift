@@ -47,6 +47,13 @@ extension JournalReader {
     if let loss = try loss(of: markBeside) { throw loss }
   }
 
+  /// Whether the mark is of this journal, and the journal has everything up to it.
+  func holds(_ mark: DurableMark) throws(JournalError) -> Bool {
+    guard let identity = try identity(), identity.epoch == mark.epoch else { return false }
+    let head = try contents().head
+    return head.sequence >= mark.sequence && head.run >= mark.run
+  }
+
   /// The error for durable actions that the journal lacks; nil when it lacks none, or when the mark
   /// is of another journal.
   func loss(of mark: DurableMark?) throws(JournalError) -> JournalError? {
