@@ -54,7 +54,9 @@ public struct History: Sendable {
       chunks.append(Chunk(first: revision))
       if isFull { chunks[index].bytes.reserveCapacity(Self.chunkBytes) }
     } else {
-      for _ in chunks[index].next..<revision { chunks[index].ends.append(chunks[index].bytes.count) }
+      for _ in chunks[index].next..<revision {
+        chunks[index].ends.append(chunks[index].bytes.count)
+      }
     }
     chunks[index].bytes.append(contentsOf: patch)
     chunks[index].ends.append(chunks[index].bytes.count)
