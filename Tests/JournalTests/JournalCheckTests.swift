@@ -14,13 +14,16 @@ import Wire
   private func write() throws -> (story: Story, snapshot: JournalSnapshot) {
     var story = Story()
     let file = try directory.begun()
-    try file.append([story.batch(20)])
+    // So few at once that each has a row of its own.
+    for _ in 0..<4 { try file.append([story.batch(5)]) }
     let snapshot = story.snapshot(sessions: story.keptSessions)
     try file.keep(snapshot, cutting: false)
     try file.begin(
       run: JournalRun(run: 2, base: story.revision), schema: [1], revision: story.revision,
       time: Story.time(9))
-    try file.append([story.batch(10), story.batch(10, digest: Digest(5))])
+    try file.append([
+      story.batch(5), story.batch(5), story.batch(5), story.batch(5, digest: Digest(5)),
+    ])
     try file.endRun(revision: story.revision)
     _ = try file.noteKill(SessionAction(session: story.sessions[0].token, number: 3))
     return (story, snapshot)

@@ -252,11 +252,12 @@ import Wire
     try file.append([batch])
     #expect(
       SQL.run(
-        directory.journal, "SELECT revision, time, origin, action, outcome, bytes FROM actions")
+        directory.journal,
+        "SELECT revision, time, origin, action, outcome, bytes, packed FROM actions")
         == [
-          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)|increment|reduced|3",
-          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)||rejected: no such action|0",
-          "2|2023-11-14T22:13:20.007Z|timer tick|tick|reduced|1",
+          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)|increment|reduced|3|0",
+          "1|2023-11-14T22:13:20.007Z|client 3 (pid 812, uid 1000)||rejected: no such action|0|0",
+          "2|2023-11-14T22:13:20.007Z|timer tick|tick|reduced|1|0",
         ])
     #expect(row.time.description == "2023-11-14T22:13:20.007Z")
   }

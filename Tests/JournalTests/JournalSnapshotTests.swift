@@ -13,7 +13,7 @@ import Wire
   @Test func `A snapshot is read back, and replaces the rows before it`() throws {
     var story = Story()
     let file = try directory.begun()
-    try file.append([story.batch(100)])
+    for size in [5, 30, 5, 5, 5, 50] { try file.append([story.batch(size)]) }
     let snapshot = story.snapshot(sessions: story.keptSessions)
     let id = try file.beginSnapshot(snapshot)
     try file.addPart(id, [1, 2, 3])
@@ -30,7 +30,8 @@ import Wire
 
     var slices = 0
     while try file.cut(limit: 10) { slices += 1 }
-    #expect(slices == 10)
+    // 5 + 30, 5 + 5, 5 + 50: what is packed counts, and is cut as a whole.
+    #expect(slices == 3)
     #expect(try file.rows() == Array(story.rows[100...]))
     #expect(try file.rows(after: snapshot.sequence) == Array(story.rows[100...]))
     #expect(try file.sessionsWithOutcomes() == story.keptSessions)

@@ -200,7 +200,7 @@ extension JournalReader {
       var complaint: String?
       if rows.isIntact {
         try rows.read()
-        if rows.lacksSession {
+        if try rows.lacksSession() {
           complaint = "action \(row.sequence) is of a session that is missing"
         } else if !isCovered {
           complaint = chain.add(rows.entry)

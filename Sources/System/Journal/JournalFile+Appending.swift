@@ -137,18 +137,23 @@ extension JournalFile {
     _ batches: [JournalBatch]
   ) throws(JournalError) -> (sequence: UInt64, base: UInt64?) {
     var (sequence, base) = (state.sequence, state.base)
-    for row in batches.lazy.flatMap(\.rows) {
-      guard row.sequence > sequence else {
-        throw defect("action \(row.sequence) does not follow action \(sequence)")
+    for batch in batches {
+      // By index: a row is large to copy.
+      for index in batch.rows.indices {
+        let next = batch.rows[index].sequence
+        guard next > sequence else {
+          throw defect("action \(next) does not follow action \(sequence)")
+        }
+        sequence = next
+        guard let change = batch.rows[index].change else { continue }
+        let revision = batch.rows[index].revision
+        guard base == nil || base == change.base else {
+          throw defect(
+            "the change of revision \(revision) is based on revision \(change.base), and the one "
+              + "before it is of revision \(base ?? 0)")
+        }
+        base = revision
       }
-      sequence = row.sequence
-      guard let change = row.change else { continue }
-      guard base == nil || base == change.base else {
-        throw defect(
-          "the change of revision \(row.revision) is based on revision \(change.base), and "
-            + "the one before it is of revision \(base ?? 0)")
-      }
-      base = row.revision
     }
     return (sequence, base)
   }
@@ -161,12 +166,15 @@ extension JournalFile {
     for session in batch.sessions {
       try introduce(session, since: since, identity)
     }
+    let packs = batch.rows.count >= RowPack.worthwhile
     let result = batch.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
       do throws(JournalError) {
-        for (index, row) in batch.rows.enumerated() {
+        for index in batch.rows.indices {
           let isLast = index == batch.rows.count - 1
+          let session = try number(of: batch.rows[index].answer)
+          if packs, !isLast, writer.pack(batch.rows[index], bytes, session: session) { continue }
           try writer.write(
-            row, bytes, session: try number(of: row.answer), turn: isLast ? batch.revision : nil,
+            batch.rows[index], bytes, session: session, turn: isLast ? batch.revision : nil,
             digest: isLast ? batch.digest : nil)
         }
         return .success(())
@@ -180,9 +188,11 @@ extension JournalFile {
 
   private func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
     guard let answer else { return nil }
+    if let last = state.lastNumber, last.token == answer.session { return last.number }
     guard let number = state.numbers[answer.session] else {
       throw defect("a row names session \(answer.session), which no batch has introduced")
     }
+    state.lastNumber = (answer.session, number)
     return number
   }
 

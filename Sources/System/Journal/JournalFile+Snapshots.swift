@@ -160,7 +160,7 @@ extension JournalFile {
   // MARK: Cutting
 
   /// Remove some of the data that the snapshot has replaced, or that unfinished snapshots left: at
-  /// most `limit` rows or 4 parts. Returns whether there is more. One commit, during which batches
+  /// most `limit` actions, one pack more, or 4 parts. Returns whether there is more. One commit, during which batches
   /// wait.
   ///
   /// Call it between batches until it returns false: after opening, and after each snapshot.
@@ -200,25 +200,35 @@ extension JournalFile {
     guard let covered = try connection.number("SELECT max(sequence) FROM snapshot") else {
       return false
     }
-    let last = try connection.statement(
-      """
-      SELECT sequence, seal FROM
-        (SELECT sequence, seal FROM log WHERE sequence <= ? ORDER BY sequence LIMIT ?)
-      ORDER BY sequence DESC LIMIT 1
-      """)
-    defer { last.reset() }
-    last.bind(1, covered)
-    last.bind(2, limit)
-    guard try last.step() else { return false }
-    let origin = Origin(
-      identity: identity, cutSequence: last.unsigned(0), cutSeal: last.unsigned(1))
-    last.reset()
+    guard let last = try lastToCut(covered, limit) else { return false }
+    let origin = Origin(identity: identity, cutSequence: last.sequence, cutSeal: last.seal)
     let sequence = Int64(bitPattern: origin.cutSequence)
     try connection.run("DELETE FROM log WHERE sequence <= ?", sequence)
     try connection.run(
       "UPDATE journal SET cut_sequence = ?, cut_seal = ?, seal = ?", sequence,
       Int64(bitPattern: origin.cutSeal), Int64(bitPattern: origin.seal))
     return true
+  }
+
+  /// The row up to which a slice of those that the snapshot covers is cut; nil if there are none.
+  private func lastToCut(
+    _ covered: Int64, _ limit: Int64
+  ) throws(JournalError) -> (sequence: UInt64, seal: UInt64)? {
+    let rows = try connection.statement(
+      """
+      SELECT sequence, seal, coalesce(packed, 0) FROM log WHERE sequence <= ?
+      ORDER BY sequence LIMIT ?
+      """)
+    defer { rows.reset() }
+    rows.bind(1, covered)
+    rows.bind(2, limit)
+    var last: (sequence: UInt64, seal: UInt64)?
+    var count: Int64 = 0
+    while count < limit, try rows.step() {
+      last = (rows.unsigned(0), rows.unsigned(1))
+      count = count &+ 1 &+ max(0, min(rows.integer(2), limit))
+    }
+    return last
   }
 
   /// Remove forgotten sessions that no row names any more.

@@ -154,6 +154,7 @@ public final class JournalFile: JournalReader {
     do throws(JournalError) {
       try connection.checkKind()
       try connection.configure(mode)
+      try connection.renewLayout()
     } catch {
       connection.close(keepingLog: true)
       throw error
@@ -320,7 +321,11 @@ struct WritingState {
   /// The revision of the newest stored change.
   var base: UInt64?
   /// The numbers of the sessions that are not forgotten.
-  var numbers: [SessionToken: UInt64] = [:]
+  var numbers: [SessionToken: UInt64] = [:] {
+    didSet { lastNumber = nil }
+  }
+  /// The one that was asked for last: most actions of a turn are of few sessions.
+  var lastNumber: (token: SessionToken, number: UInt64)?
   var snapshot: SnapshotDraft?
 }
 
@@ -342,12 +347,23 @@ extension Connection {
         "\(path): written by a newer version (format \(version), and this one knows up to "
           + "\(JournalSchema.version)). Use the newer version.")
     }
-    guard version == JournalSchema.version,
+    guard version >= JournalSchema.oldest,
       try number("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == 0
     else {
       throw JournalError(
         .corrupt, "\(path): not as a journal is laid out.", advice: JournalError.repair)
     }
+  }
+
+  /// Whether rows of the log may have packs: not in a file of the first version.
+  func hasPacks() throws(JournalError) -> Bool {
+    try number("PRAGMA user_version") ?? 0 >= 2
+  }
+
+  /// Bring a file of an older version to this one. O(1), one commit.
+  func renewLayout() throws(JournalError) {
+    if try hasPacks() { return }
+    try execute("BEGIN IMMEDIATE; \(JournalSchema.renewal) COMMIT;")
   }
 
   /// Configure how the file is written, and check that the settings took effect.

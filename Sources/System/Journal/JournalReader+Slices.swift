@@ -18,8 +18,23 @@ extension JournalReader {
 
   /// The sequence number after which `count` rows follow, or all if there are fewer.
   public func sequence(before count: Int) throws(JournalError) -> UInt64 {
-    let number = try connection.number(
-      "SELECT sequence FROM log ORDER BY sequence DESC LIMIT 1 OFFSET ?", Int64(count))
-    return number.map { UInt64(bitPattern: $0) } ?? 0
+    try reading { () throws(JournalError) in
+      let packed = try connection.hasPacks() ? "coalesce(packed, 0)" : "0"
+      let rows = try connection.prepare(
+        "SELECT sequence, \(packed) FROM log ORDER BY sequence DESC")
+      defer { rows.finish() }
+      var left = UInt64(clamping: count)
+      while try rows.step() {
+        let (last, packed) = (rows.unsigned(0), rows.unsigned(1))
+        if left == 0 { return last }
+        if left <= packed {
+          let before = try rows.step() ? rows.unsigned(0) : 0
+          let skipped = try self.rows(after: before, limit: Int(clamping: packed &+ 1 &- left))
+          return skipped.last?.row.sequence ?? before
+        }
+        left -= packed &+ 1
+      }
+      return 0
+    }
   }
 }

@@ -214,9 +214,11 @@ public class JournalReader {
   /// The revision of the newest stored change.
   private func base(behind snapshot: JournalSnapshot?) throws(JournalError) -> UInt64? {
     let sequence = snapshot.map { Int64(bitPattern: $0.sequence) } ?? -1
+    let packed = try connection.hasPacks() ? "changed" : "NULL"
     let newest = try connection.number(
       """
-      SELECT revision FROM log WHERE patch IS NOT NULL AND sequence > ?
+      SELECT iif(patch IS NULL, \(packed), revision) FROM log
+      WHERE (patch IS NOT NULL OR \(packed) IS NOT NULL) AND sequence > ?
       ORDER BY sequence DESC LIMIT 1
       """, sequence)
     return newest.map { UInt64(bitPattern: $0) } ?? snapshot?.base

@@ -5,7 +5,8 @@ import Values
 //     journal   one row: epoch and seed, and the last cut
 //     run       the runs of the daemon, each with its feature's schema
 //     session   tokens and users, by number
-//     log       one row for each stored action, with its change and its outcome
+//     log       the stored actions, each with its change and its outcome: one a row, or, of a busy
+//               turn, many
 //     snapshot  the newest complete one
 //     part      its bytes, and those of one that is being written or removed
 //     outcomes  the outcomes of the sessions' actions, as of a snapshot
@@ -21,8 +22,10 @@ import Values
 enum JournalSchema {
   /// "LkSt": identifies a journal to `file` and SQLite.
   static let applicationID: Int64 = 0x4c6b_5374
-  /// The version that is written. There are no older ones.
-  static let version: Int64 = 1
+  /// The version that is written.
+  static let version: Int64 = 2
+  /// The oldest version that is read: without packs.
+  static let oldest: Int64 = 1
 
   /// The first settings of a new file. They must come before the tables.
   static let layout = """
@@ -48,7 +51,7 @@ enum JournalSchema {
       connection INTEGER, pid INTEGER, uid INTEGER, gid INTEGER, label TEXT,
       name TEXT NOT NULL, action BLOB, base INTEGER, patch BLOB,
       session INTEGER, number INTEGER, outcome INTEGER, code INTEGER, reason TEXT, place BLOB,
-      seal INTEGER NOT NULL);
+      seal INTEGER NOT NULL, \(packs[0]), \(packs[1]), \(packs[2]));
     CREATE TABLE snapshot(
       id INTEGER PRIMARY KEY, revision INTEGER NOT NULL,
       base INTEGER NOT NULL, sequence INTEGER NOT NULL, time INTEGER NOT NULL,
@@ -63,6 +66,17 @@ enum JournalSchema {
     CREATE TABLE suspect(
       token BLOB NOT NULL, number INTEGER NOT NULL, kills INTEGER NOT NULL,
       seal INTEGER NOT NULL, UNIQUE(token, number));
+    \(view)
+    PRAGMA application_id = \(applicationID);
+    PRAGMA user_version = \(version);
+    """
+
+  /// The columns of the second version: the number of actions before this one that are packed, the
+  /// revision of their newest change, and the pack (`RowPack`).
+  private static let packs = ["packed INTEGER", "changed INTEGER", "pack BLOB"]
+
+  /// For people. `lockstep journal` also lists the actions that are packed.
+  private static let view = """
     CREATE VIEW actions AS SELECT
       revision,
       strftime('%Y-%m-%dT%H:%M:%S', time / 1000000000, 'unixepoch')
@@ -81,10 +95,19 @@ enum JournalSchema {
         WHEN 4 THEN 'rejected: ' || reason
         WHEN 5 THEN 'unknown'
         ELSE 'reduced' END AS outcome,
-      coalesce(length(patch), 0) AS bytes
+      coalesce(length(patch), 0) AS bytes,
+      coalesce(packed, 0) AS packed
       FROM log ORDER BY sequence;
-    PRAGMA application_id = \(applicationID);
-    PRAGMA user_version = \(version);
+    """
+
+  /// What brings a file of the first version to the second.
+  static let renewal = """
+    ALTER TABLE log ADD COLUMN \(packs[0]);
+    ALTER TABLE log ADD COLUMN \(packs[1]);
+    ALTER TABLE log ADD COLUMN \(packs[2]);
+    DROP VIEW IF EXISTS actions;
+    \(view)
+    PRAGMA user_version = 2;
     """
 }
 

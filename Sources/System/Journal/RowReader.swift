@@ -20,6 +20,14 @@ struct RowReader {
   private var seal: Seal
   /// The seal of the row before.
   private var chain: UInt64
+  /// Rows up to this number are passed over.
+  private let after: UInt64
+  /// The pack of the row at which the statement is. Its actions come before the row's own.
+  private var pack = RowPackReader()
+  /// Whether the present row is one of the pack.
+  private var isPacked = false
+  /// The tokens of sessions that packs name; nil for one that is missing.
+  private var tokens: [UInt64: SessionToken?] = [:]
 
   init(
     _ reader: JournalReader, _ origin: JournalReader.Origin, after sequence: UInt64,
@@ -27,6 +35,7 @@ struct RowReader {
   ) throws(JournalError) {
     self.reader = reader
     self.isLenient = isLenient
+    self.after = sequence
     salt = origin.identity.seed.rawValue
     seal = Seal(epoch: origin.identity.epoch)
     let after = Int64(bitPattern: sequence)
@@ -34,11 +43,12 @@ struct RowReader {
       try reader.connection.number(
         "SELECT seal FROM log WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1", after
       ).map { UInt64(bitPattern: $0) } ?? origin.cutSeal
+    let packs = try reader.connection.hasPacks() ? "packed, changed, pack" : "NULL, NULL, NULL"
     statement = try reader.connection.prepare(
       """
       SELECT sequence, revision, turn, digest, time, kind, actor, effect, connection, pid,
         log.uid, gid, label, name, action, base, patch, log.session, log.number, outcome,
-        code, reason, place, log.seal, token
+        code, reason, place, log.seal, token, \(packs)
       FROM log LEFT JOIN session ON session.number = log.session
       WHERE sequence > ? ORDER BY sequence
       """)
@@ -59,6 +69,37 @@ struct RowReader {
 
   /// Go to the next row. Returns false when there is none.
   mutating func step() throws(JournalError) -> Bool {
+    repeat {
+      if try !stepOnce() { return false }
+      // One that is asked for may be packed behind some that are not.
+    } while isPacked && pack.row.sequence <= after
+    return true
+  }
+
+  private mutating func stepOnce() throws(JournalError) -> Bool {
+    if pack.left == 0 {
+      // After the pack, the row's own action.
+      if isPacked {
+        isPacked = false
+        return true
+      }
+      guard try stepRow() else { return false }
+      guard isIntact, !statement.isNull(25) else { return true }
+      let count = statement.unsigned(25)
+      pack.begin(statement.bytes(27), count: Int(clamping: count))
+      if count == 0 { return true }
+    }
+    isPacked = true
+    do throws(CBORError) {
+      try pack.next()
+    } catch {
+      isPacked = false
+      throw unreadable("has a pack that cannot be read: \(error)")
+    }
+    return true
+  }
+
+  private mutating func stepRow() throws(JournalError) -> Bool {
     guard try statement.step() else { return false }
     isIntact = seal(of: statement) == statement.unsigned(23)
     chain = statement.unsigned(23)
@@ -70,20 +111,36 @@ struct RowReader {
 
   /// The position that the row states.
   var position: (sequence: UInt64, revision: UInt64) {
-    (statement.unsigned(0), statement.unsigned(1))
+    isPacked
+      ? (pack.row.sequence, pack.row.revision) : (statement.unsigned(0), statement.unsigned(1))
   }
 
   /// The number of the session that the row answers.
-  var session: UInt64? { statement.optionalUnsigned(17) }
+  var session: UInt64? { isPacked ? pack.session : statement.optionalUnsigned(17) }
 
   /// Whether that session is missing from the file.
-  var lacksSession: Bool { session != nil && statement.isNull(24) }
+  mutating func lacksSession() throws(JournalError) -> Bool {
+    guard let session else { return false }
+    return isPacked ? try token(of: session) == nil : statement.isNull(24)
+  }
+
+  private mutating func token(of session: UInt64) throws(JournalError) -> SessionToken? {
+    if let token = tokens[session] { return token }
+    let known = try reader.connection.statement("SELECT token FROM session WHERE number = ?")
+    defer { known.reset() }
+    known.bind(1, session)
+    let token = try known.step() ? SessionToken(known.bytes(0)) : nil
+    if tokens.count == 10_000 { tokens = [:] }
+    tokens[session] = .some(token)
+    return token
+  }
 
   var damage: JournalError { reader.damaged(damagedRow) }
 
   /// The name of the row, to report it as damaged.
   var damagedRow: String {
-    "action \(statement.unsigned(0)), of revision \(statement.unsigned(1)), or the one before it"
+    "action \(position.sequence), of revision \(position.revision), or "
+      + (statement.isNull(25) ? "the one before it" : "one of those before it")
   }
 
   /// The seal that a row should have.
@@ -103,6 +160,12 @@ struct RowReader {
     for column: Int32 in 17...20 { seal.add(row.optionalUnsigned(column)) }
     addBytes(21)
     addBytes(22)
+    // As `RowWriter.addPack`.
+    if !row.isNull(25) {
+      seal.add(row.unsigned(25))
+      seal.add(row.optionalUnsigned(26))
+      seal.add(row.bytes(27))
+    }
     return seal.value
   }
 
@@ -112,6 +175,7 @@ struct RowReader {
 
   /// Read the row into `entry`.
   mutating func read() throws(JournalError) {
+    if isPacked { return try readPacked() }
     entry.bytes.removeAll(keepingCapacity: true)
     entry.turn = statement.optionalUnsigned(2)
     entry.digest = statement.optionalUnsigned(3).map { Digest($0) }
@@ -125,31 +189,56 @@ struct RowReader {
     }
   }
 
+  private mutating func readPacked() throws(JournalError) {
+    var token: SessionToken?
+    if let number = pack.session {
+      token = try self.token(of: number)
+      if token == nil && !isLenient {
+        throw unreadable("is of session \(number), which is missing")
+      }
+    }
+    guard let row = pack.row(token: token, salt: salt) else {
+      throw unreadable("comes from nobody")
+    }
+    entry.bytes.removeAll(keepingCapacity: true)
+    (entry.turn, entry.digest, entry.row) = (nil, nil, row)
+    if let action = row.action {
+      let taken = take(pack.bytes[action])
+      entry.row.action = taken
+    }
+    guard let change = row.change else { return }
+    let patch = take(pack.bytes[change.patch])
+    entry.row.change?.patch = patch
+  }
+
   /// Append a blob to the entry's bytes.
   private mutating func take(_ column: Int32) -> Range<Int>? {
-    if statement.isNull(column) { return nil }
+    statement.isNull(column) ? nil : take(statement.bytes(column))
+  }
+
+  private mutating func take(_ bytes: some Collection<UInt8>) -> Range<Int> {
     let start = entry.bytes.count
-    entry.bytes.append(contentsOf: statement.bytes(column))
+    entry.bytes.append(contentsOf: bytes)
     return start..<entry.bytes.count
   }
 
   private func cause() throws(JournalError) -> (Origin, ClientOrigin?) {
-    var client: ClientOrigin?
+    var cause = RowCause()
+    guard let kind = OriginKind(rawValue: statement.integer(5)) else {
+      throw unreadable("comes from nobody")
+    }
+    cause.kind = kind
+    cause.actor = statement.text(6)
+    cause.effect = statement.unsigned(7)
     if let connection = statement.optionalUnsigned(8) {
-      client = ClientOrigin(
+      cause.client = ClientOrigin(
         connection: connection, pid: statement.unsigned(9), uid: statement.unsigned(10),
-        gid: statement.unsigned(11), label: statement.text(12), session: session ?? 0)
+        gid: statement.unsigned(11), label: statement.text(12))
     }
-    let actor = statement.text(6)
-    let effect = EffectID(statement.unsigned(7), salt: salt)
-    switch (OriginKind(rawValue: statement.integer(5)), client) {
-    case (.owner, _): return (.owner, client)
-    case (.client, let client?): return (.client(client), client)
-    case (.effect, _): return (.effect(effect, name: actor), client)
-    case (.timer, _): return (.timer(effect, name: actor), client)
-    case (.middleware, _): return (.middleware(actor), client)
-    case (.client, nil), (nil, _): throw unreadable("comes from nobody")
+    guard let origin = cause.origin(session: session ?? 0, salt: salt) else {
+      throw unreadable("comes from nobody")
     }
+    return origin
   }
 
   private func answer() throws(JournalError) -> JournalRow.Answer? {
@@ -163,50 +252,28 @@ struct RowReader {
   }
 
   private func outcome() throws(JournalError) -> Acknowledgement.Outcome {
-    switch OutcomeKind(rawValue: statement.integer(19)) {
-    case .reduced: return .reduced
-    case .unchanged: return .unchanged
-    case .swallowed: return .swallowed
-    case .accepted: return .accepted
-    case .rejected:
-      var path: Path?
-      if !statement.isNull(22) {
-        do {
-          path = try CBORDecoder.read(Array(statement.bytes(22))) { decoder throws(CBORError) in
-            try Path(from: &decoder)
-          }
-        } catch {
-          throw unreadable("was rejected at a place that is none")
-        }
-      }
-      return .rejected(
-        RejectionMessage(code: statement.unsigned(20), message: statement.text(21), path: path))
-    case .unknown: return .outcomeUnknown
-    case nil: throw unreadable("has an outcome that is none")
+    guard let kind = OutcomeKind(rawValue: statement.integer(19)) else {
+      throw unreadable("has an outcome that is none")
     }
+    return kind.outcome(kind == .rejected ? try rejection() : nil)
+  }
+
+  private func rejection() throws(JournalError) -> RejectionMessage {
+    var path: Path?
+    if !statement.isNull(22) {
+      do {
+        path = try CBORDecoder.read(Array(statement.bytes(22))) { decoder throws(CBORError) in
+          try Path(from: &decoder)
+        }
+      } catch {
+        throw unreadable("was rejected at a place that is none")
+      }
+    }
+    return RejectionMessage(code: statement.unsigned(20), message: statement.text(21), path: path)
   }
 
   /// The error of a row whose seal fits and whose contents do not: another program wrote them.
   private func unreadable(_ what: String) -> JournalError {
-    reader.contradiction("action \(statement.unsigned(0)) \(what)")
+    reader.contradiction("action \(position.sequence) \(what)")
   }
-}
-
-/// How origins are numbered in the file.
-enum OriginKind: Int64 {
-  case owner = 0
-  case client = 1
-  case effect = 2
-  case timer = 3
-  case middleware = 4
-}
-
-/// How outcomes are numbered in the file.
-enum OutcomeKind: Int64 {
-  case reduced = 0
-  case unchanged = 1
-  case swallowed = 2
-  case accepted = 3
-  case rejected = 4
-  case unknown = 5
 }

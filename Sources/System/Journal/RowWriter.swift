@@ -8,6 +8,8 @@ import Wire
 struct RowWriter {
   private let statement: Statement
   private var seal: Seal
+  /// The actions that the next row takes with it.
+  private var pack = RowPack()
   /// The seal of the row before.
   private(set) var chain: UInt64
 
@@ -16,17 +18,26 @@ struct RowWriter {
       """
       INSERT INTO log(
         sequence, revision, turn, digest, time, kind, actor, effect, connection, pid, uid, gid,
-        label, name, action, base, patch, session, number, outcome, code, reason, place, seal)
-      VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        label, name, action, base, patch, session, number, outcome, code, reason, place, seal,
+        packed, changed, pack)
+      VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     seal = Seal(epoch: epoch)
     self.chain = chain
   }
 
-  /// Write a row that names ranges of `bytes`. The last row of a turn carries the turn's revision
-  /// and, if there is one, the digest.
+  /// Have a row that names ranges of `bytes` stored with one that is written after it. Returns false,
+  /// and does nothing, if that is impossible: then this one must be written.
+  mutating func pack(
+    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?
+  ) -> Bool {
+    pack.add(row, bytes, session: session)
+  }
+
+  /// Write a row that names ranges of `bytes`, with those that were packed since the one before. The
+  /// last row of a turn carries the turn's revision and, if there is one, the digest.
   mutating func write(
-    _ row: JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?,
+    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?,
     digest: Digest?
   ) throws(JournalError) {
     defer { statement.reset() }
@@ -45,42 +56,38 @@ struct RowWriter {
     addOptional(16, row.change?.base)
     addBytes(17, row.change.map { UnsafeRawBufferPointer(rebasing: bytes[$0.patch]) })
     addAnswer(row.answer, session)
+    addPack()
     chain = seal.value
     statement.bind(24, chain)
     try statement.run()
+    if pack.count > 0 { pack.removeAll() }
   }
 
-  private mutating func addCause(_ row: JournalRow) {
-    var (kind, actor, effect): (OriginKind, String?, EffectID?) = (.owner, nil, nil)
-    var client = row.client
-    switch row.origin {
-    case .client(let origin): (kind, client) = (.client, origin)
-    case .effect(let id, let name): (kind, actor, effect) = (.effect, name, id)
-    case .timer(let id, let name): (kind, actor, effect) = (.timer, name, id)
-    case .middleware(let name): (kind, actor) = (.middleware, name)
-    case .owner: break
+  /// A row without a pack has the seal that it had before there were packs.
+  private mutating func addPack() {
+    if pack.count == 0 { return }
+    add(25, UInt64(pack.count))
+    addOptional(26, pack.changed)
+    pack.bytes.withUnsafeBytes { bytes in
+      seal.add(bytes)
+      statement.bind(27, copying: bytes)
     }
-    add(6, UInt64(bitPattern: kind.rawValue))
-    addText(7, actor)
-    addOptional(8, effect?.rawValue)
-    addOptional(9, client?.connection)
-    addOptional(10, client?.pid)
-    addOptional(11, client?.uid)
-    addOptional(12, client?.gid)
-    addText(13, client?.label)
+  }
+
+  private mutating func addCause(_ row: borrowing JournalRow) {
+    let cause = RowCause(row)
+    add(6, UInt64(bitPattern: cause.kind.rawValue))
+    addText(7, cause.actor)
+    addOptional(8, cause.effect)
+    addOptional(9, cause.client?.connection)
+    addOptional(10, cause.client?.pid)
+    addOptional(11, cause.client?.uid)
+    addOptional(12, cause.client?.gid)
+    addText(13, cause.client?.label)
   }
 
   private mutating func addAnswer(_ answer: JournalRow.Answer?, _ session: UInt64?) {
-    var (kind, rejection): (OutcomeKind?, RejectionMessage?) = (nil, nil)
-    switch answer?.outcome {
-    case nil: break
-    case .reduced: kind = .reduced
-    case .unchanged: kind = .unchanged
-    case .swallowed: kind = .swallowed
-    case .accepted: kind = .accepted
-    case .rejected(let message): (kind, rejection) = (.rejected, message)
-    case .outcomeUnknown: kind = .unknown
-    }
+    let (kind, rejection) = answer.map { OutcomeKind.of($0.outcome) } ?? (nil, nil)
     addOptional(18, session)
     addOptional(19, answer?.number)
     addOptional(20, kind.map { UInt64(bitPattern: $0.rawValue) })

@@ -50,8 +50,11 @@ struct Journaling: Sendable {
   private(set) var health = Health.healthy
   /// The open batch of this turn.
   private(set) var batch: JournalBatch
-  /// The sessions in the batch, with the number of the last action of each.
+  /// The sessions in the batch, with the number of the last action of each; except for the one that
+  /// acted last.
   private var answered: [SessionToken: UInt64] = [:]
+  /// That one: most actions come from the session that the action before came from.
+  private var answeredLast: SessionAction?
   private(set) var inFlight: [InFlight] = []
   /// Bytes that have been given to the shell and are not committed.
   private(set) var queuedBytes = 0
@@ -139,8 +142,28 @@ struct Journaling: Sendable {
       swap(&encoder.bytes, &batch.bytes)
       row.action = start..<batch.bytes.count
     }
-    if let answer = row.answer { answered[answer.session] = answer.number }
+    if let answer = row.answer {
+      noteAnswered(SessionAction(session: answer.session, number: answer.number))
+    }
     batch.rows.append(row)
+  }
+
+  private mutating func noteAnswered(_ action: SessionAction) {
+    if let last = answeredLast, last.session != action.session {
+      answered[last.session] = last.number
+    }
+    answeredLast = action
+  }
+
+  /// Take the sessions in the batch, in an order that depends on nothing else.
+  private mutating func takeAnswered() -> [(token: SessionToken, last: UInt64)] {
+    guard let last = answeredLast else { return [] }
+    answeredLast = nil
+    if answered.isEmpty { return [(last.session, last.number)] }
+    answered[last.session] = last.number
+    defer { answered.removeAll(keepingCapacity: true) }
+    return answered.map { (token: $0.key, last: $0.value) }
+      .sorted { ($0.token.high, $0.token.low) < ($1.token.high, $1.token.low) }
   }
 
   mutating func record(_ session: JournalSession) {
@@ -168,13 +191,10 @@ struct Journaling: Sendable {
     if digest != nil { changesSinceDigest = 0 }
     // A row costs about as much as its patch: its names and numbers.
     let byteCount = closed.bytes.count + 128 * closed.rows.count
-    let sessions = answered.map { (token: $0.key, last: $0.value) }
-      .sorted { ($0.token.high, $0.token.low) < ($1.token.high, $1.token.low) }
-    answered.removeAll(keepingCapacity: true)
     inFlight.append(
       InFlight(
-        number: closed.number, revision: revision, byteCount: byteCount, sessions: sessions,
-        orders: []))
+        number: closed.number, revision: revision, byteCount: byteCount,
+        sessions: takeAnswered(), orders: []))
     queuedBytes += byteCount
     snapshots.bytesSince += byteCount
     return closed
@@ -212,7 +232,7 @@ struct Journaling: Sendable {
     // The rows of the current turn would follow a gap.
     let number = batch.number
     batch = JournalBatch(number: number, revision: batch.revision)
-    answered.removeAll(keepingCapacity: true)
+    _ = takeAnswered()
     health = health.failed(reason, at: now)
     return lost
   }
