@@ -5,7 +5,7 @@ import Wire
 
 @testable import Values
 
-/// What an action drops is left to the owner of the server, who releases it where nobody waits.
+/// Large values that an action drops are given to the owner of the server, to be released elsewhere.
 @Suite struct RemainsTests {
   /// A map whose release would take long.
   private static let large = Value.object(

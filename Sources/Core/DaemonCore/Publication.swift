@@ -91,7 +91,7 @@ struct Publication<State: Synchronizable>: Sendable {
     held.remains = Remains()
   }
 
-  /// Take the old states that nobody needs any more.
+  /// Take the old states that are no longer used.
   @inline(__always)
   mutating func takeRemains() -> Remains {
     remains.add(held.remains.take())

@@ -1,15 +1,14 @@
-/// Values that nobody needs any more and that take long to release: about 50 ns for each entry of a
-/// map. Whoever must not wait so long collects them here, and releases them on a thread for which
-/// nobody waits.
+/// Values that are no longer used and take long to release: about 50 ns for each entry of a map. An
+/// event loop collects them here during a turn, and has another thread release them.
 public struct Remains: Sendable {
   private var values: [any Sendable] = []
-  /// Whether somebody takes what is added; otherwise it is released at once.
+  /// Whether values are collected; otherwise each is released at once.
   private let areKept: Bool
 
   /// The number of values in a collection from which on it is worth another thread.
   public static let worthwhile = 1024
 
-  /// Remains that somebody will `take`, or, with false, none.
+  /// Empty remains. With false, they stay empty.
   public init(areKept: Bool = true) { self.areKept = areKept }
 
   public var isEmpty: Bool { values.isEmpty }

@@ -103,7 +103,7 @@ extension Daemon {
 
   // MARK: Remains
 
-  /// Release what the turn has dropped on a thread of the global pool, for which nobody waits.
+  /// Release what the turn has dropped on a thread of the global pool, beside the loop.
   func releaseRemains() {
     let taken = server.takeRemains()
     if taken.isEmpty { return }
