@@ -8,6 +8,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
   // Deliberate mistakes, for tests of the tests: not in what is released.
   .define("FAULTS", .when(configuration: .debug)),
+  // So that the generic core is specialised for the feature of whoever uses it, also in a package
+  // that depends on this one and is built without a flag: an action costs a quarter (Scripts/counts).
+  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 let argumentParser = Target.Dependency.product(
@@ -225,6 +228,9 @@ let others: [Target] = [
     name: "SystemdProbe", dependencies: ["Systemd"], path: "Tests/SystemdProbe",
     swiftSettings: settings),
   .executableTarget(name: "SandboxProbe", path: "Tests/SandboxProbe"),
+  // For Scripts/counts: a daemon as users write and compile theirs, so without our settings.
+  .executableTarget(
+    name: "TypedCounter", dependencies: ["LockstepServer", "Lockstep"], path: "Tests/TypedCounter"),
 ]
 
 let tests = withSettings([

@@ -15,11 +15,12 @@ import specialised
 import works
 
 
-def count_all(chosen, lockstepd, steady, planted=0):
+def count_all(chosen, lockstepd, steady, typed=None, planted=0):
     """What one unit of each of these works costs, by the work's name."""
 
     def count(work):
-        profile = daemon.count(work, lockstepd, steady, folder / work.name, planted)
+        program = typed if work.is_typed else lockstepd
+        profile = daemon.count(work, program, steady, folder / work.name, planted)
         return baseline.Count.of(work.unit, profile)
 
     # The longest first.
@@ -50,7 +51,7 @@ def generic_functions(counts):
         rows = sorted(most.items(), key=lambda each: each[1], reverse=True)[:8]
         yield (
             f"more than {specialised.LIMIT} % is spent in functions of the core that are not"
-            " specialised for DocumentFeature:\n"
+            " specialised for the daemon's feature:\n"
             + "\n".join(f"    {cost:10.1f}  {f} ({name})" for f, (cost, name) in rows)
         )
 
@@ -156,6 +157,7 @@ def arguments():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--lockstepd", type=pathlib.Path, required=True)
+    parser.add_argument("--typed", type=pathlib.Path, required=True)
     parser.add_argument("--steady", type=pathlib.Path, required=True)
     parser.add_argument("--before", type=pathlib.Path)
     options = parser.parse_args()
@@ -173,9 +175,12 @@ def main():
         test_itself(lockstepd, steady)
         return True
     chosen = [work for work in works.ALL if not options.works or work.name in options.works]
+    if options.before:
+        # There is no typed daemon to compare with.
+        chosen = [work for work in chosen if not work.is_typed]
     names = specialised.functions(lockstepd)
     faults = [*specialised.missing(names), *specialised.plantable(names)]
-    counts = count_all(chosen, lockstepd, steady)
+    counts = count_all(chosen, lockstepd, steady, options.typed.resolve())
     faults += generic_functions(counts)
     is_fine = not faults
     if options.before:

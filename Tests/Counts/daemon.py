@@ -33,19 +33,20 @@ OPTIONS = ["--tool=callgrind", "--vgdb=no", "--instr-atstart=no", "--dump-line=n
 class Daemon:
     """Runs in a folder of its own, and calls its files by names that are the same everywhere."""
 
-    def __init__(self, folder, lockstepd, steady, state, options, planted=0):
+    def __init__(self, folder, program, steady, state, options, planted=0):
         self.folder, self.clients = folder, []
-        (folder / "lockstepd").symlink_to(lockstepd)
+        (folder / "lockstepd").symlink_to(program)
         (folder / "steady.so").symlink_to(steady)
-        (folder / "state.json").write_text(json.dumps(state))
+        if state is not None:
+            (folder / "state.json").write_text(json.dumps(state))
+            options = ("--load", "state.json", *options)
         # Of one length in all runs; one address for each daemon on the machine.
         self.mark_address = f"\0lockstep-counts/{os.getpid():08}{id(self):016x}/"
         environment = ENVIRONMENT | ({"LOCKSTEP_COUNTS_PLANT": str(planted)} if planted else {})
         self.log = folder / "lockstepd.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                ["valgrind", *OPTIONS, "./lockstepd", "--socket", "socket", "--load", "state.json",
-                 *options],
+                ["valgrind", *OPTIONS, "./lockstepd", "--socket", "socket", *options],
                 cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
 
@@ -94,10 +95,10 @@ class Daemon:
         return dict(map(callgrind.parse, dumps))
 
 
-def count(work, lockstepd, steady, folder, planted=0):
-    """The profile of one unit of a work."""
+def count(work, program, steady, folder, planted=0):
+    """The profile of one unit of a work, done by a daemon."""
     folder.mkdir(parents=True)
-    with Daemon(folder, lockstepd, steady, work.state(), work.options, planted) as daemon:
+    with Daemon(folder, program, steady, work.state(), work.options, planted) as daemon:
         try:
             daemon.wait_until_it_serves()
             step = work.prepare(daemon.connect)

@@ -1,6 +1,7 @@
 """What is counted. Numbers stay between 256 and 65,535, so that each step has as many bytes."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import client
@@ -22,8 +23,11 @@ class Work:
     warm_up: int
     few: int
     many: int
+    # What the daemon loads; None for a daemon of types of its own.
     state: Callable[[], object] = lambda: {"counter": 256}
     options: tuple[str, ...] = ()
+    # Whether it is done by the daemon of Tests/TypedCounter.
+    is_typed: bool = False
 
 
 def pipelined(actions, count, is_durable=False):
@@ -42,6 +46,11 @@ def pipelined(actions, count, is_durable=False):
 def increments():
     while True:
         yield client.increment("counter")
+
+
+def typed_increments():
+    """An action without values is the number of its case."""
+    return itertools.repeat(b"\x00")
 
 
 def entry(number):
@@ -101,6 +110,11 @@ ALL = [
     Work(
         "action", "increment of a counter, 1,000 in one write",
         pipelined(increments, 1000), 1000, warm_up=20, few=1, many=11,
+    ),
+    Work(
+        "typed-action", "increment of a counter in a user's own daemon, 1,000 in one write",
+        pipelined(typed_increments, 1000), 1000, warm_up=20, few=1, many=11,
+        state=lambda: None, is_typed=True,
     ),
     Work(
         "entry", f"increment of one of {ENTRIES:,} entries, 1,000 in one write",

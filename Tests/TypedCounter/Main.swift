@@ -1,0 +1,6 @@
+import Lockstep
+import LockstepServer
+
+/// A daemon as a user writes it, and compiled as a user compiles it: without a flag. Scripts/counts
+/// counts what an action of it costs.
+@main struct TypedCounter: LockstepDaemon { var feature: some Reducer { Counter() } }
