@@ -29,7 +29,8 @@ import Testing
     let file = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../TypedCounter/Counter.swift").standardizedFileURL
     let made =
-      "// Made by the macros: LOCKSTEP_WRITE_EXPANSIONS=1 swift test --filter TypedCounterTests\n"
+      "// swift-format-ignore-file\n// What the macros make of TypedCounterTests.swift. Write it anew:\n"
+      + "// LOCKSTEP_WRITE_EXPANSIONS=1 swift test --filter TypedCounterTests\n\n"
       + expansion(of: declared).text + "\n"
     if ProcessInfo.processInfo.environment["LOCKSTEP_WRITE_EXPANSIONS"] != nil {
       try made.write(to: file, atomically: true, encoding: .utf8)

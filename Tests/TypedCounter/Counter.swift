@@ -1,4 +1,7 @@
-// Made by the macros: LOCKSTEP_WRITE_EXPANSIONS=1 swift test --filter TypedCounterTests
+// swift-format-ignore-file
+// What the macros make of TypedCounterTests.swift. Write it anew:
+// LOCKSTEP_WRITE_EXPANSIONS=1 swift test --filter TypedCounterTests
+
 import Lockstep
 
 struct Counter: Reducer {
@@ -19,7 +22,7 @@ struct Counter: Reducer {
     func encode(into encoder: inout CBOR.CBOREncoder) {
       switch self {
       case .increment:
-          encoder.encode(0)
+        encoder.encode(0)
       }
     }
 
@@ -27,9 +30,9 @@ struct Counter: Reducer {
       var item = try Values.CaseDecoder(&decoder)
       switch item.number {
       case 0:
-          self = .increment
+        self = .increment
       default:
-          throw item.unknown
+        throw item.unknown
       }
       try item.finish(&decoder)
     }
@@ -46,11 +49,11 @@ struct Counter: Reducer {
       var increment: Lockstep.CasePath<Action, Void> {
         .init(
           embed: { _ in
-              .increment
+            .increment
           },
           extract: {
             guard case .increment = $0 else {
-                return nil
+              return nil
             }
             return ()
           })
@@ -58,13 +61,13 @@ struct Counter: Reducer {
     }
 
     static var allCasePaths: AllCasePaths {
-        .init()
+      .init()
     }
 
     var name: String {
       switch self {
       case .increment:
-          return "increment"
+        return "increment"
       }
     }
   }
@@ -80,7 +83,7 @@ struct Counter: Reducer {
 extension Counter.State: ObservableState {
   func isSame(as other: Self) -> Bool {
     if !self.count.isSame(as: other.count) {
-        return false
+      return false
     }
     return true
   }
@@ -97,9 +100,9 @@ extension Counter.State: ObservableState {
     while let number = try fields.next(&decoder) {
       switch number {
       case 0:
-          try Values.StructureCoding.decode(&self.count, from: &decoder, seed: seed)
+        try Values.StructureCoding.decode(&self.count, from: &decoder, seed: seed)
       default:
-          try decoder.skip()
+        try decoder.skip()
       }
     }
   }
@@ -119,9 +122,9 @@ extension Counter.State: ObservableState {
     for _ in 0 ..< count {
       switch try decoder.unsigned() {
       case 0:
-          try self.count.apply(patch: &decoder, seed: seed)
+        try self.count.apply(patch: &decoder, seed: seed)
       default:
-          try decoder.skip()
+        try decoder.skip()
       }
     }
     decoder.close()
@@ -139,9 +142,9 @@ extension Counter.State: ObservableState {
 
   static var holdsCollections: Bool {
     if Values.StructureCoding.holdsCollections({ (state: Self) in
-            state.count
-        }) {
-        return true
+        state.count
+      }) {
+      return true
     }
     return false
   }
@@ -158,14 +161,14 @@ extension Counter.State: ObservableState {
     _ new: Self?, _ old: Self?, at path: Values.Path, from depth: Int, _ visitor: inout V
   ) {
     guard depth < path.keys.count else {
-        return visitor.visit(new, old)
+      return visitor.visit(new, old)
     }
     switch Values.StructureCoding.field(path, depth) {
     case 0:
       Values.StructureCoding.visit(
         new?.count, old?.count, at: path, from: depth + 1, &visitor)
     default:
-        visitor.visitAbsent()
+      visitor.visitAbsent()
     }
   }
 
@@ -194,4 +197,5 @@ extension Counter.State: ObservableState {
 }
 
 extension Counter.Action: SynchronizableAction, SynchronizableScalar, CasePathable {
+
 }
