@@ -84,6 +84,12 @@ import Wire
     bench.measureMemory(free: 5 << 20, of: 150 << 20)
     #expect(answers(&bench, number + 5, .set(["m"], 1)) != [nil])
     #expect(answers(&bench, number + 6, .set(["l"], 2)) == [nil])
+    // It is not the state's growth if the limit itself is lowered.
+    bench.measureMemory(free: 7 << 20, of: 150 << 20)
+    #expect(answers(&bench, number + 7, .set(["o"], 1)) == [nil])
+    bench.measureMemory(free: 6 << 20, of: 120 << 20)
+    #expect(answers(&bench, number + 8, .set(["m"], 1)) == [nil])
+    number += 2
     bench.measureMemory(free: 0, of: 150 << 20)
     #expect(answers(&bench, number + 7, .set(["l"], 3)) != [nil])
     #expect(answers(&bench, number + 8, .remove(["l"])) == [nil])

@@ -90,6 +90,8 @@ struct MemoryBudget: Sendable {
   /// encoding the state takes.
   mutating func take(_ reading: MemoryReading?, snapshotBytes: Int) {
     isMeasuring = false
+    // What there was below another limit says nothing about the growth since.
+    if reading?.limit != self.reading?.limit { scarceAt = nil }
     self.reading = reading
     self.snapshotBytes = snapshotBytes
     guard let reading else {
