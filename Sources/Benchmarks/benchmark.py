@@ -49,11 +49,13 @@ def run_on(cores):
 class Server:
   """A running server, pinned to its core."""
 
-  def __init__(self, peer, folder, programs, entries=0, options=()):
+  def __init__(self, peer, folder, programs, entries=0, options=(), is_durable=False):
     self.peer = peer
     self.entries = entries
     self.options = options
-    self.socket = os.path.join(folder, f"{peer}-{entries}.sock")
+    self.is_durable = is_durable
+    kind = "durable" if is_durable else entries
+    self.socket = os.path.join(folder, f"{peer}-{kind}.sock")
     start = time.monotonic()
     self.process = subprocess.Popen(
       self.command(programs, folder), stdout=subprocess.DEVNULL,
@@ -65,12 +67,15 @@ class Server:
 
   def command(self, programs, folder):
     if self.peer == "limit":
-      return [programs["limit"], self.socket]
+      file = [os.path.join(folder, "limit.journal")] if self.is_durable else []
+      return [programs["limit"], self.socket, *file]
     if self.peer == "redis":
+      kept = ["yes", "--appendfsync", "always"] if self.is_durable else ["no"]
       return ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
-              "--appendonly", "no", "--dir", folder, *self.options]
+              "--appendonly", *kept, "--dir", folder, *self.options]
+    kept = ["--state-dir", os.path.join(folder, "state"), "--durability", "sync"]
     return [programs["lockstep"], "--socket", self.socket, "--log-level", "warning", "--load",
-            document(folder, self.entries), *self.options]
+            document(folder, self.entries), *(kept if self.is_durable else []), *self.options]
 
   def wait(self):
     for _ in range(6000):
@@ -259,6 +264,9 @@ class Benchmark:
     finally:
       for server in servers:
         server.stop()
+    if "W4" in self.works:
+      self.say("W4")
+      self.w4()
     if "W9" in self.works:
       self.say("W9")
       self.w9()
@@ -326,6 +334,44 @@ class Benchmark:
           if server.peer == "lockstep":
             assert result["coalesced"] == 0, "the subscribers were too slow to count"
 
+  def w4(self):
+    """Actions that are acknowledged once they are on the disk: the limit appends to a file, Redis has
+    its append-only file, and each synchronises before it answers. On every core, because writing is
+    not the loop's work."""
+    servers = [Server(peer, self.folder, self.programs, is_durable=True) for peer in self.peers]
+    for server in servers:
+      server.pin(set(CORES))
+    try:
+      for _ in range(self.rounds):
+        for writers in [1, 50]:
+          for server in servers:
+            self.durable_crowd(server, writers)
+        for window in self.count([1_000, 10_000], [10_000]):
+          for server in servers:
+            self.durable_pipeline(server, window)
+    finally:
+      for server in servers:
+        server.stop()
+
+  def durable_crowd(self, server, writers):
+    process = self.load.begin(
+      "crowd", server, set(CORES), clients=writers, mirrors=0, durable=1,
+      count=self.count(20_000, 3_000) if writers == 1 else self.count(200_000, 40_000))
+    result = dict(pair.split("=") for pair in process.stdout.readline().split())
+    process.communicate()
+    row = f"durable, {writers} writer{'s' if writers > 1 else ''}"
+    self.figures.note("W4", f"{row}, p50", "µs", server.peer, float(result["us_p50"]))
+    self.figures.note("W4", f"{row}, p99", "µs", server.peer, float(result["us_p99"]))
+    self.figures.note("W4", row, "actions/s", server.peer, float(result["rate"]), "more")
+
+  def durable_pipeline(self, server, window):
+    result = self.load.run(
+      "pipeline", server, set(CORES), window=window, count=self.count(1_000_000, 200_000),
+      server=server.process.pid, durable=1)
+    row = f"durable, W = {window:,}"
+    self.figures.note("W4", row, "actions/s", server.peer, result["rate"], "more")
+    self.figures.note("W4", row, "server µs an action", server.peer, result["cpu_us"])
+
   def w5(self, servers):
     for server in servers:
       self.figures.note(
@@ -357,7 +403,7 @@ class Benchmark:
           self.pauses(server, entries)
     for server in servers:
       if server.peer == "lockstep":
-        self.drop(server, entries)
+        self.large(server, entries)
 
   def w9(self):
     """10,000 clients that do nothing and 1,000 that do: what each costs in memory, and how long the
@@ -420,19 +466,34 @@ class Benchmark:
       self.figures.note("W8", f"{row} at most", "µs", server.peer, result["ping_max"])
     server.pin({SERVER_CORE})
 
-  def drop(self, server, entries):
-    """How long a ping waits while all entries are removed at once: nothing else comes."""
+  def large(self, server, entries):
+    """How long a ping waits while one action of somebody else changes very much."""
     server.pin(set(CORES))
-    pinger = self.load.begin("pause", server, set(CORES), milliseconds=20_000)
+
+    def members(value):
+      return b"\xba" + struct.pack(">I", entries) + b"".join(
+        b"\x68e%07d%c" % (number, value) for number in range(entries))
+
     with client_of(server) as writer:
       send(writer, bytes.fromhex("86018201016177f6f6f6"))
       receive(writer)
-      send(writer, b"\x84\x04\x01\x00\x82\x02\x81\x67entries")
-      receive(writer)
-      time.sleep(0.3)
-    result = self.load.end(pinger)
-    self.figures.note("W8", f"{entries:,} entries are removed, a ping waits at most", "µs",
-                      server.peer, result["ping_max"])
+      actions = {
+        "entries are removed": b"\x82\x02\x81\x67entries",
+        "members are set": b"\x83\x00\x81\x65large" + members(1),
+        "members are replaced": b"\x83\x00\x81\x65large" + members(2),
+        "members are moved": b"\x83\x06\x81\x65large\x81\x65moved",
+        "members are replaced by none": b"\x83\x00\x81\x65moved\xa0",
+      }
+      for number, (what, action) in enumerate(actions.items(), 1):
+        pinger = self.load.begin("pause", server, set(CORES), milliseconds=20_000)
+        time.sleep(0.1)
+        send(writer, b"\x84\x04" + bytes([number]) + b"\x00" + action)
+        receive(writer)
+        # Until what has been dropped is released.
+        time.sleep(0.3)
+        result = self.load.end(pinger)
+        self.figures.note("W8", f"{entries:,} {what}, a ping waits at most", "µs",
+                          server.peer, result["ping_max"])
     server.pin({SERVER_CORE})
 
 
@@ -491,7 +552,7 @@ def main():
   parser.add_argument("--rounds", type=int, help="how often each figure is taken")
   parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
   parser.add_argument(
-    "works", nargs="*", default=["W1", "W2", "W3", "W5", "W8", "W9"], help="default: all")
+    "works", nargs="*", default=["W1", "W2", "W3", "W4", "W5", "W8", "W9"], help="default: all")
   for program in ["limit-server", "load-generator", "lockstepd"]:
     parser.add_argument(f"--{program}", required=True, help=argparse.SUPPRESS)
   options = parser.parse_args()

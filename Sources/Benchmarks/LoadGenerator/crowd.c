@@ -53,15 +53,16 @@ static void act(const Peer *peer, Writer *writer) {
   if (write(writer->stream.descriptor, out, count) != (ssize_t)count) fail("cannot write");
 }
 
-void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count) {
+void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count, bool mirrors) {
+  mirrors = mirrors && peer == &lockstep_peer;
   Writer *writers = calloc(clients, sizeof *writers);
   uint64_t *times = calloc(count, sizeof *times);
   int poll = epoll_create1(EPOLL_CLOEXEC);
   for (uint64_t index = 0; index < clients; index++) {
     Stream *stream = &writers[index].stream;
     peer->open_actions(stream, path);
-    if (peer == &lockstep_peer) lockstep_subscribe(stream, "counter");
-    while (peer == &lockstep_peer && !stream->is_ready) receive(peer, stream);
+    if (mirrors) lockstep_subscribe(stream, "counter");
+    while (mirrors && !stream->is_ready) receive(peer, stream);
     set_nonblocking(stream->descriptor);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &writers[index]};
     epoll_ctl(poll, EPOLL_CTL_ADD, stream->descriptor, &event);

@@ -42,11 +42,13 @@ static const uint8_t increment_entry[] =
     "\x82\x03\x83\x67" "entries" "\x68" "e0000000" "\x65" "value";
 enum { entry_digits = 4 + 7 + 1 + 1 };
 
+bool actions_are_durable;
+
 static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
   out[4] = 0x84;
   out[5] = 4;
   size_t at = 6 + put_head(out + 6, 0, number);
-  out[at++] = 0;
+  out[at++] = actions_are_durable;
   if (entry < 0) {
     memcpy(out + at, increment_counter, sizeof increment_counter - 1);
     return finish_frame(out, at + sizeof increment_counter - 1);

@@ -41,6 +41,7 @@ int main(int count, char **given) {
   const char *work = given[1], *path = given[3];
   const Peer *peer = peer_named(given[2]);
   uint64_t actions = option("count", 100000);
+  actions_are_durable = option("durable", 0) != 0;
   if (strcmp(work, "roundtrip") == 0) {
     roundtrip(peer, path, actions);
   } else if (strcmp(work, "pipeline") == 0) {
@@ -60,7 +61,7 @@ int main(int count, char **given) {
   } else if (strcmp(work, "idle") == 0) {
     idle(peer, path, option("connections", 1000));
   } else if (strcmp(work, "crowd") == 0) {
-    crowd(peer, path, option("clients", 1000), actions);
+    crowd(peer, path, option("clients", 1000), actions, option("mirrors", 1) != 0);
   } else {
     fail("there is no work %s", work);
   }

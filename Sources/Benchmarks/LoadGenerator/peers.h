@@ -49,6 +49,9 @@ typedef struct Peer {
 
 extern const Peer lockstep_peer, redis_peer, limit_peer;
 
+// Whether Lockstep is to acknowledge actions once they are durable; others are told when they start.
+extern bool actions_are_durable;
+
 const Peer *peer_named(const char *name);
 
 // Lockstep only.

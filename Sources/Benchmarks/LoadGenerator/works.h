@@ -18,7 +18,7 @@ typedef struct Pipelining {
   uint64_t server;
 } Pipelining;
 
-// W2, W8: pipelined actions.
+// W2, W4, W8: pipelined actions.
 void pipeline(const Peer *peer, const char *path, Pipelining how);
 
 typedef struct FanOut {
@@ -41,6 +41,6 @@ void pause_of_loop(const char *path, uint64_t milliseconds);
 void join(const char *path, uint64_t times);
 // W2, W9: hold connections that subscribe to something nobody changes, until the input ends.
 void idle(const Peer *peer, const char *path, uint64_t count);
-// W9: so many clients, each with one action on its way; with Lockstep, each sees the changes of all.
-// Then they stay until the input ends.
-void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count);
+// W4, W9: so many clients, each with one action on its way; with Lockstep, each sees the changes of all
+// if `mirrors` says so. Then they stay until the input ends.
+void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count, bool mirrors);

@@ -1,7 +1,10 @@
 // The limit: a libuv server that does the least that the works need, so that the time of a real
 // server can be told from that of sockets, system calls and the scheduler.
 //
-//   limit-server SOCKET
+//   limit-server SOCKET [FILE]
+//
+// With a file, what counts is appended to it and synchronised, once for all that a turn of the loop has
+// read, before it is acknowledged.
 //
 // The first byte of a connection says what it is for. Frames have a fixed length and no syntax.
 //
@@ -10,13 +13,22 @@
 //                  after each read one such frame acknowledges all numbers up to its own
 //   P  publish     frames of 32 bytes, sent to every subscriber, all of a read in one write
 //   S  subscribe   gets what is published; the byte comes back as a sign that it is so
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 enum { slot_count = 1 << 20, count_frame = 16, publish_frame = 32 };
+
+typedef struct CountFrame {
+  uint64_t number;
+  uint32_t slot;
+  uint32_t zero;
+} CountFrame;
 
 typedef struct Connection {
   uv_pipe_t pipe;
@@ -25,13 +37,10 @@ typedef struct Connection {
   char partial[32];
   size_t held;
   size_t place;
+  // What it is answered once it is in the file.
+  CountFrame answer;
+  bool is_waiting;
 } Connection;
-
-typedef struct CountFrame {
-  uint64_t number;
-  uint32_t slot;
-  uint32_t zero;
-} CountFrame;
 
 typedef struct Rest {
   uv_write_t request;
@@ -42,6 +51,17 @@ static char buffer[65536 + 32];
 static uint64_t slots[slot_count];
 static Connection **subscribers;
 static size_t subscriber_count, subscriber_room;
+
+// The file, or -1; who waits for it, at most one entry for each connection that was read from.
+static int file = -1;
+static Connection **waiting;
+static size_t waiting_count, waiting_room;
+
+static void *grown(void *list, size_t count, size_t *room) {
+  if (count < *room) return list;
+  *room = *room ? 2 * *room : 64;
+  return realloc(list, *room * sizeof(void *));
+}
 
 static void after_write(uv_write_t *request, int status) {
   (void)status;
@@ -66,10 +86,7 @@ static void put(Connection *connection, const char *bytes, size_t count) {
 }
 
 static void subscribe(Connection *connection) {
-  if (subscriber_count == subscriber_room) {
-    subscriber_room = subscriber_room ? 2 * subscriber_room : 64;
-    subscribers = realloc(subscribers, subscriber_room * sizeof *subscribers);
-  }
+  subscribers = grown(subscribers, subscriber_count, &subscriber_room);
   connection->place = subscriber_count;
   subscribers[subscriber_count++] = connection;
   put(connection, "S", 1);
@@ -107,7 +124,27 @@ static void count_up(Connection *connection, const char *bytes, size_t count) {
     memcpy(&frame, bytes + at, sizeof frame);
     slots[frame.slot % slot_count]++;
   }
-  put(connection, (const char *)&frame, sizeof frame);
+  if (file < 0) return put(connection, (const char *)&frame, sizeof frame);
+  if (write(file, bytes, count) != (ssize_t)count) abort();
+  connection->answer = frame;
+  if (connection->is_waiting) return;
+  connection->is_waiting = true;
+  waiting = grown(waiting, waiting_count, &waiting_room);
+  waiting[waiting_count++] = connection;
+}
+
+// Runs before a closed connection is freed, and so knows only such as are there.
+static void turn_ended(uv_check_t *check) {
+  (void)check;
+  if (waiting_count == 0) return;
+  if (fdatasync(file) < 0) abort();
+  for (size_t index = 0; index < waiting_count; index++) {
+    Connection *connection = waiting[index];
+    connection->is_waiting = false;
+    if (uv_is_closing((uv_handle_t *)connection)) continue;
+    put(connection, (const char *)&connection->answer, sizeof connection->answer);
+  }
+  waiting_count = 0;
 }
 
 static void received(uv_stream_t *stream, ssize_t read, const uv_buf_t *room) {
@@ -152,11 +189,21 @@ static void connected(uv_stream_t *listener, int status) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 2) {
-    fprintf(stderr, "usage: limit-server SOCKET\n");
+  if (count < 2 || count > 3) {
+    fprintf(stderr, "usage: limit-server SOCKET [FILE]\n");
     return 64;
   }
   uv_loop_t *loop = uv_default_loop();
+  uv_check_t check;
+  if (count == 3) {
+    file = open(arguments[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0) {
+      perror(arguments[2]);
+      return 1;
+    }
+    uv_check_init(loop, &check);
+    uv_check_start(&check, turn_ended);
+  }
   uv_pipe_t listener;
   uv_pipe_init(loop, &listener, 0);
   int status = uv_pipe_bind(&listener, arguments[1]);
