@@ -94,6 +94,41 @@ struct FloodTests {
     }
   }
 
+  @Test func `nobody waits for a large object of another client to be decoded`() async throws {
+    try await withDaemon { served in
+      let mirror = try await served.mirror(of: ["other"])
+      let connection = mirror.connection
+      for value in [1, 2] as [Int64] {
+        let large = Value.object(
+          TrieMap(uniqueKeysWithValues: (0..<300_000).map { ("member \($0)", .integer(value)) }))
+        var encoder = CBOREncoder()
+        DocumentAction.set(["large"], large).encode(into: &encoder)
+        let payload = encoder.bytes
+        let writer = try await served.mirror(of: ["nothing"])
+        let isOver = Mutex(false)
+        let clock = ContinuousClock()
+        async let whole: Duration = {
+          defer { isOver.withLock { $0 = true } }
+          let begin = clock.now
+          try await writer.connection.send(payload: payload)
+          return begin.duration(to: clock.now)
+        }()
+        var longest = Duration.zero
+        while !isOver.withLock({ $0 }) {
+          let start = clock.now
+          _ = try await connection.ping()
+          longest = max(longest, start.duration(to: clock.now))
+        }
+        // Were it decoded on the loop, a ping would wait for nearly all of it.
+        let all = try await whole
+        #expect(longest < all / 3, "of \(all)")
+        print("a ping waited \(longest) at most, in \(all)")
+        writer.connection.close()
+      }
+      mirror.connection.close()
+    }
+  }
+
   /// The 99th percentile of at least 500 round trips.
   private func roundTrips(
     _ mirror: Subscription<Value>, until isOver: () -> Bool = { true }

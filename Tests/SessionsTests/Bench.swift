@@ -97,7 +97,17 @@ struct Bench {
     }
   }
 
-  mutating func turn() -> [Command] { handle(.turnEnded) }
+  /// End a turn, and decode the large actions that were read in it: another turn each.
+  mutating func turn() -> [Command] {
+    var commands = handle(.turnEnded)
+    while let index = commands.firstIndex(where: { $0.isDecoding }),
+      case .decodeAction(let id) = commands.remove(at: index)
+    {
+      handle(.actionDecoded(id, server.action(for: id)?.decoded()))
+      commands += handle(.turnEnded)
+    }
+    return commands
+  }
 
   /// End turns, and encode the snapshots that they command, until nothing is left.
   mutating func settle() -> [Command] {
@@ -228,4 +238,8 @@ extension DocumentAction {
   static func put(_ name: String, _ value: Value) -> DocumentAction {
     .set(Path([.text(name)]), value)
   }
+}
+
+extension Command {
+  fileprivate var isDecoding: Bool { if case .decodeAction = self { true } else { false } }
 }

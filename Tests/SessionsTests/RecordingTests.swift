@@ -248,6 +248,7 @@ import Wire
       .received(id, [1, 2, 3]), .closed(id), .blocked(id, unsent: 7), .drained(id),
       .snapshotEncoded(SnapshotJobID(1), [[1], [], [2, 3]], wholeBytes: nil),
       .snapshotEncoded(SnapshotJobID(1), [], wholeBytes: 9), .snapshotImpossible(SnapshotJobID(2)),
+      .actionDecoded(id, nil),
       .stateMeasured(StateMeasure(encoded: 4, memory: 5)), .memoryMeasured(nil),
       .memoryMeasured(MemoryReading(free: -1, limit: 2, name: "a group")), .turnEnded,
       .journal(.committed(through: 4)), .journal(.failed("full")), .journal(.reopened),
@@ -288,7 +289,7 @@ import Wire
     // Every case is among them.
     var kinds: Set<Substring> = []
     for event in events { kinds.insert("\(event)".prefix { $0 != "(" }) }
-    #expect(kinds.count == 25)
+    #expect(kinds.count == 26)
   }
 
   @Test func `commands that differ are written differently`() throws {
@@ -309,7 +310,8 @@ import Wire
       .effect(.cancelTasks(ScopedEffectKey(texts: ["a", "b"]))),
       .effect(.cancelTasks(ScopedEffectKey(texts: ["a"]))), .wake, .keep(batch),
       .keepSnapshot(heals: true), .keepSnapshot(heals: false), .reopenJournal,
-      .encodeSnapshot(SnapshotJobID(1)), .measureState, .measureMemory,
+      .encodeSnapshot(SnapshotJobID(1)), .decodeAction(ConnectionID(1)), .measureState,
+      .measureMemory,
       .answer(id, query: 1, .reloadPolicy), .answer(id, query: 1, .metrics("a")), .unwatch(id),
       .log(LogLine(.info, "a")), .log(LogLine(.notice, "a")),
       .log(LogLine(.info, "a", [.init("b", 1)])),

@@ -32,6 +32,9 @@ struct Mutant: Sendable, CustomTestStringConvertible {
     Mutant(name: "who drains gets no difference") { $0.faults.skipsCatchUp = true },
     Mutant(name: "who does not read is read from") { $0.faults.neverPauses = true },
     Mutant(name: "who reads again is not read from") { $0.faults.neverResumes = true },
+    Mutant(name: "a large action is not held until it has been decoded") {
+      $0.faults.readsBehindLargeActions = true
+    },
     Mutant(name: "something is composed for who does not read") {
       $0.faults.ignoresBackPressure = true
     },

@@ -105,6 +105,52 @@ import Wire
     #expect(count == 1)
   }
 
+  // MARK: Stopping
+
+  @Test func `a reader that stops before a frame sees it again, wherever the stream was split`()
+    throws
+  {
+    let stream = Self.items.flatMap(Self.frame)
+    for split in 0...stream.count {
+      var decoder = FrameDecoder(limit: 1 << 20)
+      var (seen, stops): ([[UInt8]], Int) = ([], 0)
+      // Each item is refused the first time that it is seen.
+      var isKnown = false
+      func read(_ item: UnsafeRawBufferPointer) -> FrameDecoder.Step {
+        defer { isKnown.toggle() }
+        if isKnown {
+          seen.append(Array(item))
+          return .goOn
+        }
+        stops += 1
+        return .stopBefore
+      }
+      for piece in [stream[..<split], stream[split...]] {
+        try decoder.receive(Array(piece), read)
+        while decoder.isHeld {
+          let item = try #require(decoder.heldItem)
+          #expect(decoder.isBeforeFrame && decoder.unfinished == decoder.buffered)
+          #expect(Array(decoder.unparsed[item]) == Self.items[seen.count])
+          try decoder.release(read)
+        }
+        #expect(decoder.heldItem == nil)
+      }
+      #expect(seen == Self.items && stops == seen.count)
+    }
+  }
+
+  @Test func `what comes while a frame is held is kept behind it`() throws {
+    var decoder = FrameDecoder(limit: 1 << 20)
+    for item in Self.items { try decoder.receive(Self.frame(item)) { _ in .stopBefore } }
+    #expect(decoder.unparsed == Self.items.flatMap(Self.frame))
+    var seen: [[UInt8]] = []
+    try decoder.release {
+      seen.append(Array($0))
+      return .goOn
+    }
+    #expect(seen == Self.items && decoder.buffered == 0 && !decoder.isHeld)
+  }
+
   // MARK: Vectors
 
   @Test(arguments: VectorFile<BadFrame>("bad-frames.json").vectors, [false, true])
@@ -166,6 +212,17 @@ private func receive(_ pieces: [[UInt8]], limit: Int = 1 << 20) throws -> [[UInt
 }
 
 extension FrameDecoder {
+  fileprivate mutating func receive(
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(WireError) -> Step
+  ) throws(WireError) {
+    let result: Result<Void, WireError> = bytes.withUnsafeBytes { buffer in
+      do throws(WireError) { return .success(try receive(buffer, body)) } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+  }
+
   fileprivate mutating func take(
     _ bytes: [UInt8], _ body: ([UInt8]) throws(WireError) -> Void
   ) throws(WireError) {

@@ -44,6 +44,9 @@ public enum Event<Action: Sendable>: Sendable {
   case snapshotEncoded(SnapshotJobID, [[UInt8]], wholeBytes: Int? = nil)
   /// There is not enough memory to encode a snapshot.
   case snapshotImpossible(SnapshotJobID)
+  /// The large action that a connection holds has been decoded (`Command.decodeAction`). Nil: the
+  /// server decodes it itself, while everybody waits.
+  case actionDecoded(ConnectionID, DecodedAction<Action>?)
   /// The result of `Command.measureState`.
   case stateMeasured(StateMeasure)
   /// The memory that the process may still take; nil if nothing limits it.
@@ -119,6 +122,9 @@ public enum Command: Equatable, Sendable {
   /// Encode the job's snapshot (`Server.snapshot(for:)`) off the loop; `Event.snapshotEncoded`
   /// follows.
   case encodeSnapshot(SnapshotJobID)
+  /// Decode the large action that a connection holds (`Server.action(for:)`) off the loop;
+  /// `Event.actionDecoded` follows, even if the connection has ended.
+  case decodeAction(ConnectionID)
   /// Measure the state (`Server.state`) off the loop; `Event.stateMeasured` follows.
   case measureState
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.

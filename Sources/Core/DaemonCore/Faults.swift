@@ -19,6 +19,8 @@ package struct Faults: Sendable, Equatable {
   package var neverPauses = false
   /// Never resume reading from a client after a pause.
   package var neverResumes = false
+  /// Stop behind a large action and not before it: it is lost.
+  package var readsBehindLargeActions = false
   /// Compose for a client that does not read.
   package var ignoresBackPressure = false
   /// Label snapshots with a revision that is one too high.

@@ -47,6 +47,8 @@ public struct History: Sendable {
   /// Append the patch that made `revision`, which is newer than those before. Skipped revisions
   /// have no patch to store. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
+    // It would be evicted at once, and all before it.
+    if patch.count > limit { return evictAll(through: revision) }
     var index = chunks.count - 1
     let isFull = index < 0 || chunks[index].bytes.count >= Self.chunkBytes
     if isFull || revision - chunks[index].next > Self.longestGap {
@@ -68,6 +70,11 @@ public struct History: Sendable {
   package mutating func bound(to limit: Int) {
     self.limit = limit
     cut()
+  }
+
+  @inline(never)
+  private mutating func evictAll(through revision: UInt64) {
+    (chunks, total, base) = ([], 0, revision)
   }
 
   private mutating func cut() {

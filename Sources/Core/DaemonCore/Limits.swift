@@ -55,6 +55,9 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of memory that the values of one action take, by the same estimate: sixteen
   /// times `frameBytes`, because small containers take a hundred times their bytes.
   public var actionMemoryBytes = 256 << 20
+  /// The bytes of a message from which on its action is decoded off the loop: one or two milliseconds'
+  /// worth.
+  public var largeActionBytes = 16 << 10
   /// The most bytes of recent patches, stored for clients that reconnect.
   public var historyBytes = 4 << 20
   /// How long a client may leave sent bytes unread before the daemon says goodbye.
@@ -191,6 +194,7 @@ public struct Limits: Hashable, Sendable {
     Row("heldStatesPerUser", .count(\.heldStatesPerUser)),
     Row("stateBytes", .count(\.stateBytes)),
     Row("actionMemoryBytes", .count(\.actionMemoryBytes)),
+    Row("largeActionBytes", .count(\.largeActionBytes)),
     Row("historyBytes", .count(\.historyBytes)),
     Row("stallDeadlineMs", .duration(\.stallDeadline), least: 1, isAnnounced: true),
     Row("helloDeadlineMs", .duration(\.helloDeadline), least: 1, isAnnounced: true),

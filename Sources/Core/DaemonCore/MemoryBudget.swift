@@ -54,12 +54,20 @@ struct MemoryBudget: Sendable {
   // MARK: Measuring
 
   /// Count a change by its patch. O(1), and O(its items) if it is large.
-  mutating func note(_ patch: [UInt8]) {
-    let bytes =
-      patch.count <= Self.largeCount
-      ? patch.count &* Self.weight : patch.withUnsafeBytes { Self.cost(of: $0) }
+  mutating func note(_ patch: [UInt8]) { take(bytes: Self.cost(ofPatch: patch)) }
+
+  mutating func note(_ weight: PatchWeight) { take(bytes: weight.cost) }
+
+  @inline(__always)
+  private mutating func take(bytes: Int) {
     surplus &-= bytes
     takenMeanwhile &+= bytes
+  }
+
+  @inline(__always)
+  static func cost(ofPatch patch: [UInt8]) -> Int {
+    patch.count <= largeCount
+      ? patch.count &* weight : patch.withUnsafeBytes { cost(of: $0) }
   }
 
   /// About how much memory it takes to decode an action's bytes and to perform it. O(the items).
@@ -119,6 +127,18 @@ struct MemoryBudget: Sendable {
 
   /// For buffers, the journal and other temporary memory.
   private var reserve: Int { min(max((reading?.limit ?? 0) / 12, 4 << 20), 64 << 20) }
+
+  /// About how much memory it takes to decode an action, of which the rest of a message consists, and
+  /// to perform it; nil if there is enough memory for any action of this size.
+  @inline(__always)
+  func scarceCost(ofRestOf decoder: CBORDecoder) -> Int? {
+    isAmple(for: decoder.remaining) ? nil : Self.cost(ofRestOf: decoder)
+  }
+
+  private static func cost(ofRestOf decoder: CBORDecoder) -> Int? {
+    var decoder = decoder
+    return (try? decoder.rawItem()).map { cost(of: $0) }
+  }
 
   // MARK: Refusing
 

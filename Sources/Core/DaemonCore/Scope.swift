@@ -141,11 +141,16 @@ struct TurnPatches: Sendable {
     _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, from base: UInt64,
     to revision: UInt64, scope: UInt64, _ limits: Limits
   ) {
-    // The pending patches and this one must fit a frame together.
-    if pending.bytes.count + body.count + 64 > limits.frameBytes { cut(scope: scope) }
+    // The pending patches and this one must fit a frame together; a large one gets a frame of its own,
+    // into which it is copied at once.
+    let isLarge = body.count >= limits.patchFrameBytes
+    if isLarge || pending.bytes.count + body.count + 64 > limits.frameBytes { cut(scope: scope) }
     if pendingCount == 0 { pendingFrom = base }
     if body.count + 64 > limits.frameBytes {
       loss = .tooLarge
+    } else if isLarge, loss == nil {
+      appendFrame(
+        body, isAbsent: isAbsent, wraps: wraps, from: base, to: revision, scope: scope)
     } else if loss == nil {
       pending.encode(revision - base)
       if isAbsent { pending.encodeUndefined() }
@@ -155,6 +160,18 @@ struct TurnPatches: Sendable {
       count += 1
       if pending.bytes.count >= limits.patchFrameBytes { cut(scope: scope) }
     }
+  }
+
+  /// Make a frame of a large patch.
+  @inline(never)
+  private mutating func appendFrame(
+    _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, from base: UInt64,
+    to revision: UInt64, scope: UInt64
+  ) {
+    frames.append(
+      StreamFrames.patch(
+        body, isAbsent: isAbsent, wraps: wraps, scope: scope, from: base, to: revision))
+    count += 1
   }
 
   /// Make a frame of the pending patches.

@@ -7,12 +7,14 @@ import Wire
 // An action of a client: decoded, judged, and rejected or performed. Whatever comes of it is recorded
 // in the session's outcomes.
 extension Server {
-  /// Read an action: decide about it at once, and acknowledge it at the turn's end.
+  /// Read an action: decide about it at once, and acknowledge it at the turn's end. A large one has
+  /// been decoded (`Turn.known`); before another that takes long, it stops.
   @inline(__always)
   mutating func readAction(
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
-    _ attachment: ServerSession.Attachment, _ commands: inout [Command]
-  ) throws(WireError) {
+    _ attachment: ServerSession.Attachment, isDecoded: Bool = false,
+    _ commands: inout [Command]
+  ) throws(WireError) -> FrameDecoder.Step {
     let number: UInt64
     let mark: Mark
     let decoded: Result<R.Action, ActionFailure>
@@ -23,8 +25,14 @@ extension Server {
       number = action.number
       mark = action.mark
       byteCount = decoder.remaining
-      cost = scarceMemoryCost(of: decoder)
-      decoded = try decodeAction(&decoder, head, cost)
+      if isDecoded, let known = turn.takeKnown() {
+        cost = known.cost
+        decoded = try known.get()
+      } else {
+        cost = memory.budget.scarceCost(ofRestOf: decoder)
+        decoded = try ActionJob<R>.decode(
+          &decoder, head, cost, memory.budget, limit: limits.actionMemoryBytes, seed: core.seed)
+      }
     } catch {
       throw .malformed(error)
     }
@@ -34,7 +42,8 @@ extension Server {
     let session = attachment.place
     let expected = sessions[place: session].outcomes.last + 1
     guard number == expected else {
-      return try repeatAction(number, expected, place, decoded)
+      try repeatAction(number, expected, place, decoded)
+      return .goOn
     }
     let waiting = expected - 1 - connections[place: place].acknowledgements.last
     guard waiting < UInt64(limits.window) else {
@@ -42,16 +51,16 @@ extension Server {
         .limit, "more unacknowledged actions than the window allows",
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
-    connections[place: place].counters.actions += 1
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
-    let refusal = overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
     // From here on the action has one owner, and is not copied on its way into the log.
     switch consume decoded {
     case .failure(let failure):
-      outcome = reject(number, refusal ?? failure.rejection, attachment, at: place)
+      outcome = reject(
+        number, excess(of: byteCount, at: place) ?? failure.rejection, attachment, at: place)
     case .success(let action):
-      if let rejection = refusal
+      if !isDecoded, core.takesLong(action) { return stop(before: place) }
+      if let rejection = excess(of: byteCount, at: place)
         ?? judge(action, number, mark, byteCount, cost, attachment, at: place, &commands)
       {
         outcome = reject(number, rejection, attachment, at: place)
@@ -62,27 +71,17 @@ extension Server {
         charge(changedBytes: counters.changedBytes &- before, at: place)
       }
     }
+    connections[place: place].counters.actions += 1
     sessions[place: session].outcomes.append(
       outcome, revision: core.revision,
       mark: mark == .durable && journaling.confirmsDurability && journaling.failure == nil
         ? .durable : .applied,
       sequence: sequence)
+    return .goOn
   }
 
   /// The length of an action from which on it may take long to release it.
   private static var largeAction: Int { 16 << 10 }
-
-  /// About how much memory it takes to decode an action and to perform it; nil if there is enough
-  /// memory for any action of this size.
-  @inline(__always)
-  private func scarceMemoryCost(of decoder: CBORDecoder) -> Int? {
-    memory.budget.isAmple(for: decoder.remaining) ? nil : memoryCost(of: decoder)
-  }
-
-  private func memoryCost(of decoder: CBORDecoder) -> Int? {
-    var decoder = decoder
-    return (try? decoder.rawItem()).map { MemoryBudget.cost(of: $0) }
-  }
 
   /// The rejection of an action for lack of memory; nil if it may run.
   private func memoryRefusal(of action: R.Action, _ count: Int, cost: Int) -> Rejection? {
@@ -109,6 +108,13 @@ extension Server {
     }
     if journaling.durability == .none { return nil }
     return refusal(of: SessionAction(session: attachment.token, number: number), mark)
+  }
+
+  /// The rejection of an action, of this many bytes, that exceeds what its user or the state may take;
+  /// nil if none.
+  @inline(__always)
+  private mutating func excess(of byteCount: Int, at place: Int) -> Rejection? {
+    overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
   }
 
   /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if
@@ -164,50 +170,6 @@ extension Server {
         isLogged: byteCount <= limits.logActionBytes, for: answer, at: place))
   }
 
-  /// Decode the rest of a message after the head of an action. An item that is no action is
-  /// skipped, if it is CBOR at all: only the action is rejected.
-  @inline(__always)
-  private func decodeAction(
-    _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?
-  ) throws(CBORError) -> Result<R.Action, ActionFailure> {
-    if let cost, let refusal = memory.budget.refusal(ofBytes: decoder.remaining, cost: cost) {
-      try decoder.skip()
-      try head.finish(&decoder)
-      guard decoder.isAtEnd else {
-        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
-      }
-      return .failure(.noMemory(refusal))
-    }
-    if decoder.remaining > limits.actionMemoryBytes / MemoryEstimate.mostPerByte,
-      let failure = try excess(of: decoder)
-    {
-      return .failure(failure)
-    }
-    var attempt = decoder
-    let result: Result<R.Action, ActionFailure>
-    do throws(CBORError) {
-      result = .success(try R.Action(from: &attempt, seed: core.seed))
-      decoder = attempt
-    } catch {
-      try decoder.skip()
-      result = .failure(.undecodable(error))
-    }
-    try head.finish(&decoder)
-    guard decoder.isAtEnd else {
-      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
-    }
-    return result
-  }
-
-  /// The failure of an action whose values would take too much memory, so that it is not decoded;
-  /// nil if it may be. Bytes after the point where that is known are not examined.
-  private func excess(of decoder: CBORDecoder) throws(CBORError) -> ActionFailure? {
-    var decoder = decoder
-    var estimate = MemoryEstimate(limit: limits.actionMemoryBytes)
-    try estimate.addValue(&decoder)
-    return estimate.isExceeded ? .tooLarge(limit: limits.actionMemoryBytes) : nil
-  }
-
   /// Handle an action whose number is not the next: a duplicate of a decided action is acknowledged
   /// again.
   private mutating func repeatAction(
@@ -241,25 +203,5 @@ extension Acknowledgement.Outcome {
 extension RejectionMessage {
   init(_ rejection: Rejection) {
     self.init(code: rejection.code.rawValue, message: rejection.message, path: rejection.path)
-  }
-}
-
-/// The reason that an action message has no usable action.
-enum ActionFailure: Error {
-  case undecodable(CBORError)
-  /// The decoded action would take more memory than this limit.
-  case tooLarge(limit: Int)
-  /// There is not enough memory to decode it now.
-  case noMemory(Rejection)
-
-  var rejection: Rejection {
-    switch self {
-    case .undecodable(let error): Rejection(error)
-    case .noMemory(let rejection): rejection
-    case .tooLarge(let limit):
-      Rejection(
-        .limit,
-        "the values of the action would take more memory than actionMemoryBytes, which is \(limit)")
-    }
   }
 }

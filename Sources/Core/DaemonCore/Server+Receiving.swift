@@ -32,6 +32,10 @@ extension Server {
       guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
         continue
       }
+      // A large frame, which takes a while to release.
+      if connections[place: place].frames.isBeforeFrame {
+        turn.remains.add(connections[place: place].frames.unparsed)
+      }
       readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in
         try frames.release(read)
       }
@@ -43,7 +47,7 @@ extension Server {
   private mutating func readFrames(
     from id: ConnectionID, at place: Int, _ commands: inout [Command],
     _ body: (
-      inout FrameDecoder, (UnsafeRawBufferPointer) throws(WireError) -> Bool
+      inout FrameDecoder, (UnsafeRawBufferPointer) throws(WireError) -> FrameDecoder.Step
     ) throws(WireError) -> Void
   ) {
     var frames = FrameDecoder(limit: limits.frameBytes)
@@ -72,25 +76,28 @@ extension Server {
     connections.touch(id, at: place)
   }
 
-  /// Read one item. Returns whether the next may be read before requests have been answered.
+  /// Read one item. Says to stop before an action that is to be decoded beside the loop, and behind a
+  /// request if requests must be answered before the next.
   @inline(__always)
   private mutating func read(
     _ item: UnsafeRawBufferPointer, from id: ConnectionID, at place: Int,
     _ commands: inout [Command]
-  ) throws(WireError) -> Bool {
+  ) throws(WireError) -> FrameDecoder.Step {
     var decoder = CBORDecoder(item)
     switch connections[place: place].phase {
-    case .parting, .leaving, .left, .vacant: return true
+    case .parting, .leaving, .left, .vacant: return .goOn
     case .awaitingHello(let offered, _):
       try readHello(item, from: id, offered, &commands)
-      return true
+      return .goOn
     case .live(let attachment):
       let head = try MessageHead(from: &decoder)
       if head.type == .action {
-        try readAction(head, &decoder, place, attachment, &commands)
-        return true
+        if item.count >= limits.largeActionBytes || largeActions.isKnown(id) {
+          return try readLargeAction(head, &decoder, place, attachment, &commands)
+        }
+        return try readAction(head, &decoder, place, attachment, &commands)
       }
-      return try readRequest(item, place)
+      return try readRequest(item, place) ? .goOn : .stopBehind
     }
   }
 

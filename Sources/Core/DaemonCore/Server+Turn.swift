@@ -24,6 +24,7 @@ extension Server {
     takeOrders(&commands)
     keepSnapshot(&commands)
     measureState(&commands)
+    decodeLargeActions(&commands)
     let mustShare = share(&commands)
     commands += sessions.takeUnwatched().map { .unwatch($0) }
     if core.hasWaiting || sessions.hasEvents || users.isAsking || connections.isReleasing
@@ -138,11 +139,11 @@ extension Server {
   }
 
   /// Queue a connection for a later turn if it still has requests, and read from it again once its
-  /// request queue has room.
+  /// request queue has room and its large action has been decoded.
   private mutating func finishComposing(_ id: ConnectionID, at place: Int) {
     lineUp(place)
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
-      connections[place: place].requests.hasRoom(limits)
+      connections[place: place].requests.hasRoom(limits), !largeActions.isPending(id)
     {
       connections.release(id)
     }

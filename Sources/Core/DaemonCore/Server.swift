@@ -41,6 +41,7 @@ public struct Server<R: Reducer>: Sendable {
   var sessions: SessionTable
   var publication: Publication<R.State>
   var journaling: Journaling
+  var largeActions = LargeActions<R.Action>()
   var memory: StateMemory
   var turn: Turn
   var ending = Ending.none
@@ -58,8 +59,35 @@ public struct Server<R: Reducer>: Sendable {
     var patch = CBOREncoder()
     /// How many more actions of effects and middleware may run.
     var waitingBudget: Int
-    /// Large actions that have been done.
+    /// What the large action that is being read was decoded to.
+    var known: DecodedAction<R.Action>?
+    /// What is known about the patch of the large action that is being done.
+    var foreseen: ForeseenPatch?
+    /// Large actions that have been done, and their patches.
     var remains = Remains(areKept: false)
+
+    /// Take what the large action was decoded to. Its patch remains known until it has been done.
+    mutating func takeKnown() -> DecodedAction<R.Action>? {
+      foreseen = known?.foreseen
+      defer { known = nil }
+      return known
+    }
+
+    /// Begin the patch of another action. The memory of the last one is kept for it, if that is not
+    /// large.
+    @inline(__always)
+    mutating func clearPatch() {
+      if patch.bytes.count > Self.keptPatchBytes { dropPatch() }
+      patch.bytes.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func dropPatch() {
+      var dropped = CBOREncoder()
+      swap(&dropped, &patch)
+      remains.add(dropped.bytes)
+    }
+
+    private static var keptPatchBytes: Int { 64 << 10 }
   }
 
   /// Whether the process is about to end.
@@ -195,6 +223,7 @@ public struct Server<R: Reducer>: Sendable {
     case .snapshotEncoded(let job, let frames, let wholeBytes):
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
+    case .actionDecoded(let id, let action): actionDecoded(id, action)
     case .stateMeasured(let measure): memory.take(measure)
     case .memoryMeasured(let reading): memory.take(reading)
     case .turnEnded: endTurn(&commands)
@@ -240,7 +269,7 @@ public struct Server<R: Reducer>: Sendable {
     _ action: consuming R.Action, from cause: Cause, isLogged: Bool = true,
     for answer: SessionAction? = nil, at place: Int? = nil
   ) -> Reduction {
-    turn.patch.bytes.removeAll(keepingCapacity: true)
+    turn.clearPatch()
     var reduction = core.send(action, from: cause, isLogged: isLogged, patch: &turn.patch)
     if case .rejected(let rejection) = reduction, let place {
       reduction = .rejected(redacted(rejection, at: place))
@@ -257,7 +286,7 @@ public struct Server<R: Reducer>: Sendable {
     switch reduction {
     case .changed(let revision):
       counters.changedBytes &+= turn.patch.bytes.count
-      memory.note(turn.patch.bytes)
+      if turn.foreseen == nil { memory.note(turn.patch.bytes) } else { noteForeseen() }
       publication.note(turn.patch.bytes, revision: revision)
     case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1

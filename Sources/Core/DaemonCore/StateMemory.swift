@@ -20,6 +20,12 @@ struct StateMemory: Sendable {
     budget.note(patch)
   }
 
+  /// Note a change of the state whose patch has been weighed.
+  mutating func note(_ weight: PatchWeight) {
+    size.note(weight)
+    budget.note(weight)
+  }
+
   mutating func take(_ measure: StateMeasure) {
     size.take(measure)
     budget.take(snapshotBytes: snapshotBytes)
@@ -41,5 +47,22 @@ struct StateMemory: Sendable {
       commands.append(.measureState)
     }
     return commands
+  }
+}
+
+/// What the estimates of memory ask about a patch.
+struct PatchWeight: Sendable {
+  /// The bytes of the patch.
+  let bytes: Int
+  /// The most memory that it may add to the state.
+  let growth: Int
+  /// About how much memory it takes to make it and to send it.
+  let cost: Int
+
+  /// O(the patch).
+  init(of patch: [UInt8]) {
+    bytes = patch.count
+    growth = StateSize.growth(by: patch)
+    cost = MemoryBudget.cost(ofPatch: patch)
   }
 }

@@ -26,14 +26,22 @@ struct StateSize: Sendable {
 
   /// Note a change of the state.
   @inline(__always)
-  mutating func note(_ patch: [UInt8]) {
-    let memory = patch.withUnsafeBytes {
-      MemoryEstimate.ofSmallReplacement($0) ?? Self.estimate($0)
-    }
-    growth.encoded += patch.count
+  mutating func note(_ patch: [UInt8]) { grow(by: Self.growth(by: patch), patch.count) }
+
+  mutating func note(_ weight: PatchWeight) { grow(by: weight.growth, weight.bytes) }
+
+  @inline(__always)
+  private mutating func grow(by memory: Int, _ bytes: Int) {
+    growth.encoded += bytes
     growth.memory += memory
-    growthMeanwhile.encoded += patch.count
+    growthMeanwhile.encoded += bytes
     growthMeanwhile.memory += memory
+  }
+
+  /// The most memory that a patch may add. O(its items).
+  @inline(__always)
+  static func growth(by patch: [UInt8]) -> Int {
+    patch.withUnsafeBytes { MemoryEstimate.ofSmallReplacement($0) ?? estimate($0) }
   }
 
   private static func estimate(_ patch: UnsafeRawBufferPointer) -> Int {

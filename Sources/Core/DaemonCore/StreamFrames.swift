@@ -34,6 +34,20 @@ public enum StreamFrames {
       encoder.raw(pairs)
     }
   }
+
+  /// The frame of one patch between two revisions.
+  static func patch(
+    _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, scope: UInt64, from: UInt64,
+    to revision: UInt64
+  ) -> [UInt8] {
+    Frame.encode(expecting: body.count + 64) { encoder in
+      ServerMessage.beginPatches(1, scope: scope, from: from, into: &encoder)
+      encoder.encode(revision - from)
+      if isAbsent { encoder.encodeUndefined() }
+      if wraps { encoder.array(1) }
+      encoder.bytes.append(contentsOf: body)
+    }
+  }
 }
 
 /// A snapshot to be encoded, on any thread.

@@ -14,6 +14,8 @@ public struct Document: Sendable {
   /// The seed that the objects of the tree hash with.
   public internal(set) var seed: HashSeed
   var notes = EditNotes()
+  /// What is known about the next edit.
+  var foreseen: ForeseenEdit?
   /// Notes of former transactions that take long to release.
   private var remains = Remains()
 
@@ -72,6 +74,7 @@ extension Document: Journaled {
   /// End the transaction: append the patch from its start to now. O(what was touched · log n).
   public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
     guard !notes.isEmpty else { return false }
+    if foreseen != nil, let isChanged = settleAsForeseen(into: &encoder) { return isChanged }
     let isChanged = notes.encodePatch(to: root, into: &encoder)
     forgetNotes()
     return isChanged
@@ -88,7 +91,7 @@ extension Document: Journaled {
 
   /// The old values may be the last that is left of a large tree.
   @inline(__always)
-  private mutating func forgetNotes() {
+  mutating func forgetNotes() {
     if notes.areLarge { remains.add(notes) }
     notes.removeAll()
   }

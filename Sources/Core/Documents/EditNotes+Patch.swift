@@ -81,7 +81,7 @@ extension EditNotes.Node {
 
 extension Value {
   /// The present value at a noted place; nil if nothing is there.
-  fileprivate func noted(_ keys: [PathKey]) -> Value? {
+  func noted(_ keys: [PathKey]) -> Value? {
     var place: Value? = self
     for key in keys { place = place?.noted(key) }
     return place

@@ -17,14 +17,14 @@ import Values
 /// Invariant: keys are as the walk through the tree found them, `.text` for a member of an object
 /// and `.integer` for an element of an array.
 struct EditNotes: Sendable {
-  enum Notes {
+  enum Notes: Sendable {
     case none
     /// `new` is the value there now, if it is a scalar that the last edit has put there.
     case one([PathKey], old: Value?, new: Value?)
     case many(Node)
   }
 
-  enum Node {
+  enum Node: Sendable {
     case whole(Value?)
     case inside([PathKey: Node])
   }

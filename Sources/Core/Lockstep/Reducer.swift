@@ -39,6 +39,19 @@ public protocol Reducer<State, Action>: Feature {
   /// Whether reductions use dependencies, return effects, or have optional children. Returning
   /// false saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
+
+  /// Work out the patch that an action will make, as far as that takes long and does not depend on
+  /// what other actions change meanwhile. For large actions: it is called on any thread, beside the
+  /// store. Nil, as by default, if it can only be known when the action is performed.
+  func foresee(_ action: Action, in state: State) -> Foresight?
+
+  /// Whether an action may take long on this state though its message is short: then it is foreseen,
+  /// too. False by default. It must be fast: it is asked about every action of a client.
+  func takesLong(_ action: Action, in state: State) -> Bool
+
+  /// Remember what was foreseen until the next action has been performed, or forget it. The state
+  /// must recognise for itself whether it still holds.
+  func recall(_ foresight: Foresight?, in state: inout State)
 }
 
 extension Reducer {
@@ -47,6 +60,13 @@ extension Reducer {
   public var composedLifecycle: Lifecycle<State, Action> { lifecycle }
 
   public static var usesContext: Bool { true }
+
+  public func foresee(_ action: Action, in state: State) -> Foresight? { nil }
+
+  @inlinable
+  public func takesLong(_ action: Action, in state: State) -> Bool { false }
+
+  public func recall(_ foresight: Foresight?, in state: inout State) {}
 }
 
 extension Reducer where Body == Never {

@@ -40,15 +40,26 @@ public enum Frame {
 /// Cuts a stream of bytes into frames, however the bytes arrive.
 ///
 /// What arrives whole is handed on without a copy. Memory grows with the bytes that have arrived of
-/// one frame, never with the length that it claims. Its reader may stop behind any frame: the bytes
-/// behind that one are held until it goes on.
+/// one frame, never with the length that it claims. Its reader may stop before or behind any frame:
+/// the bytes from there on are held until it goes on.
 public struct FrameDecoder: Sendable {
+  /// What a reader does after it has seen an item.
+  public enum Step: Sendable {
+    case goOn
+    /// Hold the bytes behind the item's frame.
+    case stopBehind
+    /// Hold the frame, too: its item has not been read, and is the first when reading goes on.
+    case stopBefore
+  }
+
   /// The maximum size of an item in bytes.
   public var limit: Int
   /// The beginning of an incomplete frame; while held, whole frames too.
   private var partial: [UInt8] = []
   /// Whether the reader has stopped; the held bytes may contain whole frames.
   public private(set) var isHeld = false
+  /// Whether the reader has stopped before a frame, which is the first of the held bytes.
+  public private(set) var isBeforeFrame = false
 
   public init(limit: Int, isHeld: Bool = false) {
     self.limit = limit
@@ -68,16 +79,25 @@ public struct FrameDecoder: Sendable {
   /// The number of bytes that have arrived but have not been parsed.
   public var buffered: Int { partial.count }
 
-  /// The number of these that belong to an incomplete frame: 0 while they are held.
-  public var unfinished: Int { isHeld ? 0 : partial.count }
+  /// The number of these that belong to an incomplete frame, or to one that the reader has stopped
+  /// before: 0 while only what is behind a frame is held, which is as much as one read at most.
+  public var unfinished: Int { isHeld && !isBeforeFrame ? 0 : partial.count }
 
-  /// Take bytes off the stream and pass each complete item to `body`, in order, until it returns
-  /// false: the bytes after that item are then held. Stops and rethrows at the first error; the
-  /// decoder must not be used afterwards.
+  /// The frame that the reader has stopped before, as the range of its item in `unparsed`; nil if it
+  /// has not.
+  public var heldItem: Range<Int>? {
+    guard isBeforeFrame, partial.count >= Frame.headLength else { return nil }
+    let length = partial[..<Frame.headLength].reversed().reduce(0) { $0 << 8 | Int($1) }
+    guard length <= partial.count - Frame.headLength else { return nil }
+    return Frame.headLength..<(Frame.headLength + length)
+  }
+
+  /// Take bytes off the stream and pass each complete item to `body`, in order, until it stops. Stops
+  /// and rethrows at the first error; the decoder must not be used afterwards.
   @inlinable
   public mutating func receive(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Step
   ) throws(WireError) {
     let rest = try resume(bytes, body)
     if isHeld { return keep(rest) }
@@ -93,15 +113,16 @@ public struct FrameDecoder: Sendable {
   ) throws(WireError) {
     try receive(bytes) { (item) throws(WireError) in
       try body(item)
-      return true
+      return .goOn
     }
   }
 
-  /// Continue after the frame at which the reader stopped, as `receive`.
+  /// Continue where the reader stopped, as `receive`.
   public mutating func release(
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Step
   ) throws(WireError) {
     isHeld = false
+    isBeforeFrame = false
     var held: [UInt8] = []
     swap(&held, &partial)
     // `withUnsafeBytes` has no typed throws, hence the `Result`.
@@ -119,7 +140,7 @@ public struct FrameDecoder: Sendable {
   @usableFromInline
   mutating func resume(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Step
   ) throws(WireError) -> UnsafeRawBufferPointer {
     if partial.isEmpty || isHeld { return bytes }
     var taken = 0
@@ -138,14 +159,20 @@ public struct FrameDecoder: Sendable {
       let frame = partial
       partial = []
       // `withUnsafeBytes` has no typed throws, hence the `Result`.
-      let result: Result<Bool, WireError> = frame.withUnsafeBytes { whole in
+      let result: Result<Step, WireError> = frame.withUnsafeBytes { whole in
         do throws(WireError) {
           return .success(try body(UnsafeRawBufferPointer(rebasing: whole[Frame.headLength...])))
         } catch {
           return .failure(error)
         }
       }
-      isHeld = try !result.get()
+      switch try result.get() {
+      case .goOn: break
+      case .stopBehind: isHeld = true
+      case .stopBefore:
+        (isHeld, isBeforeFrame) = (true, true)
+        partial = frame
+      }
     }
     return UnsafeRawBufferPointer(rebasing: bytes[(taken + more)...])
   }
@@ -154,15 +181,20 @@ public struct FrameDecoder: Sendable {
   @usableFromInline
   mutating func cut(
     _ bytes: UnsafeRawBufferPointer,
-    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Bool
+    _ body: (UnsafeRawBufferPointer) throws(WireError) -> Step
   ) throws(WireError) -> Int {
     var offset = 0
     while bytes.count - offset >= Frame.headLength {
       let length = try frameLength(bytes, offset)
       let start = offset + Frame.headLength
       guard bytes.count - start >= length else { break }
+      let step = try body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
+      if step == .stopBefore {
+        (isHeld, isBeforeFrame) = (true, true)
+        break
+      }
       offset = start + length
-      guard try body(UnsafeRawBufferPointer(rebasing: bytes[start..<offset])) else {
+      if step == .stopBehind {
         isHeld = true
         break
       }

@@ -101,6 +101,18 @@ extension Daemon {
     }
   }
 
+  // MARK: Large actions
+
+  /// Decode the large action that a connection holds.
+  func decodeAction(_ id: ConnectionID) {
+    guard let job = server.action(for: id) else { return tell(.actionDecoded(id, nil)) }
+    let (loop, daemon) = (loop, Unchecked(self))
+    Task.detached {
+      let action = job.decoded()
+      loop.execute { daemon.value?.tell(.actionDecoded(id, action)) }
+    }
+  }
+
   // MARK: Remains
 
   /// Release what the turn has dropped on a thread of the global pool, beside the loop.

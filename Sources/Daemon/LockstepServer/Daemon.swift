@@ -400,6 +400,7 @@ public final class Daemon<R: Reducer> {
     case .wake: wake()
     case .unwatch(let id): processes.removeValue(forKey: id)?.close()
     case .encodeSnapshot(let job): encode(job)
+    case .decodeAction(let id): decodeAction(id)
     case .measureState: measureState()
     case .measureMemory: measureMemory()
     case .keep(let batch): journal?.add(.batch(batch))

@@ -305,7 +305,8 @@ extension Simulation {
 
   /// Whether nothing is pending, for all clients but one.
   func isAtRest(excluding slot: Int?) -> Bool {
-    guard daemon != nil, changesAt == nil, jobs.isEmpty, strangers.isEmpty, !isWoken,
+    guard daemon != nil, changesAt == nil, jobs.isEmpty, decodings.isEmpty, strangers.isEmpty,
+      !isWoken,
       !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.isKeeping ?? false)
     else { return false }
     for (index, client) in clients.enumerated() where index != slot {

@@ -86,6 +86,7 @@ extension Simulation {
     endRecording()
     daemon = nil
     jobs = []
+    decodings = []
     blocked = []
     measured = nil
     abandonEffects()
@@ -129,6 +130,11 @@ extension Simulation {
       let job = jobs.remove(at: below(jobs.count))
       let (frames, wholeBytes) = job.measured()
       try deliver(.snapshotEncoded(job.id, frames, wholeBytes: wholeBytes))
+    }
+    while !decodings.isEmpty, isKind || chance(500) {
+      served = nil
+      let (id, job) = decodings.removeFirst()
+      try deliver(.actionDecoded(id, job?.decoded()))
     }
     if let measure = measured {
       measured = nil
@@ -214,6 +220,9 @@ extension Simulation {
     case .encodeSnapshot(let id):
       count("jobs")
       if let job = daemon?.snapshot(for: id) { jobs.append(job) }
+    case .decodeAction(let id):
+      count("large actions")
+      decodings.append((id, chance(100) ? nil : daemon?.action(for: id)))
     case .measureState: measured = (daemon?.state).map { StateMeasure(of: $0) }
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))

@@ -42,6 +42,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var recordings: [[UInt8]] = []
   var ledger = Ledger<R.State>()
   var jobs: [SnapshotJob<R.State>] = []
+  /// The large actions that are being decoded; nil where the server is to do it itself.
+  var decodings: [(id: ConnectionID, job: ActionJob<Witness<R>>?)] = []
   /// The result of measuring the state, which the daemon has not got yet.
   var measured: StateMeasure?
   var lastTick = Instant(nanoseconds: 0)

@@ -36,6 +36,7 @@ extension SimulationPlan {
     plan.limits.inlineSnapshotBytes = 100
     plan.limits.stallDeadline = .seconds(5)
     plan.limits.waitingPerTurn = 40
+    plan.limits.largeActionBytes = 60
     return plan
   }
 }

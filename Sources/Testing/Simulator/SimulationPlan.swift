@@ -84,6 +84,7 @@ public struct SimulationPlan: Sendable {
     closes = pick(0, 5)
     refusals = pick(0, 100)
     trials = pick(0, 0, 3)
+    limits.largeActionBytes = pick(0, 60, 16 << 10)
   }
 
   /// Draw the durability and the disk's faults.

@@ -81,6 +81,18 @@ struct Witness<R: Reducer>: Reducer {
 
   static var usesContext: Bool { R.usesContext }
 
+  func foresee(_ action: Tagged<R.Action>, in state: R.State) -> Foresight? {
+    base.foresee(action.action, in: state)
+  }
+
+  func takesLong(_ action: Tagged<R.Action>, in state: R.State) -> Bool {
+    base.takesLong(action.action, in: state)
+  }
+
+  func recall(_ foresight: Foresight?, in state: inout R.State) {
+    base.recall(foresight, in: &state)
+  }
+
   func reduce(
     into state: inout R.State, action: Tagged<R.Action>
   ) throws(Rejection) -> Effect<Tagged<R.Action>> {

@@ -103,6 +103,7 @@ private struct World {
     limits.inlineSnapshotBytes = 256
     limits.patchFrameBytes = 600
     limits.requestsPerTurn = 12
+    limits.largeActionBytes = 200
     return limits
   }()
 
@@ -128,6 +129,7 @@ private struct World {
   /// Bytes that the good client has sent and the server has not read yet.
   var outgoing: [UInt8] = []
   var jobs: [SnapshotJobID] = []
+  var decodings: [ConnectionID] = []
   var now = Instant(nanoseconds: 1_000_000_000)
   var ticks = 0
   var nextID: UInt64 = 0
@@ -207,12 +209,20 @@ private struct World {
       tell(.received(id, outgoing))
       outgoing = []
     }
+    // Now and then late.
+    if ticks % 3 > 0 { finishDecoding() }
     tell(.turnEnded)
     for (who, peer) in peers.sorted(by: { $0.key < $1.key }) where !peer.isOpen {
       require(who != 0, "the good client is not sent away: \(line)")
       hangUp(who)
     }
     require(server.connectionCount <= 4, "no connection outlives its peer")
+  }
+
+  mutating func finishDecoding() {
+    guard !decodings.isEmpty else { return }
+    let id = decodings.removeFirst()
+    tell(.actionDecoded(id, server.action(for: id)?.decoded()))
   }
 
   mutating func finishSnapshot(_ choice: Int) {
@@ -261,6 +271,7 @@ private struct World {
     case .pauseReading(let id): if let who = who(id) { peers[who]?.isPaused = true }
     case .resumeReading(let id): if let who = who(id) { peers[who]?.isPaused = false }
     case .encodeSnapshot(let id): jobs.append(id)
+    case .decodeAction(let id): decodings.append(id)
     case .measureState: tell(.stateMeasured(StateMeasure(of: server.state)))
     case .measureMemory: tell(.memoryMeasured(nil))
     // The document feature has no effects.
@@ -326,8 +337,11 @@ private struct World {
     for _ in 0..<80 where quiet < 2 {
       drain(0)
       while !jobs.isEmpty { finishSnapshot(0) }
+      finishDecoding()
       turn()
-      quiet = outgoing.isEmpty && jobs.isEmpty && client.unacknowledged == 0 ? quiet + 1 : 0
+      quiet =
+        outgoing.isEmpty && jobs.isEmpty && decodings.isEmpty && client.unacknowledged == 0
+        ? quiet + 1 : 0
     }
     require(client.isLive, "the good client is connected in the end")
     require(client.unacknowledged == 0, "every good action is answered")

@@ -361,6 +361,8 @@ struct Crowd {
       case .pauseReading(let id): update(id) { $0.isPaused = true }
       case .resumeReading(let id): update(id) { $0.isPaused = false }
       case .encodeSnapshot(let job): jobs.append(job)
+      case .decodeAction(let id):
+        try deliver(.actionDecoded(id, server.action(for: id)?.decoded()))
       case .keep(let batch): try deliver(.journal(.committed(through: batch.number)))
       default: break
       }

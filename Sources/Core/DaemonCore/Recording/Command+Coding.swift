@@ -59,6 +59,7 @@ extension Command {
       case .metrics(let text): encoder.encode(text)
       }
     case .unwatch(let id): begin(14, id)
+    case .decodeAction(let id): begin(16, id)
     case .log(let line):
       begin(15, 3)
       encoder.encode(line.level.rawValue)

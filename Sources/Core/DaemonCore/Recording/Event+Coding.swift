@@ -18,6 +18,7 @@ extension Event where Action: SynchronizableAction {
     case turnEnded, journal, started, exited, policy, answered, tick, stop
     case acted, effectSent, effectCancelled, effectEnded, clockSet
     case handingOver, scopesReserved, inherited
+    case actionDecoded
   }
 
   public func encode(into encoder: inout CBOREncoder) {
@@ -54,6 +55,8 @@ extension Event where Action: SynchronizableAction {
     case .snapshotImpossible(let job):
       begin(.snapshotImpossible, 1)
       encoder.encode(job.rawValue)
+    // What it was decoded to is in the bytes that were received before.
+    case .actionDecoded(let id, _): begin(.actionDecoded, id)
     case .stateMeasured(let measure):
       begin(.stateMeasured, 2)
       encoder.encode(measure.encoded)
@@ -139,6 +142,7 @@ extension Event where Action: SynchronizableAction {
         try decoder.list { decoder throws(CBORError) in try decoder.byteString() },
         wholeBytes: decoder.nullIfNext() ? nil : try decoder.int())
     case .snapshotImpossible: self = .snapshotImpossible(SnapshotJobID(try decoder.unsigned()))
+    case .actionDecoded: self = .actionDecoded(try decoder.connection(), nil)
     case .stateMeasured:
       self = .stateMeasured(StateMeasure(encoded: try decoder.int(), memory: try decoder.int()))
     case .memoryMeasured: self = .memoryMeasured(try MemoryReading.orNil(&decoder))

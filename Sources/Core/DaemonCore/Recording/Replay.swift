@@ -18,6 +18,8 @@ public struct Replay<R: Reducer>: Sendable {
   private var offset: Int
   /// An event that was read and is not handled yet.
   private var waiting: (time: Instant, event: Event<R.Action>)?
+  /// The large actions that are to be decoded.
+  private var jobs: [ConnectionID: ActionJob<R>] = [:]
 
   /// The result of a replay.
   public struct Report: Equatable, Sendable {
@@ -127,6 +129,9 @@ public struct Replay<R: Reducer>: Sendable {
     if case .effectCancelled(let name) = event, let running = server.runningName(of: name.texts) {
       event = .effectCancelled(running)
     }
+    if case .actionDecoded(let id, _) = event {
+      event = .actionDecoded(id, jobs.removeValue(forKey: id)?.decoded())
+    }
     report.events += 1
     if case .snapshotEncoded(let job, let frames, _) = event,
       let (made, _) = server.snapshot(for: job)?.measured(), made != frames
@@ -140,6 +145,7 @@ public struct Replay<R: Reducer>: Sendable {
     }
     var commands: [Command] = []
     server.handle(event, at: time, into: &commands)
+    for case .decodeAction(let id) in commands { jobs[id] = server.action(for: id) }
     report.commands += commands.count
     let isEqual =
       Recording.hash(of: commands) == recorded.hash && server.revision == recorded.revision

@@ -96,6 +96,13 @@ public struct StoreCore<R: Reducer>: Sendable {
     return reduction
   }
 
+  /// Whether an action should be foreseen before it is performed.
+  @inline(__always)
+  public func takesLong(_ action: R.Action) -> Bool { reducer.takesLong(action, in: state) }
+
+  /// Let the state know what was foreseen about the next action, or forget it.
+  public mutating func recall(_ foresight: Foresight?) { reducer.recall(foresight, in: &state) }
+
   @inline(__always)
   private mutating func reduce(
     _ action: inout R.Action, _ cause: Cause, _ seed: UInt64, _ patch: inout CBOREncoder

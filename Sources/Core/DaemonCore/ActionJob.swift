@@ -1,0 +1,167 @@
+import CBOR
+public import Lockstep
+import Values
+import Wire
+
+/// A large action to be decoded beside the loop (`Server.action(for:)`).
+public struct ActionJob<R: Reducer>: Sendable {
+  public typealias Action = R.Action
+
+  /// Bytes as a connection has received them, and where among them the message is.
+  let bytes: [UInt8]
+  let item: Range<Int>
+  let budget: MemoryBudget
+  let memoryLimit: Int
+  let seed: HashSeed
+  /// What the action will be performed on, unless it changes until then.
+  let reducer: R
+  let state: R.State
+
+  /// Decode it, and foresee what it does. O(its bytes, and what it replaces).
+  public func decoded() -> DecodedAction<Action> {
+    bytes.withUnsafeBytes { bytes in
+      var decoder = CBORDecoder(UnsafeRawBufferPointer(rebasing: bytes[item]))
+      do throws(CBORError) {
+        // The loop has read both heads: they are as they should be.
+        guard let head = try? MessageHead(from: &decoder) else {
+          return DecodedAction(outcome: .malformed(CBORError(.notAllowed("a message"), at: 0)))
+        }
+        _ = try ActionHead(from: &decoder)
+        let cost = budget.scarceCost(ofRestOf: decoder)
+        let result: Result<Action, ActionFailure> = try ActionJob.decode(
+          &decoder, head, cost, budget, limit: memoryLimit, seed: seed)
+        switch result {
+        case .success(let action):
+          let foresight = reducer.foresee(action, in: state)
+          return DecodedAction(
+            outcome: .action(action), cost: cost,
+            foreseen: foresight.map { ForeseenPatch($0, weight: PatchWeight(of: $0.patch)) })
+        case .failure(let failure): return DecodedAction(outcome: .failure(failure), cost: cost)
+        }
+      } catch {
+        return DecodedAction(outcome: .malformed(error))
+      }
+    }
+  }
+
+  /// Decode the rest of a message after the head of an action. An item that is no action is
+  /// skipped, if it is CBOR at all: only the action is rejected. `cost` is the memory that it may
+  /// take, if that is scarce.
+  @inline(__always)
+  static func decode(
+    _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?,
+    _ budget: borrowing MemoryBudget, limit: Int, seed: HashSeed
+  ) throws(CBORError) -> Result<Action, ActionFailure> {
+    if let cost, let refusal = budget.refusal(ofBytes: decoder.remaining, cost: cost) {
+      try decoder.skip()
+      try head.finish(&decoder)
+      guard decoder.isAtEnd else {
+        throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+      }
+      return .failure(.noMemory(refusal))
+    }
+    if decoder.remaining > limit / MemoryEstimate.mostPerByte,
+      let failure = try excess(of: decoder, limit: limit)
+    {
+      return .failure(failure)
+    }
+    var attempt = decoder
+    let result: Result<Action, ActionFailure>
+    do throws(CBORError) {
+      result = .success(try Action(from: &attempt, seed: seed))
+      decoder = attempt
+    } catch {
+      try decoder.skip()
+      result = .failure(.undecodable(error))
+    }
+    try head.finish(&decoder)
+    guard decoder.isAtEnd else {
+      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
+    }
+    return result
+  }
+
+  /// The failure of an action whose values would take too much memory, so that it is not decoded;
+  /// nil if it may be. Bytes after the point where that is known are not examined.
+  private static func excess(
+    of decoder: CBORDecoder, limit: Int
+  ) throws(CBORError) -> ActionFailure? {
+    var decoder = decoder
+    var estimate = MemoryEstimate(limit: limit)
+    try estimate.addValue(&decoder)
+    return estimate.isExceeded ? .tooLarge(limit: limit) : nil
+  }
+}
+
+/// What the bytes of a large action were.
+public struct DecodedAction<Action: Sendable>: Sendable {
+  enum Outcome: Sendable {
+    case action(Action)
+    case failure(ActionFailure)
+    /// The message is no CBOR.
+    case malformed(CBORError)
+  }
+
+  let outcome: Outcome
+  /// About how much memory it takes to perform it, if memory was scarce.
+  var cost: Int?
+  /// The patch that it makes, if that could be foreseen.
+  var foreseen: ForeseenPatch?
+
+  /// The action, or the reason that it is rejected.
+  func get() throws(CBORError) -> Result<Action, ActionFailure> {
+    switch outcome {
+    case .action(let action): return .success(action)
+    case .failure(let failure): return .failure(failure)
+    case .malformed(let error): throw error
+    }
+  }
+}
+
+extension DecodedAction.Outcome: Equatable where Action: Equatable {}
+extension DecodedAction: Equatable where Action: Equatable {
+  public static func == (first: Self, second: Self) -> Bool {
+    (first.outcome, first.cost) == (second.outcome, second.cost)
+      && first.foreseen?.foresight.patch == second.foreseen?.foresight.patch
+  }
+}
+
+/// A patch that was worked out before its action is performed.
+final class ForeseenPatch: Sendable {
+  let foresight: Foresight
+  let weight: PatchWeight
+
+  init(_ foresight: Foresight, weight: PatchWeight) {
+    self.foresight = foresight
+    self.weight = weight
+  }
+
+  /// Whether a patch is this one: the same bytes in the same memory. O(1).
+  func isPatch(_ patch: [UInt8]) -> Bool {
+    patch.withUnsafeBytes { patch in
+      foresight.patch.withUnsafeBytes {
+        $0.baseAddress == patch.baseAddress && $0.count == patch.count
+      }
+    }
+  }
+}
+
+/// The reason that an action message has no usable action.
+enum ActionFailure: Error, Equatable {
+  case undecodable(CBORError)
+  /// The decoded action would take more memory than this limit.
+  case tooLarge(limit: Int)
+  /// There is not enough memory to decode it now.
+  case noMemory(Rejection)
+
+  var rejection: Rejection {
+    switch self {
+    case .undecodable(let error): Rejection(error)
+    case .noMemory(let rejection): rejection
+    case .tooLarge(let limit):
+      Rejection(
+        .limit,
+        "the values of the action would take more memory than actionMemoryBytes, which is \(limit)")
+    }
+  }
+}

@@ -1,0 +1,92 @@
+// Theory of operation
+//
+// To decode a million entries takes most of a second, in which the loop would serve nobody. So an
+// action of at least `Limits.largeActionBytes` is not decoded when its frame has come: the
+// connection's bytes are held, from this frame on, and the shell decodes a copy of them beside the loop
+// (`ActionJob`). When it has, the connection reads on, and the first frame finds its action decoded.
+// The patch that it will make is worked out there, too (`Reducer.foresee`), with what the server asks
+// about a patch: if what the action replaces is still the same when it is performed, all of that holds.
+// A short action that may take long (`Reducer.takesLong`), since it moves or replaces a large value, is
+// treated in the same way.
+//
+// So the actions of a session keep their order, those of others go on meanwhile, and whatever ends a
+// connection ends its waiting action as if it had not been read: a process that takes the daemon over
+// reads the same bytes and begins again.
+
+/// The large actions of clients that are decoded beside the loop.
+///
+/// Invariants: at most one is being decoded, so that they take one thread and the memory of one; users
+/// take turns, and so do the connections of each. A connection is here from the time at which it holds
+/// a large action until that has been read, or until the connection ends.
+struct LargeActions<Action: Sendable>: Sendable {
+  private enum Stage: Sendable {
+    case waiting
+    case decoding
+    /// Nil: to be decoded by who reads it.
+    case decoded(DecodedAction<Action>?)
+  }
+
+  private var stages: [ConnectionID: Stage] = [:]
+  /// The connections that wait, by user, in the order in which they came.
+  private var queues: [UInt64: [ConnectionID]] = [:]
+  /// The users of these, in the order of their turns.
+  private var users: [UInt64] = []
+  /// The connection whose action is being decoded, whether or not it still exists.
+  private var running: ConnectionID?
+
+  /// Whether a connection holds an action that has not been decoded.
+  func isPending(_ id: ConnectionID) -> Bool {
+    switch stages[id] {
+    case .waiting, .decoding: true
+    case .decoded, nil: false
+    }
+  }
+
+  /// Whether a connection holds a large action, decoded or not.
+  @inline(__always)
+  func isKnown(_ id: ConnectionID) -> Bool { !stages.isEmpty && stages[id] != nil }
+
+  /// Note that a connection of a user holds a large action, if that is not known.
+  mutating func enter(_ id: ConnectionID, of uid: UInt64) {
+    guard stages[id] == nil else { return }
+    stages[id] = .waiting
+    if queues[uid] == nil { users.append(uid) }
+    queues[uid, default: []].append(id)
+  }
+
+  /// The connection whose action is to be decoded now; nil if one is being decoded, or none waits.
+  /// O(1), but for connections that have ended since.
+  mutating func next() -> ConnectionID? {
+    guard running == nil else { return nil }
+    while let uid = users.first {
+      users.removeFirst()
+      guard let id = queues[uid]?.removeFirst() else { continue }
+      if queues[uid]?.isEmpty == true { queues[uid] = nil } else { users.append(uid) }
+      guard case .waiting = stages[id] else { continue }
+      stages[id] = .decoding
+      running = id
+      return id
+    }
+    return nil
+  }
+
+  /// Store a decoded action. Returns whether its connection still waits for it.
+  mutating func finish(_ id: ConnectionID, _ action: DecodedAction<Action>?) -> Bool {
+    if running == id { running = nil }
+    guard case .decoding = stages[id] else { return false }
+    stages[id] = .decoded(action)
+    return true
+  }
+
+  /// Remove and return the decoded action of a connection; nil if there is none yet.
+  mutating func take(_ id: ConnectionID) -> DecodedAction<Action>?? {
+    guard case .decoded(let action) = stages[id] else { return nil }
+    stages[id] = nil
+    return .some(action)
+  }
+
+  /// Forget a connection that has ended.
+  mutating func remove(_ id: ConnectionID) {
+    if !stages.isEmpty { stages[id] = nil }
+  }
+}

@@ -1,0 +1,13 @@
+/// What has been worked out about an action before it is performed (`Reducer.foresee`).
+public struct Foresight: Sendable {
+  /// The patch that the action makes if what it changes is still as it was; empty if it then changes
+  /// nothing.
+  public let patch: [UInt8]
+  /// By what the state recognises that it is.
+  public let hint: any Sendable
+
+  public init(patch: [UInt8], hint: any Sendable) {
+    self.patch = patch
+    self.hint = hint
+  }
+}

@@ -1,0 +1,334 @@
+import CBOR
+import DaemonCore
+import Documents
+import Lockstep
+import Testing
+import Values
+import Wire
+
+/// Actions that are decoded beside the loop, so that nobody else waits for them.
+@Suite struct LargeActionTests {
+  /// Actions of at least 200 bytes are large.
+  private static let limits: Limits = {
+    var limits = Limits()
+    limits.largeActionBytes = 200
+    return limits
+  }()
+
+  private static func text(_ letter: Character) -> Value {
+    .text(String(repeating: letter, count: 300))
+  }
+
+  /// Connections of these users that mirror the whole document.
+  private func bench(_ users: [UInt64] = [1000, 1000], _ limits: Limits = limits) -> Bench {
+    var bench = Bench(limits: limits)
+    for (index, uid) in users.enumerated() {
+      bench.join(UInt64(index) + 1, uid: uid)
+      bench.say(UInt64(index) + 1, .subscribe(subscription: 1, .root, nil))
+      _ = bench.settle()
+    }
+    return bench
+  }
+
+  private func action(_ number: UInt64, _ action: DocumentAction) -> ClientMessage {
+    .action(number: number, .applied, payload: payload(action))
+  }
+
+  /// The connections whose actions are to be decoded.
+  private func decoded(in commands: [Command]) -> [UInt64] {
+    commands.compactMap { if case .decodeAction(let id) = $0 { id.rawValue } else { nil } }
+  }
+
+  /// Decode the action of a connection, and end the turn.
+  private func finish(_ number: UInt64, in bench: inout Bench) -> [Command] {
+    let id = ConnectionID(number)
+    return bench.handle(.actionDecoded(id, bench.server.action(for: id)?.decoded()))
+      + bench.handle(.turnEnded)
+  }
+
+  // MARK: Order
+
+  @Test func `others act while a large action is decoded, and its own client's later ones wait`() {
+    var bench = bench()
+    let commands = bench.say(
+      1, action(1, .put("a", 1)), action(2, .put("b", Self.text("x"))), action(3, .put("c", 3)),
+      .ping(7))
+    #expect(commands.contains(.pauseReading(ConnectionID(1))))
+    bench.act(2, 1, .put("other", 1))
+    let first = bench.handle(.turnEnded)
+    #expect(decoded(in: first) == [1])
+    #expect(bench.said(to: 2, first).contains(Acknowledgement.reduced(1, 1, at: 2)))
+    #expect(bench.server.state.root == ["n": 0, "a": 1, "other": 1])
+    let second = finish(1, in: &bench)
+    #expect(second.contains(.resumeReading(ConnectionID(1))))
+    #expect(
+      bench.server.state.root == ["n": 0, "a": 1, "other": 1, "b": Self.text("x"), "c": 3])
+    let said = bench.said(to: 1, second)
+    #expect(said.contains(Acknowledgement.reduced(2, 3, at: 4)))
+    // The answer to a ping comes behind everything that was read before it.
+    #expect(said.contains(.pong(7, revision: 4)))
+  }
+
+  @Test func `one is decoded at a time, users take turns, and so do the connections of each`() {
+    var bench = bench([7, 7, 7, 8])
+    for number in [1, 2, 3, 4] as [UInt64] {
+      bench.act(number, 1, .put("\(number)", Self.text("x")))
+    }
+    var next = decoded(in: bench.handle(.turnEnded))
+    var order: [UInt64] = []
+    while let number = next.first {
+      #expect(next.count == 1)
+      order.append(number)
+      #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+      next = decoded(in: finish(number, in: &bench))
+    }
+    #expect(order == [1, 4, 2, 3])
+    #expect(bench.server.revision == 4)
+  }
+
+  @Test func `a connection that ends takes its action with it, and the next is decoded`() {
+    var bench = bench()
+    for number in [1, 2] as [UInt64] { bench.act(number, 1, .put("\(number)", Self.text("x"))) }
+    #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+    let job = bench.server.action(for: ConnectionID(1))
+    bench.handle(.closed(ConnectionID(1)))
+    // Still one at a time: the thread is not free.
+    #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+    #expect(bench.server.action(for: ConnectionID(1)) == nil)
+    bench.handle(.actionDecoded(ConnectionID(1), job?.decoded()))
+    #expect(decoded(in: bench.handle(.turnEnded)) == [2])
+    _ = finish(2, in: &bench)
+    #expect(bench.server.state.root == ["n": 0, "2": Self.text("x")])
+  }
+
+  @Test func `a client that resends a large action has it done once`() {
+    var bench = bench([1000])
+    let token = Bench.token(1)
+    bench.act(1, 1, .put("a", Self.text("x")))
+    _ = bench.handle(.turnEnded)
+    _ = finish(1, in: &bench)
+    bench.handle(.closed(ConnectionID(1)))
+    bench.join(2, token: token)
+    bench.act(2, 1, .put("a", Self.text("x")), .put("b", 2))
+    _ = bench.handle(.turnEnded)
+    let said = bench.said(to: 2, finish(2, in: &bench))
+    #expect(bench.server.revision == 2)
+    let outcomes = said.compactMap { message in
+      if case .acknowledgement(let outcome) = message { outcome } else { nil }
+    }
+    #expect(outcomes.map(\.first) == [1, 2] && outcomes.map(\.last) == [1, 2])
+  }
+
+  @Test func `nothing is read from a client that does not read, decoded or not`() {
+    var bench = bench([1000])
+    bench.act(1, 1, .put("a", Self.text("x")))
+    _ = bench.handle(.turnEnded)
+    bench.handle(.blocked(ConnectionID(1), unsent: 1))
+    _ = finish(1, in: &bench)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.revision == 0)
+    bench.handle(.drained(ConnectionID(1)))
+    #expect(bench.handle(.turnEnded).contains(.wake))
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.revision == 1)
+  }
+
+  @Test func `bytes that wait are counted with those of unfinished frames`() throws {
+    var limits = Self.limits
+    limits.partialBytesPerUser = 1000
+    var bench = bench([7, 7, 7, 8], limits)
+    for number in [1, 2, 3, 4] as [UInt64] {
+      bench.act(number, 1, .put("\(number)", Self.text("x")))
+    }
+    var commands = bench.handle(.turnEnded)
+    for number in [1, 2, 3, 4] as [UInt64] { #expect(bench.goodbye(to: number, commands) == nil) }
+    bench.handle(.received(ConnectionID(3), [0xff, 0, 0, 0] + [UInt8](repeating: 0, count: 60)))
+    commands = bench.handle(.turnEnded)
+    let goodbye = try #require(bench.goodbye(to: 3, commands))
+    #expect(goodbye.limit?.name == "partialBytesPerUser")
+    // Those of the others are done.
+    _ = finish(1, in: &bench)
+    _ = finish(4, in: &bench)
+    _ = finish(2, in: &bench)
+    #expect(bench.server.revision == 3)
+  }
+
+  @Test func `the next process decodes what the former one had not`() throws {
+    var bench = bench([1000])
+    bench.say(1, action(1, .put("a", Self.text("x"))), action(2, .put("b", 2)))
+    _ = bench.handle(.turnEnded)
+    _ = try bench.handOver(limits: Self.limits)
+    _ = bench.turn()
+    #expect(bench.server.state.root == ["n": 0, "a": Self.text("x"), "b": 2])
+  }
+
+  // MARK: What it was
+
+  @Test(
+    arguments: [
+      [0x84, 0x04, 0x01, 0x00, 0x83, 0x00, 0x81, 0x61, 0x61],
+      [0x84, 0x04, 0x01, 0x00, 0x83, 0x18, 0x63, 0x81, 0x61, 0x61],
+      [0x84, 0x04, 0x02, 0x00, 0x83, 0x00, 0x81, 0x61, 0x61],
+      [0x84, 0x04, 0x01, 0x07, 0x83, 0x00, 0x81, 0x61, 0x61],
+    ] as [[UInt8]])
+  func `whatever is wrong with it is answered as for a small one`(head: [UInt8]) {
+    let good = [UInt8]([0x79, 0x01, 0x00]) + [UInt8](repeating: 0x61, count: 256)
+    let bad = [UInt8]([0x79, 0x01, 0x00]) + [UInt8](repeating: 0xff, count: 256)
+    for item in [head + good, head + bad, head + good + [0], head + good.dropLast()] {
+      let framed = Frame.encode { $0.bytes += item }
+      var answers: [[ServerMessage]] = []
+      for largest in [200, Int.max] {
+        var limits = Limits()
+        limits.largeActionBytes = largest
+        var bench = bench([1000], limits)
+        bench.handle(.received(ConnectionID(1), framed))
+        answers.append(bench.said(to: 1, bench.turn()))
+      }
+      #expect(answers[0] == answers[1])
+    }
+  }
+
+  @Test func `one that the shell does not decode is decoded by the server`() {
+    var bench = bench([1000])
+    bench.act(1, 1, .put("a", Self.text("x")))
+    _ = bench.handle(.turnEnded)
+    bench.handle(.actionDecoded(ConnectionID(1), nil))
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.revision == 1)
+  }
+
+  @Test func `without enough memory it is refused`() {
+    var bench = bench([1000])
+    bench.measureMemory(free: 1 << 20, of: 1 << 30)
+    bench.act(1, 1, .put("a", .array(TreeArray((0..<4000).map { .integer($0) }))))
+    let said = bench.said(to: 1, bench.turn())
+    #expect(said.contains { "\($0)".contains("bytes of memory left") })
+    #expect(bench.server.revision == 0)
+  }
+
+  // MARK: Short, and yet long
+
+  private static let map = Value.object(
+    TrieMap(uniqueKeysWithValues: (0...Remains.worthwhile).map { ("\($0)", .integer(1)) }))
+
+  @Test(
+    arguments: [
+      .set(["map"], [:]), .replace(["map"], []), .insert(["map"], [1]), .set([], [:]),
+      .move(from: ["map"], to: ["other"]), .move(from: ["n"], to: ["map"]),
+      .copy(from: ["map"], to: ["other"]), .transaction([.set(["n"], 2), .set(["map"], [:])]),
+    ] as [DocumentAction])
+  func `a short action that moves or replaces a large value is foreseen`(action: DocumentAction) {
+    var bench = Bench(["n": 1, "map": Self.map])
+    bench.join(1)
+    bench.act(1, 1, action)
+    #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+    _ = finish(1, in: &bench)
+    #expect(bench.server.revision == 1)
+  }
+
+  @Test(
+    arguments: [
+      .set(["map"], 1), .set(["map", "1"], [:]), .remove(["map"]), .increment(["n"], by: 1),
+      .merge(["map"], ["1": 2]), .set(["n"], [:]), .move(from: ["n"], to: ["m"]),
+      .test(["n"], 1), .transaction([.set(["n"], 2), .remove(["map"])]),
+    ] as [DocumentAction])
+  func `a short action that does little is performed at once`(action: DocumentAction) {
+    var bench = Bench(["n": 1, "map": Self.map])
+    bench.join(1)
+    bench.act(1, 1, action)
+    #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+    #expect(bench.server.action(for: ConnectionID(1)) == nil)
+  }
+
+  // MARK: What it does
+
+  private static let values: [Value] = [
+    1, text("x"), ["a": 1, "b": [1, 2], "c": text("y")], ["a": 1, "b": [1, 3], "c": text("y")],
+    [1, 2, text("z")], [1, 2, 3, text("z")], [:], ["d": text("x")],
+  ]
+
+  /// Actions on a document with each of `values` at "p".
+  private static let actions: [DocumentAction] =
+    values.flatMap { value in
+      [
+        .set(["p"], value), .replace(["p"], value), .insert(["p"], value), .merge(["p"], value),
+        .set(["p", "b"], value), .set(["p", "0"], value), .append(["p"], value),
+        .insert(["p", "0"], value), .transaction([.set(["p"], value), .set(["q"], value)]),
+        .set(["absent", "p"], value), .insert(["q"], value), .set([], ["p": value]),
+        .transaction([.set(["p", "0"], value), .set(["p", "2"], value)]),
+      ]
+    } + [
+      .move(from: ["p"], to: ["q"]), .move(from: ["p"], to: []), .copy(from: ["p"], to: ["q"]),
+      .move(from: ["p", "b"], to: ["q"]), .copy(from: ["p"], to: ["p", "b"]),
+      .move(from: ["p", "0"], to: ["p", "1"]), .remove(["p"]),
+      .transaction([.move(from: ["p"], to: ["q"]), .set(["p"], ["new": 1])]),
+      .transaction([.set(["q"], 1), .remove(["q"])]), .transaction([]),
+    ]
+
+  @Test(arguments: values)
+  func `a foreseen patch is what the action makes`(old: Value) {
+    for action in Self.actions {
+      var results: [(said: [ServerMessage], size: StateMeasure, root: Value)] = []
+      for largest in [0, Int.max] {
+        var limits = Limits()
+        limits.largeActionBytes = largest
+        var bench = Bench(["p": old], limits: limits)
+        bench.join(1)
+        bench.say(1, .subscribe(subscription: 1, .root, nil))
+        bench.say(1, .subscribe(subscription: 2, ["p"], nil))
+        _ = bench.settle()
+        bench.act(1, 1, action)
+        let said = bench.said(to: 1, bench.turn())
+        results.append((said, bench.server.knownSize, bench.server.state.root))
+      }
+      #expect(results[0].said == results[1].said, "\(action)")
+      #expect(results[0].size == results[1].size, "\(action)")
+      #expect(results[0].root.isSame(as: results[1].root), "\(action)")
+    }
+  }
+
+  /// What one client does while an action of another waits.
+  private static let others: [DocumentAction] = [
+    .set(["p", "a"], 5), .set(["p"], 5), .remove(["p"]), .set([], ["p": ["a": 5]]),
+    .set(["other"], 5), .set(["p", "b"], ["c": 1]), .set([], [:]), .set(["list", "1"], 9),
+    .insert(["list", "0"], 1), .remove(["list", "0"]), .move(from: ["p"], to: ["q"]),
+  ]
+
+  private static let waiting: [DocumentAction] = [
+    .set(["p"], ["a": 1, "b": ["c": text("x")]]),
+    .set(["p", "b"], ["a": 1, "b": ["c": text("x")]]),
+    .move(from: ["p"], to: ["q"]), .move(from: ["p", "b"], to: ["other"]),
+    .move(from: ["p"], to: []),
+    .copy(from: ["p"], to: ["other"]), .set(["list", "1"], ["a": text("x")]),
+    .transaction([.set(["list", "0"], text("x")), .set(["list", "2"], text("x"))]),
+    .transaction([.set(["p", "a"], text("x")), .set(["other"], text("x"))]),
+    .move(from: ["list", "0"], to: ["list", "2"]),
+  ]
+
+  @Test(arguments: others, waiting)
+  func `what changes between is in the patch`(other: DocumentAction, action: DocumentAction) throws
+  {
+    var limits = Limits()
+    limits.largeActionBytes = 0
+    var bench = Bench(
+      ["p": ["a": 1, "b": ["c": 2]], "other": 1, "list": [1, 1, 1, 1]], limits: limits)
+    bench.join(1)
+    bench.say(1, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    var mirror = Document(bench.server.state.root)
+    bench.act(1, 1, action)
+    _ = bench.handle(.turnEnded)
+    let decoded = try #require(bench.server.action(for: ConnectionID(1))).decoded()
+    bench.handle(.acted(other))
+    bench.handle(.actionDecoded(ConnectionID(1), decoded))
+    let messages = bench.said(to: 1, bench.handle(.turnEnded))
+    for case .patch(_, _, let patches) in messages {
+      for patch in patches {
+        try CBORDecoder.read(patch.patch) { (decoder) throws(CBORError) in
+          try mirror.apply(patch: &decoder, seed: HashSeed(7))
+        }
+      }
+    }
+    #expect(mirror.root.isSame(as: bench.server.state.root))
+  }
+}
