@@ -323,16 +323,21 @@ import Wire
 
   @Test func `the action in flight is known after the process ends`() throws {
     let action = SessionAction(session: SessionToken(high: 1, low: 2), number: 5)
+    let foreseen = SessionAction(session: SessionToken(high: 3, low: 4), number: 6)
     do {
       let marker = try MarkerFile(directory: directory.path)
       #expect(marker.actionInFlight == nil && !marker.hasHadPolicy)
       marker.noteInFlight(action)
+      marker.inFlight.noteForeseen(foreseen)
       marker.notePolicy()
     }
     let next = try MarkerFile(directory: directory.path)
     #expect(next.actionInFlight == action && next.hasHadPolicy)
     next.clearInFlight()
     #expect(try MarkerFile(directory: directory.path).actionInFlight == nil)
+    #expect(next.actionForeseen == foreseen)
+    next.inFlight.clearForeseen()
+    #expect(try MarkerFile(directory: directory.path).actionForeseen == nil)
   }
 
   @Test func `links to other files are not followed`() throws {

@@ -7,6 +7,7 @@ import Logging
 import Records
 import Testing
 import Values
+import Wire
 
 @testable import LockstepServer
 
@@ -75,6 +76,26 @@ import Values
     #expect(next.kept?.revision == image.kept.revision, sourceLocation: sourceLocation)
     #expect(next.kept?.epoch == image.kept.epoch, sourceLocation: sourceLocation)
     #expect(next.kept?.run == run + 1, sourceLocation: sourceLocation)
+  }
+
+  // MARK: Suspects
+
+  @Test func `an action during which the process ended is a suspect, and then poison`() throws {
+    defer { removeFolder() }
+    try makeJournal(run: 1, revision: 2, ended: nil)
+    let done = SessionAction(session: SessionToken(high: 1, low: 2), number: 3)
+    let foreseen = SessionAction(session: SessionToken(high: 1, low: 3), number: 4)
+    for kills in [[1, 1], [2, 1]] {
+      let marker = try MarkerFile(directory: folder)
+      marker.noteInFlight(done)
+      if kills == [1, 1] { marker.inFlight.noteForeseen(foreseen) }
+      let start = try open(nil)
+      start.file?.close()
+      let kept = try #require(start.kept)
+      #expect(kept.poisoned == (kills[0] == 2 ? [done] : []))
+      #expect(kept.suspects == (kills[0] == 2 ? [foreseen] : [done, foreseen]))
+      #expect(marker.actionInFlight == nil && marker.actionForeseen == nil)
+    }
   }
 
   // MARK: A process that could not open its journal

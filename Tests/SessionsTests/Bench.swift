@@ -14,6 +14,8 @@ struct Bench {
   var measurements = 0
   /// The log lines for administrators.
   var logs: [LogLine] = []
+  /// The first commands of a process that has taken over (`handOver`).
+  var taken: [Command] = []
 
   static let peer = Peer(pid: 1, uid: 1000, gid: 1000)
 
@@ -165,7 +167,7 @@ struct Bench {
     let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
     server = Server(restoring: image.next, reducer: DocumentFeature(), limits: limits, at: now)
     server.reserveScopes(of: image)
-    var taken: [Command] = []
+    taken = []
     for connection in image.connections {
       server.handle(.inherited(connection, isTranslated: false), at: now, into: &taken)
     }

@@ -1,7 +1,9 @@
+import Access
 import CBOR
 import DaemonCore
 import Documents
 import Lockstep
+import Records
 import Testing
 import Values
 import Wire
@@ -123,14 +125,55 @@ import Wire
     var bench = bench([1000])
     bench.act(1, 1, .put("a", Self.text("x")))
     _ = bench.handle(.turnEnded)
+    let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
     bench.handle(.blocked(ConnectionID(1), unsent: 1))
-    _ = finish(1, in: &bench)
+    bench.handle(.actionDecoded(ConnectionID(1), decoded))
     _ = bench.handle(.turnEnded)
     #expect(bench.server.revision == 0)
     bench.handle(.drained(ConnectionID(1)))
     #expect(bench.handle(.turnEnded).contains(.wake))
-    _ = bench.handle(.turnEnded)
+    // What was decoded has not waited for the client: it is decoded again.
+    #expect(self.decoded(in: bench.handle(.turnEnded)) == [1])
+    _ = finish(1, in: &bench)
     #expect(bench.server.revision == 1)
+  }
+
+  @Test func `a client that does not read keeps nobody from having an action decoded`() {
+    var bench = bench()
+    for number in [1, 2] as [UInt64] { bench.act(number, 1, .put("\(number)", Self.text("x"))) }
+    bench.handle(.blocked(ConnectionID(1), unsent: 1))
+    #expect(decoded(in: bench.handle(.turnEnded)) == [2])
+    #expect(bench.server.action(for: ConnectionID(1)) == nil)
+    _ = finish(2, in: &bench)
+    bench.handle(.drained(ConnectionID(1)))
+    _ = bench.turn()
+    #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+    _ = finish(1, in: &bench)
+    #expect(bench.server.revision == 2)
+  }
+
+  @Test func `nothing is decoded for a client that leaves`() {
+    var bench = bench()
+    bench.act(1, 1, .put("a", Self.text("x")))
+    bench.handle(.stop(retryAfter: 1))
+    #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+  }
+
+  @Test func `what was decoded for a client that has gone is released beside the loop`() {
+    var bench = bench()
+    bench.server.keepRemains()
+    for isLate in [true, false] {
+      let number: UInt64 = isLate ? 1 : 2
+      let id = ConnectionID(number)
+      bench.act(number, 1, .put("a", Self.text("x")))
+      _ = bench.handle(.turnEnded)
+      let decoded = bench.server.action(for: id)?.decoded()
+      _ = bench.server.takeRemains()
+      if isLate { bench.handle(.closed(id)) }
+      bench.handle(.actionDecoded(id, decoded))
+      if !isLate { bench.handle(.closed(id)) }
+      #expect(!bench.server.takeRemains().isEmpty)
+    }
   }
 
   @Test func `bytes that wait are counted with those of unfinished frames`() throws {
@@ -158,8 +201,74 @@ import Wire
     bench.say(1, action(1, .put("a", Self.text("x"))), action(2, .put("b", 2)))
     _ = bench.handle(.turnEnded)
     _ = try bench.handOver(limits: Self.limits)
-    _ = bench.turn()
+    // Nothing else is read meanwhile: it would be kept with the action.
+    #expect(bench.taken.contains(.pauseReading(ConnectionID(1))))
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
     #expect(bench.server.state.root == ["n": 0, "a": Self.text("x"), "b": 2])
+  }
+
+  @Test func `a process that has handed over does nothing more`() throws {
+    var bench = bench([1000])
+    bench.act(1, 1, .put("a", Self.text("x")))
+    _ = bench.handle(.turnEnded)
+    let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
+    bench.handle(.handingOver(retryAfter: 1))
+    #expect(bench.handle(.actionDecoded(ConnectionID(1), decoded)).isEmpty)
+    #expect(bench.handle(.acted(.put("b", 1))).isEmpty)
+    #expect(bench.handle(.turnEnded).isEmpty)
+    #expect(bench.server.revision == 0)
+  }
+
+  // MARK: What is foreseen
+
+  @Test func `what will be rejected is not foreseen`() {
+    let policy = Policy([
+      Rule(users: [7], mayConnect: true, read: [.whole], act: [.all]),
+      Rule(users: [8], mayConnect: true, read: [.whole]),
+    ])
+    var bench = Bench(["n": 1, "map": Self.map], limits: Self.limits, policy: policy)
+    for (number, isForeseen) in [(7, true), (8, false)] as [(UInt64, Bool)] {
+      bench.join(number, uid: number)
+      bench.act(number, 1, .put("a", Self.text("x")))
+      #expect(decoded(in: bench.handle(.turnEnded)) == [number])
+      #expect(bench.server.action(for: ConnectionID(number))?.decoded().isForeseen == isForeseen)
+      _ = finish(number, in: &bench)
+      bench.act(number, 2, .copy(from: ["map"], to: ["other"]))
+      #expect(decoded(in: bench.handle(.turnEnded)) == (isForeseen ? [number] : []))
+      if isForeseen { _ = finish(number, in: &bench) }
+    }
+    #expect(bench.server.revision == 2)
+  }
+
+  @Test func `what has been done, or is made when it is done, is not foreseen`() {
+    let merge = DocumentAction.merge([], ["a": Self.text("x")])
+    for (action, number, isForeseen) in [
+      (.put("a", Self.text("x")), 1, true), (.put("a", Self.text("x")), 2, false),
+      (merge, 1, false), (.transaction([merge]), 1, false),
+    ] as [(DocumentAction, UInt64, Bool)] {
+      var bench = bench([1000])
+      bench.act(1, number, action)
+      _ = bench.handle(.turnEnded)
+      #expect(bench.server.action(for: ConnectionID(1))?.decoded().isForeseen == isForeseen)
+    }
+  }
+
+  @Test func `an action during which the process has ended is done on the loop`() throws {
+    for isSuspect in [false, true] {
+      var bench = bench([1000])
+      var commands: [Command] = []
+      bench.server.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
+      var kept = bench.server.handOver.next
+      if isSuspect { kept.suspects = [SessionAction(session: Bench.token(1), number: 1)] }
+      bench.server = Server(
+        restoring: kept, reducer: DocumentFeature(), limits: Self.limits, at: bench.now)
+      bench.join(2, token: Bench.token(1))
+      bench.act(2, 1, .put("a", Self.text("x")))
+      #expect(decoded(in: bench.handle(.turnEnded)) == [2])
+      #expect(bench.server.action(for: ConnectionID(2))?.decoded().isForeseen == !isSuspect)
+      _ = finish(2, in: &bench)
+      #expect(bench.server.revision == 1)
+    }
   }
 
   // MARK: What it was

@@ -139,6 +139,14 @@ import Wire
     }
   }
 
+  @Test func `a frame that a reader stops before again is not copied`() throws {
+    var decoder = FrameDecoder(limit: 1 << 20)
+    try decoder.receive(Self.frame([UInt8](repeating: 7, count: 1000))) { _ in .stopBefore }
+    let place = decoder.unparsed.withUnsafeBytes { $0.baseAddress }
+    try decoder.release { _ in .stopBefore }
+    #expect(decoder.isBeforeFrame && decoder.unparsed.withUnsafeBytes { $0.baseAddress } == place)
+  }
+
   @Test func `what comes while a frame is held is kept behind it`() throws {
     var decoder = FrameDecoder(limit: 1 << 20)
     for item in Self.items { try decoder.receive(Self.frame(item)) { _ in .stopBefore } }

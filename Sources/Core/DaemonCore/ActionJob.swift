@@ -1,3 +1,4 @@
+import Access
 import CBOR
 public import Lockstep
 import Values
@@ -13,9 +14,22 @@ public struct ActionJob<R: Reducer>: Sendable {
   let budget: MemoryBudget
   let memoryLimit: Int
   let seed: HashSeed
+  /// Those of who sent it: without them it is not foreseen, because it will be rejected.
+  let rights: Rights?
+  /// Nil if the action is not to be foreseen.
+  let foreseen: Ground?
+
   /// What the action will be performed on, unless it changes until then.
-  let reducer: R
-  let state: R.State
+  struct Ground: Sendable {
+    let reducer: R
+    let state: R.State
+  }
+
+  /// The most memory that decoding it takes.
+  public var memory: Int {
+    let most = MemoryEstimate.mostPerByte
+    return item.count < memoryLimit / most ? item.count * most : memoryLimit
+  }
 
   /// Decode it, and foresee what it does. O(its bytes, and what it replaces).
   public func decoded() -> DecodedAction<Action> {
@@ -32,7 +46,7 @@ public struct ActionJob<R: Reducer>: Sendable {
           &decoder, head, cost, budget, limit: memoryLimit, seed: seed)
         switch result {
         case .success(let action):
-          let foresight = reducer.foresee(action, in: state)
+          let foresight = foresee(action)
           return DecodedAction(
             outcome: .action(action), cost: cost,
             foreseen: foresight.map { ForeseenPatch($0, weight: PatchWeight(of: $0.patch)) })
@@ -42,6 +56,13 @@ public struct ActionJob<R: Reducer>: Sendable {
         return DecodedAction(outcome: .malformed(error))
       }
     }
+  }
+
+  private func foresee(_ action: Action) -> Foresight? {
+    guard let foreseen, rights?.missingRight(for: action, in: foreseen.state) == nil else {
+      return nil
+    }
+    return foreseen.reducer.foresee(action, in: foreseen.state)
   }
 
   /// Decode the rest of a message after the head of an action. An item that is no action is
@@ -107,6 +128,8 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   var cost: Int?
   /// The patch that it makes, if that could be foreseen.
   var foreseen: ForeseenPatch?
+
+  package var isForeseen: Bool { foreseen != nil }
 
   /// The action, or the reason that it is rejected.
   func get() throws(CBORError) -> Result<Action, ActionFailure> {

@@ -9,15 +9,20 @@
 // A short action that may take long (`Reducer.takesLong`), since it moves or replaces a large value, is
 // treated in the same way.
 //
+// A connection that is not ready for its action, because it does not read what it is sent, or is
+// leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
+// pile up.
+//
 // So the actions of a session keep their order, those of others go on meanwhile, and whatever ends a
 // connection ends its waiting action as if it had not been read: a process that takes the daemon over
 // reads the same bytes and begins again.
 
 /// The large actions of clients that are decoded beside the loop.
 ///
-/// Invariants: at most one is being decoded, so that they take one thread and the memory of one; users
-/// take turns, and so do the connections of each. A connection is here from the time at which it holds
-/// a large action until that has been read, or until the connection ends.
+/// Invariants: at most one is being decoded, or decoded and not yet read, so that they take one thread
+/// and the memory of one; users take turns, and so do the connections of each. A connection is here
+/// from the time at which it holds a large action until that has been read, or until the connection is
+/// not ready to read it any more.
 struct LargeActions<Action: Sendable>: Sendable {
   private enum Stage: Sendable {
     case waiting
@@ -46,6 +51,10 @@ struct LargeActions<Action: Sendable>: Sendable {
   @inline(__always)
   func isKnown(_ id: ConnectionID) -> Bool { !stages.isEmpty && stages[id] != nil }
 
+  /// Whether a connection may wait to have its action decoded.
+  @inline(__always)
+  var areQueued: Bool { !users.isEmpty }
+
   /// Note that a connection of a user holds a large action, if that is not known.
   mutating func enter(_ id: ConnectionID, of uid: UInt64) {
     guard stages[id] == nil else { return }
@@ -54,28 +63,36 @@ struct LargeActions<Action: Sendable>: Sendable {
     queues[uid, default: []].append(id)
   }
 
-  /// The connection whose action is to be decoded now; nil if one is being decoded, or none waits.
-  /// O(1), but for connections that have ended since.
+  /// Take the connection whose action is to be decoded now out of the queue, to `begin` it or to
+  /// `forget` it; nil if one is being decoded, or none waits. O(1), but for connections that have ended.
   mutating func next() -> ConnectionID? {
     guard running == nil else { return nil }
     while let uid = users.first {
       users.removeFirst()
       guard let id = queues[uid]?.removeFirst() else { continue }
       if queues[uid]?.isEmpty == true { queues[uid] = nil } else { users.append(uid) }
-      guard case .waiting = stages[id] else { continue }
-      stages[id] = .decoding
-      running = id
-      return id
+      if case .waiting = stages[id] { return id }
     }
     return nil
   }
 
-  /// Store a decoded action. Returns whether its connection still waits for it.
-  mutating func finish(_ id: ConnectionID, _ action: DecodedAction<Action>?) -> Bool {
+  /// The action of a connection is decoded from now on.
+  mutating func begin(_ id: ConnectionID) {
+    stages[id] = .decoding
+    running = id
+  }
+
+  /// Forget a connection that is not ready to read its action.
+  mutating func forget(_ id: ConnectionID) { stages[id] = nil }
+
+  /// Store a decoded action, if its connection is ready and still waits for it. Returns whether it does.
+  mutating func finish(
+    _ id: ConnectionID, _ action: DecodedAction<Action>?, isReady: Bool
+  ) -> Bool {
     if running == id { running = nil }
     guard case .decoding = stages[id] else { return false }
-    stages[id] = .decoded(action)
-    return true
+    stages[id] = isReady ? .decoded(action) : nil
+    return isReady
   }
 
   /// Remove and return the decoded action of a connection; nil if there is none yet.
@@ -85,8 +102,11 @@ struct LargeActions<Action: Sendable>: Sendable {
     return .some(action)
   }
 
-  /// Forget a connection that has ended.
-  mutating func remove(_ id: ConnectionID) {
-    if !stages.isEmpty { stages[id] = nil }
+  /// Forget a connection that has ended. Returns its decoded action, if there is one.
+  mutating func remove(_ id: ConnectionID) -> DecodedAction<Action>? {
+    guard !stages.isEmpty, case .decoded(let action) = stages.removeValue(forKey: id) else {
+      return nil
+    }
+    return action
   }
 }

@@ -26,7 +26,7 @@ extension Server {
       mark = action.mark
       byteCount = decoder.remaining
       if isDecoded, let known = turn.takeKnown() {
-        cost = known.cost
+        cost = known.cost ?? memory.budget.scarceCost(ofRestOf: decoder)
         decoded = try known.get()
       } else {
         cost = memory.budget.scarceCost(ofRestOf: decoder)
@@ -59,7 +59,9 @@ extension Server {
       outcome = reject(
         number, excess(of: byteCount, at: place) ?? failure.rejection, attachment, at: place)
     case .success(let action):
-      if !isDecoded, core.takesLong(action) { return stop(before: place) }
+      if !isDecoded, core.takesLong(action), mayAct(action, at: place) {
+        return stop(before: place)
+      }
       if let rejection = excess(of: byteCount, at: place)
         ?? judge(action, number, mark, byteCount, cost, attachment, at: place, &commands)
       {

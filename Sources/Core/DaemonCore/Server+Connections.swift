@@ -24,7 +24,7 @@ extension Server {
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let connection = connections.remove(id) else { return }
     users.remove(connection)
-    largeActions.remove(id)
+    if let action = largeActions.remove(id) { turn.remains.add(action) }
     remember(connection)
     // The connection never had a session, or lost it.
     if watchesSessions, !sessions.watches(id), !connection.origin.hasExited {

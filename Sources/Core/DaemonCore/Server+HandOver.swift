@@ -26,7 +26,7 @@ extension Server {
     }
     endReports()
     handle(.turnEnded, at: now, into: &commands)
-    ending = .none
+    ending = .handedOver
     for id in connections.ids.sorted() where connections[id]?.token != nil {
       commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
     }
@@ -92,7 +92,10 @@ extension Server {
     let (rights, denial) = admission(of: handed.peer)
     connection.rights = rights
     connections.insert(connection)
-    if connection.frames.isHeld { connections.release(connection.id) }
+    if connection.frames.isHeld {
+      commands.append(.pauseReading(connection.id))
+      connections.release(connection.id)
+    }
     if let denial { return leave(connection.id, denial) }
     guard let token = handed.token else { return }
     guard sessions[token]?.connection == nil, sessions[token] != nil else {

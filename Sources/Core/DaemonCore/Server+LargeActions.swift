@@ -1,5 +1,7 @@
+import Access
 import CBOR
 import Lockstep
+import Records
 import Wire
 
 // Actions that are decoded beside the loop (`LargeActions`).
@@ -41,28 +43,69 @@ extension Server {
   }
 
   /// Have the large action of the next connection decoded, if none is.
+  @inline(__always)
   mutating func decodeLargeActions(_ commands: inout [Command]) {
-    if case .handingOver = ending { return }
-    if let id = largeActions.next() { commands.append(.decodeAction(id)) }
+    if largeActions.areQueued { decodeNext(&commands) }
   }
 
-  /// The large action to decode for a connection; nil if it needs none any more.
+  @inline(never)
+  private mutating func decodeNext(_ commands: inout [Command]) {
+    if case .handingOver = ending { return }
+    while let id = largeActions.next() {
+      guard isReady(id) else {
+        largeActions.forget(id)
+        continue
+      }
+      largeActions.begin(id)
+      return commands.append(.decodeAction(id))
+    }
+  }
+
+  /// Whether a connection will read its large action once that is decoded.
+  private func isReady(_ id: ConnectionID) -> Bool {
+    guard let place = connections.place(of: id), !connections[place: place].isBlocked,
+      case .live = connections[place: place].phase
+    else { return false }
+    return true
+  }
+
+  /// The large action to decode for a connection; nil if it needs none any more. It is noted, as an
+  /// action that is reduced is, while it is foreseen: a reducer may end the process there, too.
   public func action(for id: ConnectionID) -> ActionJob<R>? {
-    guard largeActions.isPending(id), let place = connections.place(of: id),
+    guard largeActions.isPending(id), isReady(id), let place = connections.place(of: id),
       let item = connections[place: place].frames.heldItem
     else { return nil }
+    let bytes = connections[place: place].frames.unparsed
+    let own = sessionAction(bytes[item], at: place)
+    if let own { journaling.noteForeseen(own) }
     return ActionJob(
-      bytes: connections[place: place].frames.unparsed, item: item, budget: memory.budget,
-      memoryLimit: limits.actionMemoryBytes, seed: core.seed, reducer: core.reducer,
-      state: core.state)
+      bytes: bytes, item: item, budget: memory.budget, memoryLimit: limits.actionMemoryBytes,
+      seed: core.seed, rights: connections[place: place].rights,
+      foreseen: own == nil ? nil : .init(reducer: core.reducer, state: core.state))
   }
 
-  /// A large action has been decoded: read on behind it. A connection that is blocked reads on when
-  /// it is not any more.
+  /// The action that an item is, if it is to be foreseen: not one that has been done, nor one during
+  /// which the process has ended before. So which action ends it is known the second time.
+  private func sessionAction(_ item: ArraySlice<UInt8>, at place: Int) -> SessionAction? {
+    guard let attachment = connections[place: place].attachment,
+      let number = item.withUnsafeBytes({ bytes -> UInt64? in
+        var decoder = CBORDecoder(bytes)
+        guard let head = try? MessageHead(from: &decoder), head.type == .action else { return nil }
+        return (try? ActionHead(from: &decoder))?.number
+      }),
+      number == sessions[place: attachment.place].outcomes.last + 1
+    else { return nil }
+    let own = SessionAction(session: attachment.token, number: number)
+    return journaling.isSuspect(own) ? nil : own
+  }
+
+  /// A large action has been decoded: read on behind it, unless its connection is not ready.
   mutating func actionDecoded(_ id: ConnectionID, _ action: DecodedAction<R.Action>?) {
-    guard largeActions.finish(id, action), let place = connections.place(of: id),
-      !connections[place: place].isBlocked
-    else { return }
-    connections.release(id)
+    journaling.clearForeseen()
+    if largeActions.finish(id, action, isReady: isReady(id)) {
+      connections.release(id)
+    } else if let action {
+      turn.remains.add(action)
+    }
   }
 }

@@ -97,6 +97,8 @@ public struct Server<R: Reducer>: Sendable {
     case stopping(Goodbye)
     /// Everything due is composed, even for clients that do not read, and no request is begun.
     case handingOver
+    /// The next process has everything: nothing happens any more.
+    case handedOver
   }
 
   struct Counters: Sendable {
@@ -176,7 +178,8 @@ public struct Server<R: Reducer>: Sendable {
     journaling = Journaling(
       setup.durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
-      journaled: kept.journaledBytes, poisoned: kept.poisoned, marker: inFlight, at: now)
+      journaled: kept.journaledBytes, poisoned: kept.poisoned, suspects: kept.suspects,
+      marker: inFlight, at: now)
     memory = StateMemory(limit: limits.stateBytes)
     turn = Turn(waitingBudget: limits.waitingPerTurn)
     takeUp(kept)
@@ -212,6 +215,7 @@ public struct Server<R: Reducer>: Sendable {
   public mutating func handle(
     _ event: Event<R.Action>, at now: Instant, into commands: inout [Command]
   ) {
+    if case .handedOver = ending { return }
     advanceClock(to: now)
     switch event {
     case .opened(let id, let peer, let token): open(id, peer, token, &commands)

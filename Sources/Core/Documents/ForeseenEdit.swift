@@ -61,10 +61,9 @@ extension DocumentFeature {
   /// both stay the same values until the action is performed, unless another one comes between.
   public func foresee(_ action: DocumentAction, in state: Document) -> Foresight? {
     switch action {
-    case .set, .insert, .replace, .move, .copy, .transaction: break
-    // What these put somewhere is made when they are performed, and would be compared whole.
-    case .merge, .append: return nil
-    case .remove, .increment, .test: return nil
+    case .set, .insert, .replace, .move, .copy: break
+    case .transaction: if action.makesValues { return nil }
+    case .merge, .append, .remove, .increment, .test: return nil
     }
     var copy = state
     guard (try? reduce(into: &copy, action: action)) != nil else { return nil }
@@ -92,6 +91,16 @@ extension DocumentFeature {
 }
 
 extension DocumentAction {
+  /// Whether what it puts somewhere is made when it is performed: it would be compared whole with what
+  /// was foreseen. O(its actions).
+  fileprivate var makesValues: Bool {
+    switch self {
+    case .merge, .append: true
+    case .transaction(let parts): parts.contains { $0.makesValues }
+    case .set, .remove, .increment, .insert, .move, .copy, .test, .replace: false
+    }
+  }
+
   /// Whether the values that it replaces, moves or copies are large together. Of a long transaction
   /// only the beginning is looked at. O(1).
   @inline(never)

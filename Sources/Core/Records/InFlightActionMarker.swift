@@ -1,7 +1,8 @@
 import Wire
 
-/// Three words of memory that outlive the process. The action about to be reduced is noted there:
-/// if the reducer ends the process, the next process finds which action it was.
+/// Words of memory that outlive the process. The action about to be reduced is noted there, and the
+/// one that is foreseen beside the loop: if the reducer ends the process, the next process finds which
+/// action it was, or which two it may have been.
 ///
 /// It is no output of the core: none of the server's decisions depends on it.
 ///
@@ -12,10 +13,21 @@ public struct InFlightActionMarker: @unchecked Sendable {
 
   public init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
-  public func note(_ action: SessionAction) {
-    words[1] = action.session.high
-    words[2] = action.session.low
+  /// The index of the words for the action that is foreseen.
+  public static let foreseenPlace = 24
+
+  public func note(_ action: SessionAction) { note(action, at: 0) }
+
+  /// Note the action that is foreseen from now on. There is one at a time.
+  public func noteForeseen(_ action: SessionAction) { note(action, at: Self.foreseenPlace) }
+
+  public func clearForeseen() { words[Self.foreseenPlace] = 0 }
+
+  @inline(__always)
+  private func note(_ action: SessionAction, at place: Int) {
+    words[place + 1] = action.session.high
+    words[place + 2] = action.session.low
     // Written last: 0 means that there is no action, and numbers begin with 1.
-    words[0] = action.number
+    words[place] = action.number
   }
 }

@@ -126,14 +126,16 @@ public struct FrameDecoder: Sendable {
     var held: [UInt8] = []
     swap(&held, &partial)
     // `withUnsafeBytes` has no typed throws, hence the `Result`.
-    let result: Result<Void, WireError> = held.withUnsafeBytes { bytes in
+    let result: Result<Int, WireError> = held.withUnsafeBytes { bytes in
       do throws(WireError) {
-        return .success(try receive(bytes, body))
+        return .success(try cut(bytes, body))
       } catch {
         return .failure(error)
       }
     }
-    try result.get()
+    let used = try result.get()
+    // What nothing was read of is not copied: it may be a large frame.
+    if used == 0 { partial = held } else { partial = Array(held[used...]) }
   }
 
   /// Complete the frame that an earlier call began. Returns the bytes after it.

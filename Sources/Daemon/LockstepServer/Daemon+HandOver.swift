@@ -92,9 +92,10 @@ extension Daemon {
     pipes[id] = pipe
     // After the bytes that the former process had not written, and before anything new.
     let outcome = connection.unsent.isEmpty ? .written : pipe.write(connection.unsent)
+    // Nothing is read before the loop turns: first it is told what must be read before that.
+    listen(to: pipe, id)
     tell(.inherited(connection, isTranslated: isTranslated))
     if server.watchesSessions { watchProcess(of: pipe, id) }
-    listen(to: pipe, id)
     switch outcome {
     case .written: break
     case .pending(let unsent): tell(.blocked(id, unsent: unsent))

@@ -106,10 +106,15 @@ extension Daemon {
   /// Decode the large action that a connection holds.
   func decodeAction(_ id: ConnectionID) {
     guard let job = server.action(for: id) else { return tell(.actionDecoded(id, nil)) }
-    let (loop, daemon) = (loop, Unchecked(self))
-    Task.detached {
-      let action = job.decoded()
-      loop.execute { daemon.value?.tell(.actionDecoded(id, action)) }
+    let bytes = job.memory
+    memoryDesk.request(bytes) { [unowned self] in
+      let (loop, daemon) = (loop, Unchecked(self))
+      besideLoop(bytes) {
+        let action = job.decoded()
+        loop.execute { daemon.value?.tell(.actionDecoded(id, action)) }
+      }
+    } orElse: { [unowned self] in
+      tell(.actionDecoded(id, nil))
     }
   }
 

@@ -11,6 +11,7 @@ import Wire
 //     word 3          whether a policy has held
 //     words 8 to 12   the newest durable action, in the first of two places that are used in turn
 //     words 16 to 20  the second
+//     words 24 to 26  the action that is being foreseen beside the loop
 //
 // A reducer that traps ends the process; its client reconnects and resends the action: a crash
 // loop. So the next run reads from the file which action was being reduced.
@@ -80,9 +81,15 @@ public final class MarkerFile: @unchecked Sendable {
   // MARK: The action in flight
 
   /// The action that the last run was reducing when it ended.
-  public var actionInFlight: SessionAction? {
-    guard words[0] != 0 else { return nil }
-    return SessionAction(session: SessionToken(high: words[1], low: words[2]), number: words[0])
+  public var actionInFlight: SessionAction? { action(at: 0) }
+
+  /// The action that it was foreseeing then.
+  public var actionForeseen: SessionAction? { action(at: InFlightActionMarker.foreseenPlace) }
+
+  private func action(at place: Int) -> SessionAction? {
+    guard words[place] != 0 else { return nil }
+    return SessionAction(
+      session: SessionToken(high: words[place + 1], low: words[place + 2]), number: words[place])
   }
 
   /// Notes the action about to be reduced. Must not be used after this object is gone.

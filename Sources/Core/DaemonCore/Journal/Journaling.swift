@@ -67,6 +67,8 @@ struct Journaling: Sendable {
   private(set) var hasClosedBatch = false
   /// Actions that ended the process twice, and are not reduced again.
   private let poisoned: Set<SessionAction>
+  /// Actions during which the process ended once.
+  private let suspects: Set<SessionAction>
   /// Notes a client's action before it is reduced; nil if no such memory outlives the process.
   private let marker: InFlightActionMarker?
   private var changesSinceDigest = 0
@@ -76,10 +78,11 @@ struct Journaling: Sendable {
   init(
     _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
     durable: UInt64? = nil, journaled: Int = 0, poisoned: Set<SessionAction> = [],
-    marker: InFlightActionMarker? = nil, at now: Instant
+    suspects: Set<SessionAction> = [], marker: InFlightActionMarker? = nil, at now: Instant
   ) {
     snapshots = SnapshotSchedule(journaled: journaled, at: now)
     self.poisoned = poisoned
+    self.suspects = suspects
     self.marker = marker
     self.durability = durability
     self.base = base
@@ -114,6 +117,16 @@ struct Journaling: Sendable {
   func isPoisoned(_ action: SessionAction) -> Bool {
     !poisoned.isEmpty && poisoned.contains(action)
   }
+
+  /// Whether the process has ended while this action was done or foreseen.
+  func isSuspect(_ action: SessionAction) -> Bool {
+    suspects.contains(action) || isPoisoned(action)
+  }
+
+  /// Note an action that is foreseen, likewise, until the next or until it is cleared.
+  func noteForeseen(_ action: SessionAction) { marker?.noteForeseen(action) }
+
+  func clearForeseen() { marker?.clearForeseen() }
 
   /// Note an action before it is reduced, in memory that survives the end of the process.
   @inline(__always)

@@ -24,6 +24,8 @@ public struct RestoredState<State: Synchronizable>: Sendable {
   public var history: History
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
+  /// Actions during which the process ended once: they are done, but not foreseen beside the loop.
+  public var suspects: Set<SessionAction> = []
   /// Whether a former process handed over everything, including ephemeral fields and connections.
   public var isHandedOver = false
   /// The newest revision that survives a crash; nil if that is `revision`.

@@ -82,7 +82,8 @@ struct JournalStart<State: Synchronizable> {
     }
     let contents = try file.contents()
     var kept = try handed?.image.next ?? recover(file, contents, context, translatingInto: file)
-    kept.poisoned = try poisoned(file, context.logger)
+    try countKills(file, context.logger)
+    try judgeSuspects(of: file, &kept)
     if let handed, handed.image.isTranslated {
       try keepCopy(file, handed.image.dropped, context.logger)
     }
@@ -215,20 +216,30 @@ struct JournalStart<State: Synchronizable> {
     }
   }
 
-  /// Actions that were being reduced when a run ended, twice or more.
-  private static func poisoned(
+  /// Count the actions that were being reduced, or foreseen, when the last run ended.
+  private static func countKills(
     _ file: JournalFile, _ logger: Logger
-  ) throws(JournalError) -> Set<SessionAction> {
-    if let action = file.marker?.actionInFlight {
+  ) throws(JournalError) {
+    guard let marker = file.marker else { return }
+    for action in [marker.actionInFlight, marker.actionForeseen].compactMap(\.self) {
       let kills = try file.noteKill(action)
-      file.marker?.clearInFlight()
       logger.error(
         "an action was being done when the last run ended",
         metadata: [
           "session": "\(action.session)", "number": .number(action.number), "times": .number(kills),
         ])
     }
-    return Set(try file.suspects().filter { $0.kills >= 2 }.map(\.action))
+    marker.clearInFlight()
+    marker.inFlight.clearForeseen()
+  }
+
+  /// Actions that were being reduced when a run ended, twice or more, and those of one time.
+  private static func judgeSuspects(
+    of reader: JournalReader, _ kept: inout RestoredState<State>
+  ) throws(JournalError) {
+    for (action, kills) in try reader.suspects() {
+      if kills >= 2 { kept.poisoned.insert(action) } else { kept.suspects.insert(action) }
+    }
   }
 
   static func encoded(_ schema: Schema) -> [UInt8] {
@@ -330,10 +341,12 @@ extension JournalStart {
     if try reader.isUnused() { return Found() }
     let contents = try reader.contents()
     var kept = try recover(reader, contents, context, translatingInto: nil)
-    kept.poisoned = Set(try reader.suspects().filter { $0.kills >= 2 }.map(\.action))
+    try judgeSuspects(of: reader, &kept)
     // The journal cannot count how often the action has ended the process: once is enough.
     if let action = marker?.actionInFlight { kept.poisoned.insert(action) }
+    if let action = marker?.actionForeseen { kept.suspects.insert(action) }
     marker?.clearInFlight()
+    marker?.inFlight.clearForeseen()
     return Found(kept: kept, start: contents.runs.last?.ended == nil ? .crashed : .restarted)
   }
 }
