@@ -67,6 +67,76 @@ size_t lockstep_ping(uint8_t *out, uint64_t value) {
   return finish_frame(out, 6 + put_head(out + 6, 0, value));
 }
 
+// MARK: Floods
+
+bool flood_is_action(FloodKind kind) {
+  return kind == flood_actions || kind == flood_values || kind == flood_deep;
+}
+
+// `set ["flood"]` to something that differs from the last.
+static size_t set_flood(uint8_t *out, uint64_t number, bool is_deep) {
+  out[4] = 0x84;
+  out[5] = 4;
+  size_t at = 6 + put_head(out + 6, 0, number);
+  memcpy(out + at, "\x00\x83\x00\x81\x65" "flood", 10);
+  at += 10;
+  if (is_deep) {
+    enum { chains = 235, levels = 60 };
+    at += put_head(out + at, 4, chains);
+    for (int chain = 0; chain < chains; chain++, at += levels + 1) {
+      memset(out + at, 0x81, levels);
+      out[at + levels] = number % 2;
+    }
+  } else {
+    enum { members = 1000 };
+    at += put_head(out + at, 5, members);
+    for (int member = 0; member < members; member++) {
+      at += (size_t)sprintf((char *)out + at, "\x69member%03d", member);
+      out[at++] = number % 2;
+    }
+  }
+  return finish_frame(out, at);
+}
+
+size_t lockstep_flood(uint8_t *out, FloodKind kind, uint64_t number) {
+  size_t at = 6;
+  switch (kind) {
+    case flood_actions:
+      out[4] = 0x84;
+      out[5] = 4;
+      at += put_head(out + at, 0, number);
+      memcpy(out + at, "\x00\x82\x03\x81\x65" "flood", 10);
+      return finish_frame(out, at + 10);
+    case flood_values: return set_flood(out, number, false);
+    case flood_deep: return set_flood(out, number, true);
+    case flood_subscriptions:
+      if (number % 2 == 1) {
+        out[4] = 0x84;
+        out[5] = 2;
+        at += put_head(out + at, 0, number + 1);
+        out[at++] = 0x81;
+        at += put_text(out + at, "todos");
+        out[at++] = 0xf6;
+      } else {
+        out[4] = 0x82;
+        out[5] = 3;
+        at += put_head(out + at, 0, number);
+      }
+      return finish_frame(out, at);
+    case flood_digests:
+      memcpy(out + 4, "\x82\x06\x01", 3);
+      return finish_frame(out, 7);
+    case flood_reports:
+      out[4] = 0x83;
+      out[5] = 7;
+      at += put_head(out + at, 0, number);
+      at += put_text(out + at, "clients");
+      return finish_frame(out, at);
+    case flood_nothing: case flood_pings: break;
+  }
+  return lockstep_ping(out, number);
+}
+
 // MARK: Reading
 
 static uint64_t take(const uint8_t *head, size_t *at) {

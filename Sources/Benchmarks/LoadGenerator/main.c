@@ -35,7 +35,7 @@ int main(int count, char **given) {
   arguments = given;
   if (count < 4) {
     fprintf(stderr, "usage: load-generator WORK lockstep|redis|limit SOCKET [name=value ...]\n"
-                    "works: roundtrip pipeline fanout pause join idle crowd\n");
+                    "works: roundtrip pipeline fanout pause join idle crowd flood\n");
     return 64;
   }
   const char *work = given[1], *path = given[3];
@@ -60,6 +60,8 @@ int main(int count, char **given) {
     join(path, option("times", 1));
   } else if (strcmp(work, "idle") == 0) {
     idle(peer, path, option("connections", 1000));
+  } else if (strcmp(work, "flood") == 0) {
+    flood(peer, path, option("clients", 1000), (FloodKind)option("kind", flood_actions));
   } else if (strcmp(work, "crowd") == 0) {
     crowd(peer, path, option("clients", 1000), actions, option("mirrors", 1) != 0);
   } else {

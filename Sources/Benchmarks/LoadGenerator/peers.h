@@ -47,6 +47,24 @@ typedef struct Peer {
   void (*changes)(Stream *, const uint8_t *, size_t);
 } Peer;
 
+// What a flood consists of. Redis and the limit know actions only.
+typedef enum FloodKind {
+  // Connections that are quiet.
+  flood_nothing,
+  // Small actions.
+  flood_actions,
+  // Actions that replace 1,000 members, and those with deep values, each of nearly 16 KB.
+  flood_values,
+  flood_deep,
+  flood_pings,
+  // A subscription and its end.
+  flood_subscriptions,
+  // The digest of a part of the state.
+  flood_digests,
+  // The list of all clients.
+  flood_reports,
+} FloodKind;
+
 extern const Peer lockstep_peer, redis_peer, limit_peer;
 
 // Whether Lockstep is to acknowledge actions once they are durable; others are told when they start.
@@ -55,6 +73,9 @@ extern bool actions_are_durable;
 const Peer *peer_named(const char *name);
 
 // Lockstep only.
+// The next message of a flood, and whether its kind is one that is acknowledged.
+size_t lockstep_flood(uint8_t *out, FloodKind kind, uint64_t number);
+bool flood_is_action(FloodKind kind);
 size_t lockstep_ping(uint8_t *out, uint64_t value);
 // Subscribe to the counter ("counter") or to all entries ("entries"), or to a path nobody changes.
 void lockstep_subscribe(Stream *, const char *member);

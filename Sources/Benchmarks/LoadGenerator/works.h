@@ -41,6 +41,8 @@ void pause_of_loop(const char *path, uint64_t milliseconds);
 void join(const char *path, uint64_t times);
 // W2, W9: hold connections that subscribe to something nobody changes, until the input ends.
 void idle(const Peer *peer, const char *path, uint64_t count);
+// W10: so many connections that do this as fast as they are served, until the input ends.
+void flood(const Peer *peer, const char *path, uint64_t clients, FloodKind kind);
 // W4, W9: so many clients, each with one action on its way; with Lockstep, each sees the changes of all
 // if `mirrors` says so. Then they stay until the input ends.
 void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count, bool mirrors);
