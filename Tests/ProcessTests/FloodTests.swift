@@ -125,6 +125,17 @@ struct FloodTests {
         print("a ping waited \(longest) at most, in \(all)")
         writer.connection.close()
       }
+      // Where they share a core, the loop comes first.
+      let folder = "/proc/\(served.daemon.pid)/task"
+      let threads = try FileManager.default.contentsOfDirectory(atPath: folder)
+      let priorities = try threads.map { thread -> Int in
+        let stat = try String(contentsOfFile: "\(folder)/\(thread)/stat", encoding: .utf8)
+        // The name, in parentheses, may have spaces.
+        let fields = stat.split(separator: ")").last?.split(separator: " ") ?? []
+        return fields.count > 16 ? Int(fields[16]) ?? 0 : 0
+      }
+      let own = getpriority(Int32(PRIO_PROCESS.rawValue), id_t(served.daemon.pid))
+      #expect(priorities.contains { $0 > Int(own) }, "\(priorities)")
       mirror.connection.close()
     }
   }
