@@ -146,6 +146,80 @@ private struct Echo: Reducer {
     #expect(commands.contains(.pauseReading(ConnectionID(1))))
   }
 
+  // MARK: Light users
+
+  /// Two connections of user 7, and one of user 8.
+  private func twoUsers() -> Bench {
+    var bench = Bench()
+    for number in 1...3 as ClosedRange<UInt64> { bench.join(number, uid: number < 3 ? 7 : 8) }
+    bench.pass(.seconds(1))
+    _ = bench.turn()
+    return bench
+  }
+
+  private static let much = ClientMessage.query(number: 1, String(repeating: "x", count: 600))
+
+  @Test func `while a user sends now and then, each turn has little of the others`() {
+    var bench = twoUsers()
+    #expect(!bench.say(1, .ping(1), Self.much).contains(.pauseReading(ConnectionID(2))))
+    #expect(bench.server.readBytes == .max)
+    _ = bench.turn()
+    #expect(!bench.say(3, .ping(1)).contains(.pauseReading(ConnectionID(3))))
+    #expect(bench.server.readBytes == 512)
+    #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
+    // They go on in turns.
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(2))))
+    _ = bench.turn()
+    bench.pass(.milliseconds(99))
+    #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
+    for _ in 0..<3 { _ = bench.turn() }
+    bench.pass(.milliseconds(1))
+    #expect(bench.server.readBytes == 512)
+    #expect(!bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
+    #expect(bench.server.readBytes == .max)
+  }
+
+  @Test func `users who both have much to do get whole shares, and are light again in time`() {
+    var bench = twoUsers()
+    for number in [1, 3] as [UInt64] {
+      #expect(!bench.say(number, Self.much).contains(.pauseReading(ConnectionID(number))))
+    }
+    _ = bench.turn()
+    // Who had much to do is not light at once.
+    for number in [1, 3] as [UInt64] { bench.say(number, .ping(1)) }
+    #expect(bench.server.readBytes == .max)
+    _ = bench.turn()
+    bench.pass(.seconds(1))
+    bench.say(3, .ping(1))
+    #expect(bench.server.readBytes == 512)
+    // Nor who exceeds a small share when there are such.
+    _ = bench.turn()
+    bench.pass(.milliseconds(50))
+    bench.say(3, Self.much)
+    for _ in 0..<3 { _ = bench.turn() }
+    bench.pass(.milliseconds(50))
+    bench.say(3, .ping(1))
+    #expect(bench.server.readBytes == .max)
+  }
+
+  @Test func `while a user sends now and then, few requests of others are answered in a turn`() {
+    for isLight in [false, true] {
+      var bench = twoUsers()
+      if isLight { bench.say(3, .ping(0)) }
+      for number in 1...50 as ClosedRange<UInt64> { bench.say(1, .ping(number)) }
+      var answered: [Int] = []
+      var commands: [Command]
+      repeat {
+        commands = bench.turn()
+        answered.append(
+          bench.said(to: 1, commands).count { if case .pong = $0 { true } else { false } })
+      } while commands.contains(.wake)
+      #expect(answered.reduce(0, +) == 50)
+      #expect(answered[0] == (isLight ? 20 : 50))
+    }
+  }
+
   @Test func `a user who is alone never waits`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     bench.join(1, uid: 7)

@@ -81,7 +81,7 @@ static size_t set_flood(uint8_t *out, uint64_t number, bool is_deep) {
   memcpy(out + at, "\x00\x83\x00\x81\x65" "flood", 10);
   at += 10;
   if (is_deep) {
-    enum { chains = 235, levels = 60 };
+    enum { chains = 460, levels = 30 };
     at += put_head(out + at, 4, chains);
     for (int chain = 0; chain < chains; chain++, at += levels + 1) {
       memset(out + at, 0x81, levels);

@@ -20,9 +20,10 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of incomplete frames, on all connections of a user: sixteen of the largest at a
   /// time.
   public var partialBytesPerUser = 256 << 20
-  /// Bytes that are read from one user in a turn while others are connected: four buffers. With the
-  /// smallest actions these are ten thousand, for which the others wait some ten milliseconds.
-  public var turnBytesPerUser = 256 << 10
+  /// Bytes that are read from one user in a turn while others are connected: one buffer. With the
+  /// smallest actions these are 2,500, for which the others wait two or three milliseconds. A user that
+  /// sends now and then does not wait for so long: see `UserTable`.
+  public var turnBytesPerUser = 64 << 10
   /// Rate limit of actions of one user, per second: more than the loop can do, so it has an effect
   /// only if it is lowered.
   public var actionsPerSecond = 10_000_000

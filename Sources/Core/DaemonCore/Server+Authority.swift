@@ -91,6 +91,7 @@ extension Server {
   }
 
   /// Whether the client at `place` has the rights that an action needs.
+  @inline(never)
   func mayAct(_ action: R.Action, at place: Int) -> Bool {
     connections[place: place].rights?.missingRight(for: action, in: core.state) == nil
   }

@@ -69,7 +69,7 @@ extension Server {
   mutating func grantWork() {
     guard users.isAsking else { return }
     var left = limits.requestWorkPerTurn
-    users.grant(left)
+    users.grant(left, at: clock.now)
     while left > 0, let (id, most) = users.nextAsking() {
       guard let place = connections.place(of: id) else { continue }
       connections[place: place].requests.isInLine = false
@@ -78,6 +78,7 @@ extension Server {
       let grant = min(need, most)
       connections[place: place].requests.grant = grant
       left -= grant
+      users.spend(grant, at: connections[place: place].account)
       connections.touch(id, at: place)
     }
   }

@@ -30,6 +30,11 @@ extension Server {
 
   // MARK: Shares
 
+  /// The most bytes that should be read from a socket at once, of those that a shell has room for.
+  public var readBytes: Int {
+    users.hasLight(at: clock.now) ? UserTable.smallShare : .max
+  }
+
   /// Change the conditions that decide whether a connection is read from, and command a pause or
   /// resume if the decision changes.
   mutating func changeReading(
@@ -47,10 +52,15 @@ extension Server {
   }
 
   /// Note that bytes were read from a connection, and pause its user's connections when the share
-  /// of this turn is used up. O(the user's connections) when that happens.
+  /// of this turn is used up. O(those that are read from) when that happens.
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
-    if users.charge(bytes, at: connections[place: place].account) {
+    if users.isCrowded { take(bytes, place, &commands) }
+  }
+
+  @inline(never)
+  private mutating func take(_ bytes: Int, _ place: Int, _ commands: inout [Command]) {
+    if users.charge(bytes, at: connections[place: place].account, clock.now) {
       pause(connections[place: place].peer.uid, &commands)
     }
   }
@@ -59,16 +69,16 @@ extension Server {
   /// action that copies much is short.
   @inline(__always)
   mutating func charge(changedBytes count: Int, at place: Int) {
-    _ = users.charge(count, at: connections[place: place].account)
+    if users.isCrowded { take(changedBytes: count, at: place) }
+  }
+
+  @inline(never)
+  private mutating func take(changedBytes count: Int, at place: Int) {
+    _ = users.charge(count, at: connections[place: place].account, clock.now)
   }
 
   private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
-    let others = connections.ids.filter {
-      guard let connection = connections[$0] else { return false }
-      return connection.peer.uid == uid && !connection.flow.isWaiting
-    }
-    for id in others.sorted() {
-      users.wait(id, of: uid)
+    for id in users.wait(uid) {
       changeReading(of: id, &commands) { $0.flow.isWaiting = true }
     }
   }
@@ -78,13 +88,14 @@ extension Server {
   /// must follow for these users.
   mutating func share(_ commands: inout [Command]) -> Bool {
     var mustFollow = false
-    for (uid, share) in users.beginTurn() {
+    for (uid, share) in users.beginTurn(at: clock.now) {
       switch share {
       case .debt:
         pause(uid, &commands)
         mustFollow = true
       case .resumed(let ids, let moreWait):
         for id in ids where connections[id]?.flow.isWaiting == true {
+          users.resume(id, of: uid)
           changeReading(of: id, &commands) { $0.flow.isWaiting = false }
         }
         // The connections that are read from now may have nothing to send.

@@ -4,6 +4,11 @@ import Wire
 // Users are isolated from each other: the resources of each are limited over all its connections,
 // and while two or more users are connected, so is the input of each in one turn. Beyond that share
 // all connections of the user pause, and a few of them resume in each turn, in order.
+//
+// A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
+// sends now and then and waits for the answer. So while there is a *light* user, one who has sent
+// something lately and never as much as a small share in one turn, all others get only a small share of
+// each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while.
 
 /// The resources of all connections of one user.
 struct Account: Sendable {
@@ -16,12 +21,18 @@ struct Account: Sendable {
   /// Bytes that were read from the user in this turn, and those of the patches that its actions
   /// made; plus the debt of earlier turns that exceeded the share by far.
   fileprivate var turnBytes = 0
+  /// The time until which the user counts as heavy, because it used up a small share.
+  fileprivate var heavyUntil: Instant
+  /// The connections that do not wait for a share.
+  fileprivate var reading: Set<ConnectionID> = []
   /// The queue of connections that are not read from until their turn.
   fileprivate var waiting: [ConnectionID] = []
   /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
   /// The grant for each of these in this turn, in units of work.
   fileprivate var grant = 0
+  /// The work that may still be done for the user in this turn.
+  fileprivate var workLeft = 0
   fileprivate var accepts: TokenBucket
   fileprivate var actions: TokenBucket
   /// Rate limit of logged denials.
@@ -31,6 +42,7 @@ struct Account: Sendable {
     accepts = TokenBucket(perSecond: limits.connectionsPerSecond, at: now)
     actions = TokenBucket(perSecond: limits.actionsPerSecond, at: now)
     denials = TokenBucket(perSecond: 1, at: now)
+    heavyUntil = now
   }
 }
 
@@ -44,18 +56,25 @@ struct UserTable: Sendable {
   private var accounts: Slots<UInt64, Account>
   /// The users whose connections wait to be answered, in the order of their turns.
   private var askers: [UInt64] = []
+  /// Those who have had their share of this turn.
+  private var resting: [UInt64] = []
   /// The work by which answers of this turn may still exceed their grants, in units
   /// (`RequestQueue`).
   private(set) var overrunLeft = 0
   /// Whether a user has used a part of its share in this turn, or has connections that wait.
   private(set) var isSharing = false
+  /// The two users who were last seen to be light, the newer one first, and until when they count as
+  /// that: so each user knows whether there is another.
+  private var light: (newer: Light, older: Light)
 
   init(_ limits: Limits, at now: Instant) {
     self.limits = limits
+    light = (Light(place: -1, until: now), Light(place: -1, until: now))
     accounts = Slots(vacant: Account(limits, at: now))
   }
 
   /// Whether turns are shared: a single user takes them whole.
+  @inline(__always)
   var isCrowded: Bool { accounts.count > 1 }
 
   /// The account at an index that `enter` returned, while a connection of its user exists.
@@ -75,6 +94,7 @@ struct UserTable: Sendable {
     // Invariant: the account exists, since it was added above if it did not.
     let place = accounts.place(of: uid) ?? 0
     accounts[place: place].connections += 1
+    accounts[place: place].reading.insert(session.id)
     accounts[place: place].partialBytes += session.frames.unfinished
     return (place, refusal(of: uid, at: place, among: connections, now))
   }
@@ -114,10 +134,15 @@ struct UserTable: Sendable {
   mutating func remove(_ session: borrowing ServerSession) {
     let (uid, place) = (session.peer.uid, session.account)
     accounts[place: place].connections -= 1
+    accounts[place: place].reading.remove(session.id)
     accounts[place: place].subscriptions -= session.subscriptions.count
     accounts[place: place].unsentBytes -= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
-    if accounts[place: place].connections == 0 { accounts[uid] = nil }
+    if accounts[place: place].connections == 0 {
+      accounts[uid] = nil
+      askers.removeAll { $0 == uid }
+      resting.removeAll { $0 == uid }
+    }
   }
 
   /// Add to the number of subscriptions; the difference may be negative.
@@ -161,18 +186,71 @@ struct UserTable: Sendable {
 
   // MARK: Shares of a turn
 
+  /// A share of some tens of microseconds.
+  static var smallShare: Int { 512 }
+  private static var heavyTime: Duration { .seconds(1) }
+  private static var lightTime: Duration { .milliseconds(100) }
+
+  private struct Light: Sendable {
+    var place: Int
+    var until: Instant
+  }
+
+  /// Whether there is a light user.
+  func hasLight(at now: Instant) -> Bool {
+    isCrowded && (now < light.newer.until || now < light.older.until)
+  }
+
+  /// Whether a user gets small shares, because another one is light.
+  private func isShareSmall(_ place: Int, at now: Instant) -> Bool {
+    isCrowded
+      && (light.newer.place != place && now < light.newer.until
+        || light.older.place != place && now < light.older.until)
+  }
+
+  /// The share of a user in a turn, in bytes.
+  private func share(of place: Int, at now: Instant) -> Int {
+    isShareSmall(place, at: now)
+      ? min(Self.smallShare, limits.turnBytesPerUser) : limits.turnBytesPerUser
+  }
+
+  private mutating func noteLight(_ place: Int, until: Instant) {
+    if light.newer.place != place { light.older = light.newer }
+    light.newer = Light(place: place, until: until)
+  }
+
+  private mutating func noteHeavy(_ place: Int, at now: Instant) {
+    accounts[place: place].heavyUntil = now + Self.heavyTime
+    if light.newer.place == place { light.newer.until = now }
+    if light.older.place == place { light.older.until = now }
+  }
+
   /// Charge a user for bytes of this turn, if other users are connected. Returns whether its share
   /// is used up.
-  @inline(__always)
-  mutating func charge(_ bytes: Int, at place: Int) -> Bool {
+  mutating func charge(_ bytes: Int, at place: Int, _ now: Instant) -> Bool {
     guard isCrowded else { return false }
     isSharing = true
     accounts[place: place].turnBytes += bytes
-    return accounts[place: place].turnBytes > limits.turnBytesPerUser
+    let used = accounts[place: place].turnBytes
+    if used >= Self.smallShare {
+      noteHeavy(place, at: now)
+    } else if !(now < accounts[place: place].heavyUntil) {
+      noteLight(place, until: now + Self.lightTime)
+    }
+    return used >= share(of: place, at: now)
   }
 
-  /// Queue a connection of a user until its turn to be read from.
-  mutating func wait(_ id: ConnectionID, of uid: UInt64) { accounts[uid]?.waiting.append(id) }
+  /// Queue the connections of a user that are read from until their turns. Returns them, sorted.
+  mutating func wait(_ uid: UInt64) -> [ConnectionID] {
+    guard let place = accounts.place(of: uid) else { return [] }
+    let paused = accounts[place: place].reading.sorted()
+    accounts[place: place].reading = []
+    accounts[place: place].waiting += paused
+    return paused
+  }
+
+  /// Note that a connection that waited is read from again.
+  mutating func resume(_ id: ConnectionID, of uid: UInt64) { accounts[uid]?.reading.insert(id) }
 
   /// The share of a user in the turn that begins.
   enum Share {
@@ -183,15 +261,16 @@ struct UserTable: Sendable {
   }
 
   /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.
-  mutating func beginTurn() -> [(uid: UInt64, share: Share)] {
+  mutating func beginTurn(at now: Instant) -> [(uid: UInt64, share: Share)] {
     guard isSharing else { return [] }
     isSharing = false
     var shares: [(uid: UInt64, share: Share)] = []
     for uid in accounts.keys.sorted() {
       guard let place = accounts.place(of: uid) else { continue }
-      let debt = accounts[place: place].turnBytes - limits.turnBytesPerUser
+      let size = share(of: place, at: now)
+      let debt = accounts[place: place].turnBytes - size
       // The excess of one read over the share is forgiven.
-      let isInDebt = isCrowded && debt > 4 * limits.turnBytesPerUser
+      let isInDebt = isCrowded && debt > 4 * size
       accounts[place: place].turnBytes = isInDebt ? debt : 0
       if isInDebt {
         shares.append((uid, .debt))
@@ -202,7 +281,7 @@ struct UserTable: Sendable {
       guard count > 0 else { continue }
       // As many as use up the share if each of them sends a whole buffer; a single user resumes
       // all.
-      let most = isCrowded ? max(1, limits.turnBytesPerUser >> 16) : count
+      let most = isCrowded ? max(1, size >> 16) : count
       let resumed = Array(accounts[place: place].waiting.prefix(most))
       accounts[place: place].waiting.removeFirst(resumed.count)
       shares.append((uid, .resumed(resumed, moreWait: count > most)))
@@ -214,7 +293,7 @@ struct UserTable: Sendable {
   // MARK: Queues of requests
 
   /// Whether a connection waits for its turn to be answered.
-  var isAsking: Bool { !askers.isEmpty }
+  var isAsking: Bool { !askers.isEmpty || !resting.isEmpty }
 
   /// Put a connection that has requests into its user's queue.
   mutating func lineUp(_ id: ConnectionID, of uid: UInt64, at place: Int) {
@@ -223,16 +302,24 @@ struct UserTable: Sendable {
   }
 
   /// Divide the turn's work on requests: users take turns, and so do the connections of each.
-  mutating func grant(_ work: Int) {
+  mutating func grant(_ work: Int, at now: Instant) {
     overrunLeft = work
+    askers += resting
+    resting = []
     let share = work / max(1, askers.count)
     for place in askers.compactMap({ accounts.place(of: $0) }) {
       accounts[place: place].grant = max(
         Self.leastGrant, share / max(1, accounts[place: place].asking.count))
+      accounts[place: place].workLeft = isShareSmall(place, at: now) ? Self.smallWork : .max
     }
   }
 
   private static var leastGrant: Int { 250 }
+  /// The work on requests of a user in a turn, in units, while another one is light.
+  private static var smallWork: Int { 40 }
+
+  /// Note that work on a user's requests is done in this turn.
+  mutating func spend(_ work: Int, at place: Int) { accounts[place: place].workLeft -= work }
 
   /// Take the next connection to be answered from its queue, with its grant. It may have ended
   /// since.
@@ -242,9 +329,13 @@ struct UserTable: Sendable {
       guard let place = accounts.place(of: uid), !accounts[place: place].asking.isEmpty else {
         continue
       }
+      guard accounts[place: place].workLeft > 0 else {
+        resting.append(uid)
+        continue
+      }
       let id = accounts[place: place].asking.removeFirst()
       if !accounts[place: place].asking.isEmpty { askers.append(uid) }
-      return (id, accounts[place: place].grant)
+      return (id, min(accounts[place: place].grant, accounts[place: place].workLeft))
     }
     return nil
   }

@@ -381,6 +381,7 @@ public final class Daemon<R: Reducer> {
     hasNews = false
     executeCommands { handle(.turnEnded, into: &$0) }
     marker?.clearInFlight()
+    loop.readLength = server.readBytes
     releaseRemains()
     // A command may have caused an event at once, and without another event the turn would not end
     // for a second.

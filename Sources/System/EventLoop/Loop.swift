@@ -35,6 +35,8 @@ public final class Loop: @unchecked Sendable {
   let raw = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
   /// Every read of every pipe goes here; its bytes are valid during one callback.
   let readBuffer: UnsafeMutableRawBufferPointer
+  /// The most bytes that one read returns; the size of the buffer if that is less.
+  public var readLength = Int.max
   /// Whether a callback ran since `onTurnEnd` was last called.
   var worked = false
 

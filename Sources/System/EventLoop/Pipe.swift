@@ -176,7 +176,7 @@ public final class Pipe {
         Unmanaged<Pipe>.fromOpaque(handle!.pointee.data)._withUnsafeGuaranteedRef { pipe in
           let memory = pipe.loop.readBuffer
           buffer!.pointee.base = memory.baseAddress!.assumingMemoryBound(to: CChar.self)
-          buffer!.pointee.len = memory.count
+          buffer!.pointee.len = min(memory.count, max(1, pipe.loop.readLength))
         }
       },
       { stream, count, _ in

@@ -63,6 +63,8 @@ struct Crowd {
   private var visible: [UInt64: (texts: Set<String>, states: Int)] = [:]
   private var clients: [Client] = []
   private var jobs: [SnapshotJobID] = []
+  /// Whether the server asks for another turn.
+  private var isWoken = false
   private var nextConnection: UInt64 = 1
   /// Whether every client reads.
   private var isKind = false
@@ -364,6 +366,7 @@ struct Crowd {
       case .decodeAction(let id):
         try deliver(.actionDecoded(id, server.action(for: id)?.decoded()))
       case .keep(let batch): try deliver(.journal(.committed(through: batch.number)))
+      case .wake: isWoken = true
       default: break
       }
     }
@@ -388,7 +391,10 @@ struct Crowd {
     try deliver(.blocked(id, unsent: 1))
   }
 
-  private mutating func endTurn() throws(Fault) { try deliver(.turnEnded) }
+  private mutating func endTurn() throws(Fault) {
+    isWoken = false
+    try deliver(.turnEnded)
+  }
 
   private mutating func encode() throws(Fault) {
     guard !jobs.isEmpty else { return }
@@ -483,7 +489,7 @@ struct Crowd {
       }
       try endSessions()
       let isQuiet =
-        jobs.isEmpty
+        jobs.isEmpty && !isWoken
         && clients.allSatisfy { $0.isQuiet || terms[$0.uid]?.mayConnect == false }
       quietRounds = isQuiet ? quietRounds + 1 : 0
       if quietRounds == 3 { return try checkRest() }
