@@ -244,7 +244,7 @@ import Wire
     let merge = DocumentAction.merge([], ["a": Self.text("x")])
     for (action, number, isForeseen) in [
       (.put("a", Self.text("x")), 1, true), (.put("a", Self.text("x")), 2, false),
-      (merge, 1, false), (.transaction([merge]), 1, false),
+      (merge, 1, true), (.transaction([merge]), 1, false),
     ] as [(DocumentAction, UInt64, Bool)] {
       var bench = bench([1000])
       bench.act(1, number, action)
@@ -364,6 +364,10 @@ import Wire
         .set(["p", "b"], value), .set(["p", "0"], value), .append(["p"], value),
         .insert(["p", "0"], value), .transaction([.set(["p"], value), .set(["q"], value)]),
         .set(["absent", "p"], value), .insert(["q"], value), .set([], ["p": value]),
+        .merge([], ["p": value]), .merge(["p", "b"], value),
+        .merge([], ["p": ["a": nil, "e": value]]),
+        .append(["p", "b"], value), .append(["q"], value), .test(["p"], value),
+        .transaction([.append(["p", "b"], value), .test(["q"], value)]),
         .transaction([.set(["p", "0"], value), .set(["p", "2"], value)]),
       ]
     } + [
@@ -412,6 +416,10 @@ import Wire
     .transaction([.set(["list", "0"], text("x")), .set(["list", "2"], text("x"))]),
     .transaction([.set(["p", "a"], text("x")), .set(["other"], text("x"))]),
     .move(from: ["list", "0"], to: ["list", "2"]),
+    .merge(["p"], ["a": nil, "b": ["c": 3, "d": text("x")]]),
+    .merge([], ["p": ["a": 7], "q": text("x")]),
+    .append(["list"], text("x")), .test(["p"], ["a": 1, "b": ["c": 2]]),
+    .transaction([.append(["list"], text("x")), .set(["q"], 1)]),
   ]
 
   @Test(arguments: others, waiting)

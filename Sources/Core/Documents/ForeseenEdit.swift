@@ -11,11 +11,37 @@ final class ForeseenEdit: Sendable {
   /// The tree with the new ones.
   let root: Value
   let patch: [UInt8]
+  /// What the action works out from a value of its own and the one at its path, if that takes long.
+  let finding: Finding?
 
-  init(_ notes: EditNotes.Notes, in root: Value, patch: [UInt8]) {
+  /// It holds for the same two values.
+  struct Finding: Sendable {
+    enum Result: Sendable {
+      /// What a merge makes of them.
+      case merged(Value)
+      /// A test has found them equal.
+      case equal
+    }
+
+    let operand: Value
+    let found: Value?
+    let result: Result
+  }
+
+  init(_ notes: EditNotes.Notes, in root: Value, patch: [UInt8], _ finding: Finding? = nil) {
     self.notes = notes
     self.root = root
     self.patch = patch
+    self.finding = finding
+  }
+
+  /// What has been worked out from two values; nil if these are others. O(log n), because such values
+  /// share what is large in them.
+  func finding(from operand: Value, and found: Value?) -> Finding.Result? {
+    guard let finding, operand.isSame(as: finding.operand), Self.isSame(found, finding.found) else {
+      return nil
+    }
+    return finding.result
   }
 
   /// Whether a transaction is this one: the same places are noted, and hold and held the same values.
@@ -60,14 +86,26 @@ extension DocumentFeature {
   /// What takes long about an action is the difference of what it puts somewhere from what is there:
   /// both stay the same values until the action is performed, unless another one comes between.
   public func foresee(_ action: DocumentAction, in state: Document) -> Foresight? {
+    var finding: ForeseenEdit.Finding?
     switch action {
-    case .set, .insert, .replace, .move, .copy: break
+    case .set, .insert, .replace, .move, .copy, .append: break
+    case .merge(let path, let operand), .test(let path, let operand):
+      let found = state.root.value(at: path)
+      var copy = state
+      guard (try? reduce(into: &copy, action: action)) != nil else { return nil }
+      if case .merge = action, let merged = copy.root.value(at: path) {
+        finding = .init(operand: operand, found: found, result: .merged(merged))
+      } else {
+        finding = .init(operand: operand, found: found, result: .equal)
+      }
     case .transaction: if action.makesValues { return nil }
-    case .merge, .append, .remove, .increment, .test: return nil
+    case .remove, .increment: return nil
     }
     var copy = state
+    // With the finding, a merge notes what it does as it will when it is performed.
+    copy.foreseen = finding.map { ForeseenEdit(.none, in: state.root, patch: [], $0) }
     guard (try? reduce(into: &copy, action: action)) != nil else { return nil }
-    let edit = copy.settleForeseen()
+    let edit = copy.settleForeseen(with: finding)
     return Foresight(patch: edit.patch, hint: edit)
   }
 
@@ -92,12 +130,12 @@ extension DocumentFeature {
 
 extension DocumentAction {
   /// Whether what it puts somewhere is made when it is performed: it would be compared whole with what
-  /// was foreseen. O(its actions).
+  /// was foreseen. A merge by itself is not: see `Finding`. O(its actions).
   fileprivate var makesValues: Bool {
     switch self {
-    case .merge, .append: true
+    case .merge: true
     case .transaction(let parts): parts.contains { $0.makesValues }
-    case .set, .remove, .increment, .insert, .move, .copy, .test, .replace: false
+    case .set, .remove, .increment, .append, .insert, .move, .copy, .test, .replace: false
     }
   }
 
@@ -143,10 +181,11 @@ extension Document {
   }
 
   /// End the transaction. Returns what it did.
-  fileprivate mutating func settleForeseen() -> ForeseenEdit {
+  fileprivate mutating func settleForeseen(with finding: ForeseenEdit.Finding?) -> ForeseenEdit {
     let done = notes.notes
+    foreseen = nil
     var encoder = CBOREncoder()
     _ = settle(into: &encoder)
-    return ForeseenEdit(done, in: root, patch: encoder.bytes)
+    return ForeseenEdit(done, in: root, patch: encoder.bytes, finding)
   }
 }
