@@ -6,28 +6,32 @@ most, and every ratio is the median of the ratios within a round. Each server ru
 core and its clients on the second, unless a row says otherwise.
 
 The servers: `limit` does the least that the work needs on the same sockets (limit-server);
-`lockstep` is the stock daemon; `redis` is Redis over a Unix socket without persistence, if it is
-installed. Scripts/benchmark builds and starts this.
+`lockstep` is the stock daemon; `redis` is Redis over a Unix socket without persistence, and `nats`
+NATS over loopback, which it needs, for the works that it can do; these if they are installed.
+Scripts/benchmark builds and starts this; figures.py has what was measured, report.py shows it.
 """
 
 import argparse
-import collections
 import contextlib
 import datetime
 import json
 import os
 import platform
+import re
 import resource
 import shutil
 import socket
-import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-PEERS = ["limit", "lockstep", "redis"]
+import report
+from figures import PEERS, Figures
+
+# The programs of peers that may be missing.
+PROGRAMS = {"redis": "redis-server", "nats": "nats-server"}
 WORKS = ["W1", "W2", "W3", "W4", "W5", "W8", "W9", "W10"]
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]
@@ -63,6 +67,8 @@ class Server:
     self.is_durable = is_durable
     kind = "durable" if is_durable else entries
     self.socket = os.path.join(folder, f"{peer}-{kind}.sock")
+    if peer == "nats":
+      self.socket = f"127.0.0.1:{free_port()}"
     start = time.monotonic()
     self.process = subprocess.Popen(
       self.command(programs, folder), stdout=subprocess.DEVNULL,
@@ -80,14 +86,16 @@ class Server:
       kept = ["yes", "--appendfsync", "always"] if self.is_durable else ["no"]
       return ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
               "--appendonly", *kept, "--dir", folder, *self.options]
+    if self.peer == "nats":
+      host, port = self.socket.split(":")
+      return ["nats-server", "--addr", host, "--port", port, "--log", os.devnull]
     kept = ["--state-dir", os.path.join(folder, "state"), "--durability", "sync"]
     return [programs["lockstep"], "--socket", self.socket, "--log-level", "warning", "--load",
             document(folder, self.entries), *(kept if self.is_durable else []), *self.options]
 
   def wait(self):
     for _ in range(6000):
-      with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-        probe.connect(self.socket)
+      with contextlib.suppress(OSError), client_of(self):
         return
       if self.process.poll() is not None:
         sys.exit(f"{self.peer} did not start")
@@ -119,6 +127,12 @@ class Server:
   def stop(self):
     self.process.terminate()
     self.process.wait()
+
+
+def free_port():
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
 
 
 def document(folder, entries):
@@ -189,8 +203,15 @@ def redis_bytes(server):
 
 
 def client_of(server):
+  if server.peer == "nats":
+    host, port = server.socket.split(":")
+    return socket.create_connection((host, int(port)))
   client = socket.socket(socket.AF_UNIX)
-  client.connect(server.socket)
+  try:
+    client.connect(server.socket)
+  except OSError:
+    client.close()
+    raise
   return client
 
 
@@ -201,47 +222,6 @@ def send(client, message):
 def receive(client):
   length, = struct.unpack("<I", client.recv(4, socket.MSG_WAITALL))
   return client.recv(length, socket.MSG_WAITALL)
-
-
-# MARK: Figures
-
-
-class Figures:
-  """What was measured: values by row and peer, one for each round."""
-
-  def __init__(self):
-    self.rows = collections.OrderedDict()
-
-  def note(self, work, row, unit, peer, value, better="less"):
-    key = (work, row, unit, better)
-    self.rows.setdefault(key, collections.defaultdict(list))[peer].append(value)
-
-  def lines(self, peers):
-    for (work, row, unit, better), values in self.rows.items():
-      cells = [cell(values.get(peer)) for peer in peers]
-      ratios = [ratio(values, other) for other in peers if other != "lockstep"]
-      yield [work, f"{row}, {unit}", "▲" if better == "more" else "▼", *cells, *ratios]
-
-
-def cell(values):
-  if not values:
-    return "–"
-  middle = figure(statistics.median(values))
-  return middle if min(values) == max(values) else \
-    f"{middle} ({figure(min(values))} … {figure(max(values))})"
-
-
-def figure(value):
-  if value >= 1000:
-    return f"{value:,.0f}"
-  return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def ratio(values, other):
-  pairs = list(zip(values.get("lockstep", []), values.get(other, [])))
-  if not pairs or any(b == 0 for _, b in pairs):
-    return "–"
-  return f"{figure(statistics.median(a / b for a, b in pairs))}×"
 
 
 # MARK: The plan
@@ -255,7 +235,9 @@ class Benchmark:
     self.rounds = options.rounds or (3 if options.quick else 5)
     self.programs = {"limit": options.limit_server, "lockstep": options.lockstepd}
     self.load = Load(options.load_generator)
-    self.peers = [p for p in PEERS if p != "redis" or shutil.which("redis-server")]
+    self.peers = [p for p in PEERS if p not in PROGRAMS or shutil.which(PROGRAMS[p])]
+    # NATS has no state that actions change, so it does the works of messages alone.
+    self.keepers = [peer for peer in self.peers if peer != "nats"]
     self.figures = Figures()
 
   def count(self, full, quick):
@@ -268,7 +250,8 @@ class Benchmark:
       for work, measure in [("W1", self.w1), ("W2", self.w2), ("W3", self.w3), ("W5", self.w5)]:
         if work in self.works:
           self.say(work)
-          measure(servers)
+          messages = work in ["W1", "W3"]
+          measure([s for s in servers if messages or s.peer in self.keepers])
     finally:
       for server in servers:
         server.stop()
@@ -349,7 +332,7 @@ class Benchmark:
     """Actions that are acknowledged once they are on the disk: the limit appends to a file, Redis has
     its append-only file, and each synchronises before it answers. On every core, because writing is
     not the loop's work."""
-    servers = [Server(peer, self.folder, self.programs, is_durable=True) for peer in self.peers]
+    servers = [Server(peer, self.folder, self.programs, is_durable=True) for peer in self.keepers]
     for server in servers:
       server.pin(set(CORES))
     try:
@@ -390,7 +373,7 @@ class Benchmark:
 
   def with_entries(self, entries, also_w2):
     self.say(f"{entries:,} entries")
-    servers = [Server(peer, self.folder, self.programs, entries) for peer in self.peers]
+    servers = [Server(peer, self.folder, self.programs, entries) for peer in self.keepers]
     try:
       if also_w2 and "W2" in self.works:
         for _ in range(self.rounds):
@@ -423,7 +406,7 @@ class Benchmark:
     limits = [f"--limit={name}=20000" for name in
               ["connections", "connectionsPerUser", "connectionsPerSecond"]]
     for _ in range(self.rounds):
-      for peer in self.peers:
+      for peer in self.keepers:
         if peer == "limit":
           continue
         server = Server(
@@ -446,7 +429,7 @@ class Benchmark:
       file.write(f"version: 1\nrules:\n  - users: [{os.geteuid()}, {FLOODER}]\n"
                  "    connect: true\n    administer: true\n    read: [/]\n    act: [\"*\"]\n")
     for _ in range(self.rounds):
-      for peer in self.peers:
+      for peer in self.keepers:
         if peer == "limit":
           continue
         options = ["--policy", policy, "--limit=connectionsPerSecond=5000"]
@@ -548,7 +531,45 @@ class Benchmark:
     server.pin({SERVER_CORE})
 
 
-# MARK: The report
+def main():
+  parser = argparse.ArgumentParser(
+    prog="Scripts/benchmark", description="Lockstep beside the limit and its peers, in one run.")
+  parser.add_argument("--quick", action="store_true", help="about four minutes, and rougher")
+  parser.add_argument("--rounds", type=int, help="how often each figure is taken")
+  parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
+  parser.add_argument("--json", metavar="FILE", help="also write every value as JSON")
+  parser.add_argument(
+    "--record", action="store_true",
+    help="write figures.json, the pictures and the README's table, of a tree that is committed")
+  parser.add_argument(
+    "works", nargs="*", default=[w for w in WORKS if w != "W10" or os.geteuid() == 0],
+    help="default: all; W10 needs root, for it has two users")
+  for program in ["limit-server", "load-generator", "lockstepd"]:
+    parser.add_argument(f"--{program}", required=True, help=argparse.SUPPRESS)
+  options = parser.parse_args()
+  commit = report.commit()
+  if options.record and (commit is None or len(options.works) < len(WORKS)):
+    sys.exit("--record needs all works, and a tree that is committed: figures are of a commit")
+  load_before = os.getloadavg()[0]
+  with tempfile.TemporaryDirectory(prefix="lockstep-benchmark-") as folder:
+    benchmark = Benchmark(options, folder)
+    benchmark.run()
+  benchmark.figures.about = {
+    "date": str(datetime.date.today()), "commit": commit, "mode": "quick" if options.quick else "full",
+    "rounds": benchmark.rounds, "processor": processor(), "cores": len(CORES),
+    "linux": platform.release(), "placement":
+    f"server on core {SERVER_CORE}, clients on core {CLIENT_CORE}",
+    "load": [round(load_before, 1), round(os.getloadavg()[0], 1)],
+    "peers": {peer: version_of(peer) for peer in benchmark.peers},
+  }
+  print("\n".join(report.plain(benchmark.figures)))
+  if options.markdown:
+    with open(options.markdown, "w") as file:
+      file.write("\n".join(report.markdown(benchmark.figures)) + "\n")
+  if options.json:
+    benchmark.figures.write(options.json)
+  if options.record:
+    report.record(benchmark.figures)
 
 
 def processor():
@@ -557,67 +578,13 @@ def processor():
   return names[0] if names else platform.machine()
 
 
-def conditions(benchmark, load_before):
-  version = "not installed"
-  if "redis" in benchmark.peers:
-    said = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout
-    version = next((w[2:] for w in said.split() if w.startswith("v=")), said)
-  loads = f"{load_before:.1f} before, {os.getloadavg()[0]:.1f} after"
-  return [
-    f"{datetime.date.today()}, {processor()}, {len(CORES)} cores, Linux {platform.release()}",
-    f"server on core {SERVER_CORE}, clients on core {CLIENT_CORE}; Redis {version}; "
-    f"load average {loads}",
-    f"{'quick' if benchmark.quick else 'full'}, {benchmark.rounds} rounds: "
-    "median (least … most); ▲ more is better, ▼ less is better; "
-    "ratios are Lockstep's figure to the other's, the median over the rounds",
-  ]
-
-
-def table(benchmark):
-  names = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis"}
-  head = ["", "", "", *(names[p] for p in benchmark.peers)]
-  head += [f"to {names[p]}" for p in benchmark.peers if p != "lockstep"]
-  return head, list(benchmark.figures.lines(benchmark.peers))
-
-
-def plain(head, lines):
-  widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
-  for row in [head, *lines]:
-    yield "  ".join(
-      text.ljust(width) if column < 3 else text.rjust(width)
-      for column, (text, width) in enumerate(zip(row, widths))).rstrip()
-
-
-def markdown(about, head, lines):
-  yield from (f"{line}  " for line in about)
-  yield ""
-  yield "| " + " | ".join(head) + " |"
-  yield "| --- | --- | --- |" + " ---: |" * (len(head) - 3)
-  yield from ("| " + " | ".join(row) + " |" for row in lines)
-
-
-def main():
-  parser = argparse.ArgumentParser(
-    prog="Scripts/benchmark", description="Lockstep beside the limit and Redis, in one run.")
-  parser.add_argument("--quick", action="store_true", help="less than a minute, and rougher")
-  parser.add_argument("--rounds", type=int, help="how often each figure is taken")
-  parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
-  parser.add_argument(
-    "works", nargs="*", default=[w for w in WORKS if w != "W10" or os.geteuid() == 0],
-    help="default: all; W10 needs root, for it has two users")
-  for program in ["limit-server", "load-generator", "lockstepd"]:
-    parser.add_argument(f"--{program}", required=True, help=argparse.SUPPRESS)
-  options = parser.parse_args()
-  load_before = os.getloadavg()[0]
-  with tempfile.TemporaryDirectory(prefix="lockstep-benchmark-") as folder:
-    benchmark = Benchmark(options, folder)
-    benchmark.run()
-  about = conditions(benchmark, load_before)
-  head, lines = table(benchmark)
-  print("\n".join([*about, "", *plain(head, lines)]))
-  if options.markdown:
-    with open(options.markdown, "w") as file:
-      file.write("\n".join(markdown(about, head, lines)) + "\n")
+def version_of(peer):
+  """The version of a peer's program; empty for ours."""
+  if peer not in PROGRAMS:
+    return ""
+  said = subprocess.run([PROGRAMS[peer], "--version"], capture_output=True, text=True).stdout
+  found = re.search(r"v=?(\d+(\.\d+)+)", said)
+  return found.group(1) if found else said.strip()
 
 
 if __name__ == "__main__":

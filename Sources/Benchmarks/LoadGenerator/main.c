@@ -23,8 +23,8 @@ static uint64_t option(const char *name, uint64_t otherwise) {
 }
 
 const Peer *peer_named(const char *name) {
-  const Peer *peers[] = {&lockstep_peer, &redis_peer, &limit_peer};
-  for (size_t index = 0; index < 3; index++) {
+  const Peer *peers[] = {&lockstep_peer, &redis_peer, &limit_peer, &nats_peer};
+  for (size_t index = 0; index < sizeof peers / sizeof *peers; index++) {
     if (strcmp(peers[index]->name, name) == 0) return peers[index];
   }
   fail("there is no peer %s", name);
@@ -34,7 +34,7 @@ int main(int count, char **given) {
   count_of_arguments = count;
   arguments = given;
   if (count < 4) {
-    fprintf(stderr, "usage: load-generator WORK lockstep|redis|limit SOCKET [name=value ...]\n"
+    fprintf(stderr, "usage: load-generator WORK lockstep|redis|limit|nats SOCKET [name=value ...]\n"
                     "works: roundtrip pipeline fanout pause join idle crowd flood\n");
     return 64;
   }

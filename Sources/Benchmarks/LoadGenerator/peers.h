@@ -65,7 +65,7 @@ typedef enum FloodKind {
   flood_reports,
 } FloodKind;
 
-extern const Peer lockstep_peer, redis_peer, limit_peer;
+extern const Peer lockstep_peer, redis_peer, limit_peer, nats_peer;
 
 // Whether Lockstep is to acknowledge actions once they are durable; others are told when they start.
 extern bool actions_are_durable;

@@ -35,7 +35,7 @@ static void on_one_connection(const Peer *peer, const char *path, uint64_t *time
   }
 }
 
-// Redis: what is published comes on another connection than that which publishes.
+// Redis, NATS: what is published comes on another connection than that which publishes.
 static void on_two_connections(
   const Peer *peer, const char *path, uint64_t *times, uint64_t count
 ) {
@@ -79,7 +79,7 @@ void roundtrip(const Peer *peer, const char *path, uint64_t count) {
   uint64_t warm_up = count / 10, *times = calloc(count + warm_up, sizeof *times);
   if (peer == &limit_peer) {
     echo(path, times, count + warm_up);
-  } else if (peer == &redis_peer) {
+  } else if (peer == &redis_peer || peer == &nats_peer) {
     on_two_connections(peer, path, times, count + warm_up);
   } else {
     on_one_connection(peer, path, times, count + warm_up);

@@ -1,7 +1,9 @@
 #include "support.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,7 +39,28 @@ uint64_t cpu_nanoseconds(uint64_t process) {
   return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+// The peer's own protocols must not be slowed by Nagle's algorithm.
+static int connect_to_port(const char *host, uint16_t port) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+  if (inet_pton(AF_INET, host, &address.sin_addr) != 1) fail("no address: %s", host);
+  int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  if (descriptor < 0) fail("no socket");
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
+    fail("cannot connect to %s", host);
+  }
+  errno = 0;
+  return descriptor;
+}
+
 int connect_to(const char *path) {
+  const char *colon = strrchr(path, ':');
+  if (colon && !strchr(path, '/')) {
+    char host[64] = {0};
+    if ((size_t)(colon - path) >= sizeof host) fail("no address: %s", path);
+    memcpy(host, path, (size_t)(colon - path));
+    return connect_to_port(host, (uint16_t)strtoul(colon + 1, NULL, 10));
+  }
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) fail("the path is too long: %s", path);
   strcpy(address.sun_path, path);

@@ -10,7 +10,7 @@ uint64_t nanoseconds(void);
 // The time that all threads of a process have been running; 0 if there is none.
 uint64_t cpu_nanoseconds(uint64_t process);
 
-// A blocking connection.
+// A blocking connection to a path, or to an address and port.
 int connect_to(const char *path);
 void set_nonblocking(int descriptor);
 void write_all(int descriptor, const void *bytes, size_t count);
