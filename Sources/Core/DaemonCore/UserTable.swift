@@ -23,6 +23,8 @@ struct Account: Sendable {
   fileprivate var turnBytes = 0
   /// The time until which the user counts as heavy, because it used up a small share.
   fileprivate var heavyUntil: Instant
+  /// How many connections that wait resume in a turn.
+  fileprivate var resumes = 1
   /// The connections that do not wait for a share.
   fileprivate var reading: Set<ConnectionID> = []
   /// The queue of connections that are not read from until their turn.
@@ -188,6 +190,7 @@ struct UserTable: Sendable {
 
   /// A share of some tens of microseconds.
   static var smallShare: Int { 512 }
+  private static var mostResumes: Int { 1024 }
   private static var heavyTime: Duration { .seconds(1) }
   private static var lightTime: Duration { .milliseconds(100) }
 
@@ -279,9 +282,13 @@ struct UserTable: Sendable {
       }
       let count = accounts[place: place].waiting.count
       guard count > 0 else { continue }
-      // As many as use up the share if each of them sends a whole buffer; a single user resumes
-      // all.
-      let most = isCrowded ? max(1, size >> 16) : count
+      // Twice as many as in the last turn if those did not use up the share, else half: it takes one
+      // that sends a whole buffer, and many that send an action each. A single user resumes all.
+      accounts[place: place].resumes =
+        debt < 0
+        ? min(2 * accounts[place: place].resumes, Self.mostResumes)
+        : max(1, accounts[place: place].resumes / 2)
+      let most = isCrowded ? accounts[place: place].resumes : count
       let resumed = Array(accounts[place: place].waiting.prefix(most))
       accounts[place: place].waiting.removeFirst(resumed.count)
       shares.append((uid, .resumed(resumed, moreWait: count > most)))
