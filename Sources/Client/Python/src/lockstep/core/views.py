@@ -108,7 +108,9 @@ class ObjectView(View[Object], Mapping[Key, Any]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ObjectView) and other._kind is self._kind:
             return bool(other._node == self._node)
-        return Mapping.__eq__(self, other)
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
 
     __hash__ = None  # type: ignore[assignment]
 
