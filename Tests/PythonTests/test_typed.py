@@ -247,4 +247,4 @@ async def test_todos_and_who_is_present(todos: Daemon) -> None:
 
 def readers(state: Any) -> Any:
     """The sessions that are present."""
-    return state.get("/readers/sessions", state["readers"])
+    return state["readers"]
