@@ -55,12 +55,11 @@ def load(name: str) -> Any:
     return json.loads((VECTORS / f"{name}.json").read_text())
 
 
-def vectors(name: str) -> Any:
+def vectors(name: str) -> pytest.MarkDecorator:
     """A parameter for each vector of a file."""
     found = load(name)["vectors"]
-    return pytest.mark.parametrize(
-        "vector", found, ids=[str(one.get("name", one.get("reason", at))) for at, one in enumerate(found)]
-    )
+    names = [str(one.get("name", one.get("reason", at))) for at, one in enumerate(found)]
+    return pytest.mark.parametrize("vector", found, ids=names)
 
 
 def meaning(plain: Any) -> Any:

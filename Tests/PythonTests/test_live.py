@@ -276,7 +276,7 @@ async def test_what_is_no_action_is_not_sent(daemon: Daemon) -> None:
 
 async def test_every_kind_of_value_comes_back_as_it_was(daemon: Daemon) -> None:
     daemon.start()
-    values = [None, True, 1, -1, (1 << 64) - 1, -(1 << 63), 1.0, -0.0, 0.1, 1e300, "é", "é",
+    values: Any = [None, True, 1, -1, (1 << 64) - 1, -(1 << 63), 1.0, -0.0, 0.1, 1e300, "é", "é",
               "\0", b"\0\xff", [], {}, [[{}]], {"": {"/~": 1}}]  # fmt: skip
     async with lockstep.connect(daemon.socket) as connection:
         mirror = await connection.mirror()

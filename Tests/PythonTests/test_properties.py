@@ -201,7 +201,8 @@ def test_floats_are_written_in_the_fewest_bytes() -> None:
 def test_frames_come_whole_however_they_are_cut(items: List[bytes], sizes: List[int]) -> None:
     stream = b"".join(map(frame, items))
     for plan in ([1], [len(stream) or 1], sizes):
-        decoder, found, at, turn = FrameDecoder(), [], 0, 0
+        decoder, at, turn = FrameDecoder(), 0, 0
+        found: List[bytes] = []
         while at < len(stream):
             size = plan[turn % len(plan)]
             found += decoder.feed(stream[at : at + size])

@@ -80,10 +80,11 @@ def said(kind: str, f: Any) -> bytes:
 def heard(kind: str, f: Any) -> Any:
     """A message of the daemon, as it should be read."""
     if kind == "welcome":
+        schema: Any = bytes_of(f["schema"])
         return messages.Welcome(
             f["version"], messages.Position(*f["position"]), int(f["seed"], 16),
             bytes.fromhex(f["token"]), f["isResumed"], f["lastAction"], f["window"],
-            dict(f["limits"]), bytes_of(f["schema"]), tuple(f["peer"]), f["durable"],
+            dict(f["limits"]), schema, tuple(f["peer"]), f["durable"],
             f.get("session"),
         )  # fmt: skip
     if kind == "snapshot":
@@ -95,7 +96,8 @@ def heard(kind: str, f: Any) -> Any:
         return messages.PatchMessage(f["scope"], f["from"], pairs)
     if kind == "acknowledgement":
         rejection = f["rejection"] and messages.Rejection(
-            *f["rejection"][:2],
+            f["rejection"][0],
+            f["rejection"][1],
             None if f["rejection"][2] is None else tuple(f["rejection"][2]),
         )
         return messages.Acknowledgement(
@@ -124,7 +126,8 @@ def test_messages_are_written_and_read(vector: Any) -> None:
     if vector["sender"] == "client":
         assert same(decode(said(kind, fields)), decode(data))
         return
-    message, wanted = messages.read(data), heard(kind, fields)
+    message: Any = messages.read(data)
+    wanted = heard(kind, fields)
     if isinstance(message, (messages.Welcome, messages.SchemaMessage)) and message.schema:
         assert message.schema.encoded == wanted.schema
         if "fingerprint" in fields:

@@ -239,13 +239,14 @@ class BlockingConnection:
         async def run() -> T:
             if timeout is None:
                 return await begin()
-            return await asyncio.wait_for(begin(), timeout)
+            try:
+                return await asyncio.wait_for(begin(), timeout)
+            except asyncio.TimeoutError:
+                raise TimeoutError(f"it took longer than {timeout} seconds") from None
 
         future = asyncio.run_coroutine_threadsafe(run(), self._loop)
         try:
             return future.result()
-        except asyncio.TimeoutError:
-            raise TimeoutError(f"it took longer than {timeout} seconds") from None
         except BaseException:
             future.cancel()
             raise

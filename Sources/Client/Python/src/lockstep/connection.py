@@ -10,7 +10,7 @@ import stat
 from collections import defaultdict, deque
 from types import TracebackType
 from typing import (
-    Any, Callable, Deque, Dict, Generator, Iterable, Mapping, Optional, Sequence, Tuple, Type, Union,
+    Any, Callable, Deque, Dict, Generator, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union,
 )  # fmt: skip
 
 from .core import session as core
@@ -525,12 +525,11 @@ class Connection:
                 mirror._wake()
         else:
             log.info("the connection to %s is lost: %s", self.path, change.reason or "no goodbye")
-        error = Disconnected("the connection was lost before the answer came")
-        for future in [*self._pongs.values(), *self._reports.values()]:
-            settle(future, error)
+        asked: List[asyncio.Future[Any]] = [*self._pongs.values(), *self._reports.values()]
         for waiting in self._digests.values():
-            for one in waiting:
-                settle(one, error)
+            asked += waiting
+        for future in asked:
+            settle(future, Disconnected("the connection was lost before the answer came"))
         self._digests.clear()
 
     def _connect(self) -> None:

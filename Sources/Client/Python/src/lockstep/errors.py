@@ -136,7 +136,8 @@ class DaemonUnavailable(LockstepError, ConnectionError):
 class Disconnected(LockstepError, ConnectionError):
     """The connection is down, so a ping, query or digest has no answer.
 
-    The connection comes back by itself: ask again then. Actions are not affected: they wait.
+    The connection comes back by itself: ask again then. Actions are not affected: they wait. Of a
+    connection that was told not to come back, it is the end.
     """
 
 

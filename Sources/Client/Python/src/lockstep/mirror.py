@@ -164,7 +164,7 @@ class Mirror:
         """Compare with the daemon, by a digest of the value at the same revision.
 
         None if there was nothing to compare: the mirror is not current, or you may see a part of the
-        value only. If it is wrong (there is a bug), a snapshot replaces it. Costs 15 microseconds for
+        value only. If it is wrong (there is a bug), a snapshot replaces it. Costs 25 microseconds for
         each scalar, during which your loop stands still. Raises `Disconnected`.
         """
         return await self._connection._digest(self._subscription)

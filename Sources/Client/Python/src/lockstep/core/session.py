@@ -26,7 +26,7 @@ from collections import deque
 from typing import Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from ..errors import (
-    Goodbye, GoodbyeCode, LockstepError, OutcomeUnknown, ProtocolError, QueryFailed, Rejected,
+    Disconnected, Goodbye, GoodbyeCode, LockstepError, OutcomeUnknown, ProtocolError, QueryFailed, Rejected,
     RejectionCode, UnknownName, known,
 )  # fmt: skip
 from . import messages
@@ -353,7 +353,7 @@ class Session:
         if isinstance(reason, Goodbye) and reason.is_final:
             return self._end(reason)
         if not self.options.reconnect:
-            return self._end(reason or Goodbye(GoodbyeCode.DONE, "the connection was lost"))
+            return self._end(reason or Disconnected("the connection was lost"))
         self.stage = Stage.CONNECTING
         self._out.append(StateChanged(State.CONNECTING, reason))
         self._out.append(Connect(self._next_wait(reason)))
