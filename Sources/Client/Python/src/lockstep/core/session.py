@@ -345,7 +345,6 @@ class Session:
         self._scopes.clear()
         self._pages.clear()
         self._page_bytes.clear()
-        self._sent_here = 0
         self._digests.clear()
         reason, self._reason = self._reason, None
         if self._is_closing:
@@ -462,7 +461,7 @@ class Session:
             self.schema = former
             return
         self._out.append(SchemaChanged(schema))
-        for subscription in self.subscriptions.values():
+        for subscription in list(self.subscriptions.values()):
             try:
                 path, subscription.kind = travelling(schema.state, subscription.name)
             except UnknownName:
