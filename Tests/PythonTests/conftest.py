@@ -14,11 +14,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from typing import Any, Callable, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any, Callable, Optional
 
 import hypothesis
 import pytest
-
 from lockstep.core.tree import ABSENT
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,11 +28,11 @@ EXAMPLES = os.environ.get("LOCKSTEP_EXAMPLES")
 TIMEOUT = 60.0
 """How long one test may take, on a machine that has other things to do as well."""
 
-hypothesis.settings.register_profile("lockstep", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("lockstep", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("lockstep")
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "daemon" in getattr(item, "fixturenames", ()) and not BINARIES:
             item.add_marker(pytest.mark.skip(reason="LOCKSTEP_BINARIES names no folder"))
@@ -111,7 +111,7 @@ class Daemon:
         self.folder = folder
         self.program = program
         self.socket = os.path.join(folder, "socket")
-        self.arguments: List[str] = []
+        self.arguments: list[str] = []
         self.process: Optional[subprocess.Popen[bytes]] = None
 
     def start(self, *arguments: str) -> None:
@@ -198,7 +198,7 @@ class Proxy:
         self.cuts = 0
         self.forwards = asyncio.Event()
         self.forwards.set()
-        self._writers: List[asyncio.StreamWriter] = []
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Proxy:
         self._server = await asyncio.start_unix_server(self._serve, self.path)

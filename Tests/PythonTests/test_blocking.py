@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 import lockstep
+import pytest
 from conftest import Daemon
 
 

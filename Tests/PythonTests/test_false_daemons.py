@@ -8,11 +8,11 @@ import random
 import resource
 import subprocess
 import sys
-from typing import Any, Awaitable, Callable, List
-
-import pytest
+from collections.abc import Awaitable
+from typing import Any, Callable
 
 import lockstep
+import pytest
 from conftest import ROOT, eventually, load
 from lockstep.core import session as core
 from lockstep.core.cbor import encode
@@ -110,7 +110,7 @@ async def test_a_wrong_greeting_is_a_protocol_error(folder: str, item: bytes, co
         [b"\xff\xff"],
     ],
 )
-async def test_lies_of_a_live_daemon_end_the_connection(folder: str, items: List[bytes]) -> None:
+async def test_lies_of_a_live_daemon_end_the_connection(folder: str, items: list[bytes]) -> None:
     async with FalseDaemon(folder, says(WELCOME, *items)) as daemon:
         with pytest.raises(lockstep.ProtocolError):
             connection = await lockstep.connect(daemon.path)  # It may fail already.
@@ -171,7 +171,12 @@ async def test_a_patch_that_does_not_fit_costs_a_snapshot_and_shows_nothing_wron
         connection = await lockstep.connect(daemon.path)
         mirror = await connection.mirror()
         seen = [mirror["a"]]
-        await mirror.until(lambda one: seen.append(one.get("/a")) or one["a"] == len(patches))  # type: ignore[func-returns-value]
+
+        def is_last(one: lockstep.Mirror) -> bool:
+            seen.append(one["a"])
+            return bool(one["a"] == len(patches))
+
+        await mirror.until(is_last)
         assert seen == sorted(seen), "nothing of a wrong patch shows"
         assert mirror._subscription.resyncs == len(patches)
         connection._abandon()
@@ -225,7 +230,7 @@ async def test_a_claimed_length_takes_no_memory(folder: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000
 
 
-# Silence. The session is told the time, so nobody waits.
+# Silence. The session is told the time, so no test waits for it.
 
 
 def test_a_silent_daemon_is_pinged_and_then_left() -> None:
@@ -292,7 +297,9 @@ def test_no_more_actions_are_under_way_than_the_window_allows() -> None:
 # The false daemon of the protocol's tests, which plays transcripts
 
 
-async def play(folder: str, name: str, user: Callable[[lockstep.Connection], Awaitable[Any]]) -> None:
+async def play(
+    folder: str, name: str, user: Callable[[lockstep.Connection], Awaitable[Any]]
+) -> None:
     path = os.path.join(folder, "transcript")
     script = str(ROOT / "Tests" / "ProtocolTests" / "false_daemon.py")
     daemon = await asyncio.create_subprocess_exec(

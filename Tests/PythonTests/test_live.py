@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import Any, List
-
-import pytest
+from typing import Any
 
 import lockstep
+import pytest
 from conftest import BEGINNING, Daemon, Proxy, eventually, random_changes
 from lockstep import GoodbyeCode, Rejected, RejectionCode
 from lockstep.core import messages
@@ -18,7 +17,7 @@ from lockstep.core.frames import frame
 PATHS = ["", "/objects", "/objects/o1/z~1~0", "/lists", "/lists/o0/1", "/counts/o1", "/nothing"]
 
 
-async def all_right(connection: lockstep.Connection, mirrors: List[lockstep.Mirror]) -> None:
+async def all_right(connection: lockstep.Connection, mirrors: list[lockstep.Mirror]) -> None:
     """Each mirror has the daemon's digest."""
     for mirror in mirrors:
         is_right = None
@@ -61,8 +60,10 @@ async def test_mirrors_are_the_daemon_s_state(daemon: Daemon, seed: int) -> None
         await all_right(reader, mirrors)
         whole = mirrors[0]._subscription
         assert whole.resyncs == 0 and whole.snapshots == 1 and whole.patches > 100
+        welcome = reader._session.welcome
+        assert welcome is not None
         status = await reader.query("status")
-        assert status["digest"] == f"{whole.digest(reader._session.welcome.seed):016x}"  # type: ignore[union-attr]
+        assert status["digest"] == f"{whole.digest(welcome.seed):016x}"
         for mirror in mirrors:
             if mirror.path == "/lists/o0/1":  # No mirror looks into an array; `get` does.
                 assert mirror.value is lockstep.ABSENT
@@ -390,9 +391,7 @@ async def test_each_action_is_performed_once_over_a_cut_and_a_crash(daemon: Daem
         async with lockstep.connect(proxy.path) as connection:
             mirror = await connection.mirror()
             for round_ in range(4):
-                futures = [
-                    connection.submit("increment", "/n", durable=True) for _ in range(200)
-                ]
+                futures = [connection.submit("increment", "/n", durable=True) for _ in range(200)]
                 await futures[20]
                 if round_ % 2:
                     proxy.cut()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, List
+from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given, settings, strategies as st
-
 from conftest import load
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lockstep import ABSENT, ProtocolError, plain
 from lockstep.core import messages
 from lockstep.core.cbor import Reader, encode
@@ -97,7 +97,7 @@ def histories(draw: Any) -> Any:
 
 @given(histories(), st.lists(st.booleans(), min_size=5, max_size=5))
 @settings(max_examples=300)
-def test_apply_makes_the_value_after(history: Any, looks: List[bool]) -> None:
+def test_apply_makes_the_value_after(history: Any, looks: list[bool]) -> None:
     first, steps = history
     value, held = node(first), []
     for (patch, after), does_look in zip(steps, looks):
@@ -198,11 +198,11 @@ def test_floats_are_written_in_the_fewest_bytes() -> None:
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5), st.lists(st.integers(1, 30), min_size=1))
-def test_frames_come_whole_however_they_are_cut(items: List[bytes], sizes: List[int]) -> None:
+def test_frames_come_whole_however_they_are_cut(items: list[bytes], sizes: list[int]) -> None:
     stream = b"".join(map(frame, items))
     for plan in ([1], [len(stream) or 1], sizes):
         decoder, at, turn = FrameDecoder(), 0, 0
-        found: List[bytes] = []
+        found: list[bytes] = []
         while at < len(stream):
             size = plan[turn % len(plan)]
             found += decoder.feed(stream[at : at + size])
@@ -265,7 +265,7 @@ def test_a_broken_message_is_read_or_a_protocol_error(item: bytes) -> None:
 
 @given(st.lists(broken() | st.sampled_from(GOOD) | st.binary(max_size=20), max_size=8))
 @settings(max_examples=500)
-def test_a_session_survives_whatever_comes(items: List[bytes]) -> None:
+def test_a_session_survives_whatever_comes(items: list[bytes]) -> None:
     session = live_session()
     for item in items:
         session.received(frame(item), 1)
@@ -279,7 +279,7 @@ def test_a_session_survives_whatever_comes(items: List[bytes]) -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.booleans())
 @settings(max_examples=300)
-def test_a_stream_of_anything_is_survived(chunks: List[bytes], is_live: bool) -> None:
+def test_a_stream_of_anything_is_survived(chunks: list[bytes], is_live: bool) -> None:
     session = live_session() if is_live else Session(seed=1)
     if not is_live:
         session.start()

@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from typing import List
 
 import lockstep
 from conftest import ROOT, Daemon
 
 README = (ROOT / "Sources/Client/Python/README.md").read_text()
-BLOCKS: List[str] = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+BLOCKS: list[str] = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
 
 def test_the_readme_s_programs_run(daemon: Daemon) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Any, List
+from typing import Any
 
 from conftest import eventually, load
 from lockstep import ABSENT, OutcomeUnknown, Rejected, plain
@@ -36,8 +36,8 @@ class Bench:
 
     def __init__(self, first: bytes = FIRST) -> None:
         self.session = Session(seed=1)
-        self.said: List[Any] = []
-        self.done: List[Any] = []
+        self.said: list[Any] = []
+        self.done: list[Any] = []
         self.session.start()
         self.greet(first)
 
@@ -59,14 +59,15 @@ class Bench:
         for one in self.session.take():
             if isinstance(one, Write):
                 self.said += [
-                    plain(show(Reader(item).item(level=0))) for item in FrameDecoder().feed(one.data)
+                    plain(show(Reader(item).item(level=0)))
+                    for item in FrameDecoder().feed(one.data)
                 ]
             elif isinstance(one, Done):
                 self.done.append((one.action, type(one.result)))
             elif isinstance(one, StateChanged) and one.state is State.CLOSED:
                 self.done.append(one.reason)
 
-    def actions(self) -> List[Any]:
+    def actions(self) -> list[Any]:
         self.drain()
         return [one[1] for one in self.said if one[0] == 4]
 
@@ -187,7 +188,7 @@ def test_a_view_that_is_held_over_many_changes_stays() -> None:
 
 async def test_what_a_daemon_said_is_read_although_it_reads_no_more(folder: str) -> None:
     path = os.path.join(folder, "socket")
-    heard: List[Any] = []
+    heard: list[Any] = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()

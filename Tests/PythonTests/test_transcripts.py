@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
-
 from conftest import load, meaning
 from lockstep.core import messages
 from lockstep.core.cbor import Raw, Reader, encode
@@ -32,12 +31,12 @@ class Player:
         self.size = size
         self.session = Session()
         self.frames = FrameDecoder()
-        self.said: List[Any] = []
-        self.subscriptions: Dict[int, Subscription] = {}
-        self.numbers: Dict[int, Dict[int, int]] = {5: {}, 7: {}}
-        self.outcomes: Dict[int, Any] = {}
-        self.reports: List[Any] = []
-        self.states: List[StateChanged] = []
+        self.said: list[Any] = []
+        self.subscriptions: dict[int, Subscription] = {}
+        self.numbers: dict[int, dict[int, int]] = {5: {}, 7: {}}
+        self.outcomes: dict[int, Any] = {}
+        self.reports: list[Any] = []
+        self.states: list[StateChanged] = []
         self.now = 0.0
         self.session.start()
         self.drain()
@@ -151,7 +150,9 @@ def test_a_session_says_and_shows_what_the_transcript_does(transcript: Any, size
     player = Player(size)
     player.play(transcript["steps"])
     if not player.session.has_ended:
-        assert not [one for one in player.said if one[0] not in (5, 1, 2, 4)], "nothing else is said"
+        assert not [one for one in player.said if one[0] not in (5, 1, 2, 4)], (
+            "nothing else is said"
+        )
     failures = [one for one in player.states if isinstance(one.reason, LockstepError)]
     assert all("protocol" not in str(one.reason) for one in failures)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator
-
-import pytest
+from collections.abc import Iterator
+from typing import Any
 
 import lockstep
+import pytest
 from conftest import BINARIES, EXAMPLES, Daemon, eventually, load, serving
 from lockstep.core.cbor import Reader, encode
 from lockstep.core.changes import Watcher

@@ -6,7 +6,6 @@ from typing import Any
 
 import cbor2
 import pytest
-
 from conftest import bytes_of, load, meaning, number_of, vectors
 from lockstep import ProtocolError
 from lockstep.core import digests, messages
@@ -149,7 +148,9 @@ def test_fields_of_later_versions_are_skipped(vector: Any) -> None:
     if fields >= 22:
         return
     wanted = messages.read(data)
-    missing = {"welcome": 12, "acknowledgement": 8, "report": 3}.get(vector["type"], 0) - (fields - 1)
+    missing = {"welcome": 12, "acknowledgement": 8, "report": 3}.get(vector["type"], 0) - (
+        fields - 1
+    )
     # Later fields come behind those that may be left out.
     nulls = max(missing, 0)
     later = data[:0] + bytes((0x80 + fields + nulls + 1,)) + data[1:] + b"\xf6" * nulls

@@ -1,6 +1,7 @@
 """The blocking face, for scripts: an asyncio loop in a thread of its own does the work.
 
-So mirrors go on, and the daemon hears that we live, while the script does something else.
+So mirrors are kept up to date, and the daemon's heartbeats answered, while the script does
+something else.
 """
 
 from __future__ import annotations
@@ -8,11 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Awaitable, Iterable, Iterator, Mapping  # fmt: skip
 from types import TracebackType
 from typing import (
-    Any, Awaitable, Callable, Iterable, Iterator, Mapping, NoReturn, Optional, Tuple, Type,
-    TypeVar, Union,
-)  # fmt: skip
+    Any,
+    Callable,
+    NoReturn,
+    Optional,
+    TypeVar,
+    Union,
+)
 
 from .connection import Connection, again, connect
 from .core.changes import Change
@@ -91,7 +97,7 @@ class BlockingConnection:
         self._thread.join()
 
     def close(self) -> None:
-        """Say goodbye, and wait until the daemon has answered all that is due, at most 5 seconds."""
+        """Say goodbye, and wait until the daemon has answered what is due, at most 5 seconds."""
         if self._is_closed:
             return
         try:
@@ -105,7 +111,7 @@ class BlockingConnection:
 
     def __exit__(
         self,
-        kind: Optional[Type[BaseException]],
+        kind: Optional[type[BaseException]],
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
@@ -129,7 +135,7 @@ class BlockingConnection:
         return self._connection.schema
 
     @property
-    def actions(self) -> Tuple[str, ...]:
+    def actions(self) -> tuple[str, ...]:
         """The names of the daemon's actions."""
         return self._connection.actions
 
@@ -139,13 +145,13 @@ class BlockingConnection:
         return self._connection.limits
 
     @property
-    def peer(self) -> Optional[Tuple[int, int, int]]:
-        """Who the daemon takes us for: process, user and group."""
+    def peer(self) -> Optional[tuple[int, int, int]]:
+        """This client as the kernel told the daemon: process, user and group."""
         return self._connection.peer
 
     @property
     def session(self) -> Optional[int]:
-        """The number by which states that list who is present name us."""
+        """The number that names this client in states with presence."""
         return self._connection.session
 
     def wait_live(self, timeout: Optional[float] = None) -> None:
@@ -164,13 +170,9 @@ class BlockingConnection:
 
     # Actions
 
-    def send(
-        self, action: Any, *values: Any, durable: bool = False, **fields: Any
-    ) -> Outcome:
+    def send(self, action: Any, *values: Any, durable: bool = False, **fields: Any) -> Outcome:
         """Have an action performed, and wait until it is."""
-        return self._wait(
-            lambda: self._connection.send(action, *values, durable=durable, **fields)
-        )
+        return self._wait(lambda: self._connection.send(action, *values, durable=durable, **fields))
 
     def set(self, path: PathLike, value: Any, *, durable: bool = False) -> Outcome:
         """Put a value at a path, whose parent must be there."""

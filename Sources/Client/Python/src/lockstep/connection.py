@@ -8,10 +8,14 @@ import logging
 import os
 import stat
 from collections import defaultdict, deque
+from collections.abc import Generator, Iterable, Mapping  # fmt: skip
 from types import TracebackType
 from typing import (
-    Any, Callable, Deque, Dict, Generator, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union,
-)  # fmt: skip
+    Any,
+    Callable,
+    Optional,
+    Union,
+)
 
 from .core import session as core
 from .core.outcome import Outcome
@@ -23,7 +27,12 @@ from .core.tree import ABSENT, Path
 from .core.values import payload
 from .core.views import plain, show
 from .errors import (
-    DaemonUnavailable, Disconnected, Goodbye, GoodbyeCode, LockstepError, QueryFailed,
+    DaemonUnavailable,
+    Disconnected,
+    Goodbye,
+    GoodbyeCode,
+    LockstepError,
+    QueryFailed,
 )  # fmt: skip
 from .link import Link, standard_path
 from .mirror import Mirror
@@ -52,33 +61,31 @@ def connect(
     `await lockstep.connect()` gives the connection without closing it for you.
 
     `path` is the daemon's socket; without it `$LOCKSTEP_SOCKET`, else `lockstep.sock` in
-    `$XDG_RUNTIME_DIR`, else `/run/lockstep/lockstep.sock`. The daemon learns from the kernel who you
-    are; `label` is what its reports call you. With `wait` it may start later than you. `timeout` is
-    how many seconds it may take to be connected; None for any.
+    `$XDG_RUNTIME_DIR`, else `/run/lockstep/lockstep.sock`. The daemon learns from the kernel which
+    process and user you are; `label` is what its reports call you. With `wait` it may start later
+    than you. `timeout` is how many seconds it may take to be connected; None for any.
 
     Once connected, a connection that is lost comes back by itself, after waits that grow from 20
-    milliseconds to 5 seconds, unless `reconnect` is false. Mirrors go on where they were, and actions
-    that had no outcome are performed exactly once, or raise `OutcomeUnknown`.
+    milliseconds to 5 seconds, unless `reconnect` is false. Mirrors go on where they were, and
+    actions that had no outcome are performed exactly once, or raise `OutcomeUnknown`.
 
     Raises `DaemonUnavailable` if there is no daemon, `Goodbye` if it does not let you in,
     `ProtocolError` if it is none, and `TimeoutError`.
     """
-    options = Options(
-        label=label, reconnect=reconnect, max_snapshot_bytes=max_snapshot_bytes
+    options = Options(label=label, reconnect=reconnect, max_snapshot_bytes=max_snapshot_bytes)
+    return Connection(
+        os.fspath(path) if path is not None else standard_path(), options, wait, timeout
     )
-    return Connection(os.fspath(path) if path is not None else standard_path(), options, wait, timeout)
 
 
 class Connection:
     """A connection to a daemon: `connect` makes one.
 
-    It belongs to the loop on which it was opened, and is used there only. For other threads there is
-    `connect_blocking`. While it is open, let the loop run: what a daemon sends must be read.
+    It belongs to the loop on which it was opened, and is used there only. For other threads there
+    is `connect_blocking`. While it is open, let the loop run: what a daemon sends must be read.
     """
 
-    def __init__(
-        self, path: str, options: Options, wait: bool, timeout: Optional[float]
-    ) -> None:
+    def __init__(self, path: str, options: Options, wait: bool, timeout: Optional[float]) -> None:
         self.path = path
         """The daemon's socket."""
         self._session = Session(options)
@@ -86,20 +93,20 @@ class Connection:
         self._timeout = timeout
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._link: Optional[Link] = None
-        self._timers: Dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._failure: Optional[LockstepError] = None
         """Why it has ended, or why the first connection could not be made."""
         self._was_live = False
         self._is_running = False
         self._changes: set[asyncio.Future[None]] = set()
-        """Those who wait for anything to change."""
-        self._actions: Dict[int, asyncio.Future[Outcome]] = {}
-        self._pongs: Dict[int, asyncio.Future[None]] = {}
-        self._reports: Dict[int, asyncio.Future[Any]] = {}
-        self._digests: Dict[Subscription, Deque[asyncio.Future[Optional[bool]]]] = (
-            defaultdict(deque)
+        """Futures of those calls that wait for anything to change."""
+        self._actions: dict[int, asyncio.Future[Outcome]] = {}
+        self._pongs: dict[int, asyncio.Future[None]] = {}
+        self._reports: dict[int, asyncio.Future[Any]] = {}
+        self._digests: dict[Subscription, deque[asyncio.Future[Optional[bool]]]] = defaultdict(
+            deque
         )
-        self._mirrors: Dict[Subscription, Mirror] = {}
+        self._mirrors: dict[Subscription, Mirror] = {}
 
     # Opening and closing
 
@@ -133,7 +140,7 @@ class Connection:
 
     async def __aexit__(
         self,
-        kind: Optional[Type[BaseException]],
+        kind: Optional[type[BaseException]],
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
@@ -186,7 +193,7 @@ class Connection:
         return schema
 
     @property
-    def actions(self) -> Tuple[str, ...]:
+    def actions(self) -> tuple[str, ...]:
         """The names of the daemon's actions."""
         return tuple(self.schema.action.bare.cases_by_name)
 
@@ -197,14 +204,14 @@ class Connection:
         return dict(welcome.limits) if welcome else {}
 
     @property
-    def peer(self) -> Optional[Tuple[int, int, int]]:
-        """Who the daemon takes us for: process, user and group."""
+    def peer(self) -> Optional[tuple[int, int, int]]:
+        """This client as the kernel told the daemon: process, user and group."""
         welcome = self._session.welcome
         return welcome.peer if welcome else None
 
     @property
     def session(self) -> Optional[int]:
-        """The number by which states that list who is present name us; None if it has none."""
+        """The number that names this client in states with presence; None if it has none."""
         welcome = self._session.welcome
         return welcome.session if welcome else None
 
@@ -236,8 +243,8 @@ class Connection:
     async def mirror(self, path: PathLike = "") -> Mirror:
         """A live copy of what stands at a path: a JSON Pointer, or the keys; "" is the whole.
 
-        A path leads through objects, maps and the fields of structs, not into arrays. There need not
-        be anything at it yet. Mirrors of the same path are one; it ends when each was closed.
+        A path leads through objects, maps and the fields of structs, not into arrays. There need
+        not be anything at it yet. Mirrors of the same path are one; it ends when each was closed.
 
         Returns when the mirror is current. Raises `SubscriptionRefused`, `UnknownName` if the
         schema has no such field, and what ended the connection. Costs one copy of the value in
@@ -263,8 +270,8 @@ class Connection:
     async def get(self, path: PathLike = "", default: Any = None) -> Any:
         """The value at a path now, in dicts and lists; `default` if there is none.
 
-        Into arrays, too: "/lamps/0". Reads from a mirror that shows the place, if there is one. Else
-        the daemon sends the value once: for more than now and then, hold a `mirror`.
+        Into arrays, too: "/lamps/0". Reads from a mirror that shows the place, if there is one.
+        Else the daemon sends the value once: for more than now and then, hold a `mirror`.
         """
         name = parse(path)
         for subscription in self._mirrors:
@@ -279,7 +286,7 @@ class Connection:
             await mirror.close()
 
     def _forget(self, subscription: Subscription) -> None:
-        """A mirror was closed by all who held it."""
+        """The last use of a mirror was closed."""
         if self._mirrors.pop(subscription, None) is not None:
             self._session.unsubscribe(subscription)
             self._run()
@@ -299,9 +306,10 @@ class Connection:
         The names, and what an action carries, are the daemon's: see `actions` and `schema`. Fields
         are given in order, or by name. With `durable`, return once it also survives a crash.
 
-        Performed exactly once, also if the connection is lost meanwhile. To cancel the call does not
-        take the action back. Raises `Rejected`, `OutcomeUnknown`, `NotDurable`; and before anything
-        is sent `UnknownName`, `TypeError` and `ValueError` for what is no action of the daemon.
+        Performed exactly once, also if the connection is lost meanwhile. To cancel the call does
+        not take the action back. Raises `Rejected`, `OutcomeUnknown`, `NotDurable`; and before
+        anything is sent `UnknownName`, `TypeError` and `ValueError` for what is no action of the
+        daemon.
         """
         return await self.submit(action, *values, durable=durable, **fields)
 
@@ -366,12 +374,10 @@ class Connection:
         """Put a value at a path where there is one already."""
         return await self.send("replace", path, value, durable=durable)
 
-    async def transaction(
-        self, actions: Iterable[Any], *, durable: bool = False
-    ) -> Outcome:
+    async def transaction(self, actions: Iterable[Any], *, durable: bool = False) -> Outcome:
         """Perform all of these actions in order, or none.
 
-            await connection.transaction([("test", "/n", 1), ("set", "/n", 2)])
+        await connection.transaction([("test", "/n", 1), ("set", "/n", 2)])
         """
         return await self.send("transaction", list(actions), durable=durable)
 
@@ -403,7 +409,7 @@ class Connection:
         self._run()
         return await future
 
-    async def _ask(self, waiting: Dict[int, asyncio.Future[Any]], number: int) -> Any:
+    async def _ask(self, waiting: dict[int, asyncio.Future[Any]], number: int) -> Any:
         assert self._loop is not None
         future: asyncio.Future[Any] = self._loop.create_future()
         waiting[number] = future
@@ -429,7 +435,9 @@ class Connection:
     def _raise_unless_closed(self) -> None:
         """Raise what has ended the connection, unless `close` did."""
         error = self._failure
-        if error is not None and not (isinstance(error, Goodbye) and error.code is GoodbyeCode.DONE):
+        if error is not None and not (
+            isinstance(error, Goodbye) and error.code is GoodbyeCode.DONE
+        ):
             raise again(error)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
@@ -525,7 +533,7 @@ class Connection:
                 mirror._wake()
         else:
             log.info("the connection to %s is lost: %s", self.path, change.reason or "no goodbye")
-        asked: List[asyncio.Future[Any]] = [*self._pongs.values(), *self._reports.values()]
+        asked: list[asyncio.Future[Any]] = [*self._pongs.values(), *self._reports.values()]
         for waiting in self._digests.values():
             asked += waiting
         for future in asked:
@@ -554,7 +562,7 @@ class Connection:
 
 
 def settle(future: Optional[asyncio.Future[Any]], result: Any) -> None:
-    """Give a future its result, or its error, if someone still waits for it."""
+    """Give a future its result, or its error, unless it was cancelled."""
     if future is None or future.done():
         return
     if isinstance(result, LockstepError):
@@ -564,7 +572,7 @@ def settle(future: Optional[asyncio.Future[Any]], result: Any) -> None:
 
 
 def again(error: LockstepError) -> LockstepError:
-    """The error that ended a connection, without the traceback of who was told before."""
+    """The error that ended a connection, without the traceback of its last raise."""
     return error.with_traceback(None)
 
 

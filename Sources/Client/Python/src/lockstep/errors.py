@@ -1,22 +1,22 @@
 """Everything that can go wrong, by whose doing it is.
 
-    LockstepError
-      ProtocolError          the daemon sent bytes that are no message, or at the wrong time
-      DaemonUnavailable      there is no daemon at the path (also a ConnectionError)
-      Disconnected           a request was cut off (also a ConnectionError); the connection goes on
-      Goodbye                the connection has ended, and why
-      Rejected               an action was not performed, and why
-      OutcomeUnknown         whether an action was performed can no longer be known
-      NotDurable             an action was performed, and does not survive a crash
-      SubscriptionRefused    the daemon does not show a path
-      QueryFailed            a report could not be made
-      UnknownName            the daemon's schema has no such field, case or type
+LockstepError
+  ProtocolError          the daemon sent bytes that are no message, or at the wrong time
+  DaemonUnavailable      there is no daemon at the path (also a ConnectionError)
+  Disconnected           a request was cut off (also a ConnectionError); the connection goes on
+  Goodbye                the connection has ended, and why
+  Rejected               an action was not performed, and why
+  OutcomeUnknown         whether an action was performed can no longer be known
+  NotDurable             an action was performed, and does not survive a crash
+  SubscriptionRefused    the daemon does not show a path
+  QueryFailed            a report could not be made
+  UnknownName            the daemon's schema has no such field, case or type
 """
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Optional, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 if TYPE_CHECKING:
     from .core.outcome import Outcome
@@ -41,7 +41,7 @@ __all__ = [
 Code = TypeVar("Code", bound=enum.IntEnum)
 
 
-def known(number: int, codes: Type[Code]) -> Union[Code, int]:
+def known(number: int, codes: type[Code]) -> Union[Code, int]:
     """The code of a number; the number itself if a later version of the protocol has added it."""
     try:
         return codes(number)
@@ -254,6 +254,6 @@ class QueryFailed(LockstepError):
 class UnknownName(LockstepError, LookupError):
     """The daemon's schema has no such field, case or action; the message lists those it has."""
 
-    def __init__(self, message: str, names: Tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.names = names

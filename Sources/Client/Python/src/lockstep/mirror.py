@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Optional
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 
 from .core.changes import Change, Watcher
 from .core.paths import PathLike, parse, pointer
@@ -23,9 +24,9 @@ class Mirror:
         lamp = await connection.mirror("/lamp")
         lamp["level"], lamp.get("/colour/hue"), "on" in lamp, lamp.value
 
-    It reads like the dict or list that it shows, and always shows the present one. What you take out
-    of it (`value`, `lamp["colour"]`) stays as it was when you took it, without a copy. Nothing can be
-    written: to change the state, send an action.
+    It reads like the dict or list that it shows, and always shows the present one. What you take
+    out of it (`value`, `lamp["colour"]`) stays as it was when you took it, without a copy. Nothing
+    can be written: to change the state, send an action.
 
     It changes only while your program awaits something. While the connection is away, it shows what
     it showed.
@@ -55,7 +56,7 @@ class Mirror:
 
     @property
     def revision(self) -> Optional[int]:
-        """The revision of the whole state at which the value is right; None if there is none yet."""
+        """The revision of the whole state at which the value is right; None before the first."""
         position = self._subscription.position
         return position.revision if position else None
 
@@ -163,9 +164,9 @@ class Mirror:
     async def verify(self) -> Optional[bool]:
         """Compare with the daemon, by a digest of the value at the same revision.
 
-        None if there was nothing to compare: the mirror is not current, or you may see a part of the
-        value only. If it is wrong (there is a bug), a snapshot replaces it. Costs 25 microseconds for
-        each scalar, during which your loop stands still. Raises `Disconnected`.
+        None if there was nothing to compare: the mirror is not current, or you may see a part of
+        the value only. If it is wrong (there is a bug), a snapshot replaces it. Costs 25
+        microseconds for each scalar, during which your loop stands still. Raises `Disconnected`.
         """
         return await self._connection._digest(self._subscription)
 
@@ -180,7 +181,7 @@ class Mirror:
             self._wake()
 
     def _wake(self) -> None:
-        """Those who wait for a change look whether there can be any."""
+        """Let each iterator over changes check whether there can be another."""
         for watcher in list(self._subscription.watchers):
             if watcher.wake is not None:
                 watcher.wake()

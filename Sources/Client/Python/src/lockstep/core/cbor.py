@@ -9,7 +9,7 @@ is the mirror's own kind of value already.
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable
 
 from ..errors import ProtocolError
 from .tree import ABSENT, Array, Key, Object, Value, now
@@ -21,7 +21,7 @@ SMALLEST = -(1 << 63)
 LARGEST = (1 << 64) - 1
 LARGEST_KEY = (1 << 63) - 1
 
-FLOATS: Dict[int, Tuple[Callable[..., Tuple[Any, ...]], int]] = {
+FLOATS: dict[int, tuple[Callable[..., tuple[Any, ...]], int]] = {
     0xF9: (struct.Struct(">e").unpack_from, 2),
     0xFA: (struct.Struct(">f").unpack_from, 4),
     0xFB: (struct.Struct(">d").unpack_from, 8),
@@ -42,7 +42,7 @@ class Reader:
 
     # Heads
 
-    def head(self) -> Tuple[int, int]:
+    def head(self) -> tuple[int, int]:
         """The major type and the argument of the next head. A float's is its bits."""
         data, at = self.data, self.at
         if at >= len(data):
@@ -172,7 +172,7 @@ def utf8(data: bytes) -> str:
 
 def read_item(
     data: bytes, at: int, depth: int, has_integers: bool, has_absent: bool
-) -> Tuple[Value, int]:
+) -> tuple[Value, int]:
     """An item, and the offset behind it. The one hot loop of a client that only reads.
 
     Raises `IndexError` where the input ends.
@@ -373,7 +373,7 @@ def encode(value: Value) -> bytes:
     Takes what this package makes, and what `tree` calls a value: for values of users there is
     `values.from_user`.
     """
-    parts: List[bytes] = []
+    parts: list[bytes] = []
     write(value, parts.append)
     return b"".join(parts)
 

@@ -1,9 +1,10 @@
-"""What changed in a mirror, for those who watch a part of it."""
+"""What changed in a mirror, as iterators over changes of a part of it see it."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Iterable, List, NamedTuple, Optional, Tuple
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..errors import UnknownName
 from .paths import pointer
@@ -23,7 +24,7 @@ class Change(NamedTuple):
 
     revision: int
     """The revision that the mirror was at behind it."""
-    places: Tuple[str, ...]
+    places: tuple[str, ...]
     """JSON Pointers to what was set, inserted or removed, as `mirror.get` takes them.
 
     Of an array whose elements moved it is the array's own. After a snapshot, and of a change that
@@ -40,7 +41,7 @@ class Watcher:
 
     def __init__(self, path: Path, value: Value, kind: Kind) -> None:
         self.path = path
-        self.waiting: Deque[Change] = deque()
+        self.waiting: deque[Change] = deque()
         self.wake: Optional[Callable[[], object]] = None
         """Called when there is something to take."""
         self.shown = self._look(value, kind)
@@ -62,7 +63,7 @@ class Watcher:
     def _look(self, value: Value, kind: Kind) -> Any:
         return show(*find(value, kind, self.path))
 
-    def _touched(self, places: Iterable[Path], kind: Kind) -> Tuple[List[str], bool]:
+    def _touched(self, places: Iterable[Path], kind: Kind) -> tuple[list[str], bool]:
         """The places inside of the part, by names; and whether it was replaced with more."""
         try:
             path = travelling(kind, self.path)[0]

@@ -16,7 +16,7 @@ MASK = (1 << 64) - 1
 
 
 def sip(data: bytes, seed: int) -> int:
-    """SipHash-1-3 with the keys `seed` and `~seed`. The round is written out: it is all the time."""
+    """SipHash-1-3 with the keys `seed` and `~seed`. Its round is written out, for speed."""
     m = MASK
     other = ~seed & m
     v0, v1 = seed ^ 0x736F6D6570736575, other ^ 0x646F72616E646F6D

@@ -6,7 +6,8 @@ Fields of later versions are skipped, if they are well formed.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+from collections.abc import Sequence
+from typing import Callable, NamedTuple, Optional, Union
 
 from ..errors import GoodbyeCode, ProtocolError
 from .cbor import Raw, Reader, encode
@@ -35,7 +36,7 @@ def hello(
     fingerprint: Optional[int],
     token: Optional[bytes],
     position: Optional[Position],
-    versions: Tuple[int, int] = (VERSION, VERSION),
+    versions: tuple[int, int] = (VERSION, VERSION),
 ) -> bytes:
     """The client introduces itself, and names the session to resume."""
     return encode((1, versions, label, fingerprint, token, position))
@@ -87,9 +88,9 @@ class Welcome(NamedTuple):
     is_resumed: bool
     last_action: int
     window: int
-    limits: Dict[str, int]
+    limits: dict[str, int]
     schema: Optional[Schema]
-    peer: Tuple[int, int, int]
+    peer: tuple[int, int, int]
     durable: Optional[int]
     session: Optional[int]
 
@@ -117,7 +118,7 @@ class Snapshot(NamedTuple):
 class PatchMessage(NamedTuple):
     scope: int
     base: int
-    patches: Sequence[Tuple[int, Value]]
+    patches: Sequence[tuple[int, Value]]
     """Spans and patches."""
 
 
@@ -171,7 +172,7 @@ class Report(NamedTuple):
 class GoodbyeMessage(NamedTuple):
     code: int
     message: str
-    limit: Optional[Tuple[str, int, int]]
+    limit: Optional[tuple[str, int, int]]
     """The name of the limit, what it allows, and what was observed."""
     retry_after: Optional[int]
 
@@ -265,8 +266,8 @@ def read_token(reader: Reader) -> bytes:
     return token
 
 
-def read_limits(reader: Reader) -> Dict[str, int]:
-    limits: Dict[str, int] = {}
+def read_limits(reader: Reader) -> dict[str, int]:
+    limits: dict[str, int] = {}
     for _ in range(reader.count(5, "limits, which are a map,")):
         name = reader.text()
         if name in limits:
@@ -406,7 +407,7 @@ def read_restarted(fields: Fields) -> Restarted:
 
 CLIENT_TYPES = range(1, 9)
 
-READERS: Dict[int, Tuple[str, int, Callable[[Fields], Message]]] = {
+READERS: dict[int, tuple[str, int, Callable[[Fields], Message]]] = {
     11: ("welcome", 11, read_welcome),
     12: ("subscribed", 5, read_subscribed),
     13: ("snapshot", 5, read_snapshot),
@@ -434,4 +435,3 @@ def join(report: Value, page: Value) -> Value:
             report[name] = join(report[name], value) if name in report else value
         return report
     return page
-

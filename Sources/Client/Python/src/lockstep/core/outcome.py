@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
     kind: OutcomeKind
     revision: int
-    """Who has seen this revision has seen what the action did. Your mirrors have."""
+    """A mirror at this revision shows what the action did. Yours are at it."""
     is_durable: bool
     """Whether it would survive a crash of the machine."""
     sequence: Optional[int]
@@ -56,6 +56,8 @@ def result(
         sequence,
     )
     if durable and not outcome.is_durable:
-        reason = acknowledgement.not_durable or "the daemon keeps nothing: it has no state directory"
+        reason = (
+            acknowledgement.not_durable or "the daemon keeps nothing: it has no state directory"
+        )
         return NotDurable(outcome, reason)
     return outcome

@@ -7,19 +7,17 @@ of it does not fit.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable
 
 from ..errors import ProtocolError
 from .cbor import LARGEST
 from .tree import ABSENT, NEVER, Array, Object, Path, Value, writable
 
-Places = Dict[Path, None]
+Places = dict[Path, None]
 """A set of paths in the order in which they were found."""
 
 
-def apply(
-    value: Value, patch: Value, *, has_integers: bool = True
-) -> Tuple[Value, Places]:
+def apply(value: Value, patch: Value, *, has_integers: bool = True) -> tuple[Value, Places]:
     """The value after a patch, and the places that it touched.
 
     What views show is not changed; everything else of `value` is edited in place. Raises
@@ -41,7 +39,7 @@ class Edit:
     def __init__(self, has_integers: bool) -> None:
         self.has_integers = has_integers
         self.places: Places = {}
-        self.done: List[Callable[[], Any]] = []
+        self.done: list[Callable[[], Any]] = []
         """How to undo what was done, oldest first."""
 
     def undo(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Sequence, Union
+from collections.abc import Sequence
+from typing import Union
 
 from .cbor import LARGEST_KEY, SMALLEST
 from .tree import Key, Path

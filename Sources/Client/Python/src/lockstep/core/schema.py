@@ -1,14 +1,15 @@
 """Schemas: what the numbers of a typed state are called.
 
 A mirror holds a typed state as it travels, structs by the numbers of their fields and cases by
-theirs. Names come in when someone looks (`views`), names a path, or sends an action (`actions`).
+theirs. Names come in with a view (`views`), a path, or an action (`values`).
 The document daemon's state is of the kind `value`: there everything has its name already.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Dict, Final, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Final, NamedTuple, Optional
 
 from ..errors import ProtocolError, UnknownName
 from .cbor import Reader
@@ -37,7 +38,7 @@ class Case(NamedTuple):
 
     number: int
     name: str
-    fields: Tuple[Field, ...]
+    fields: tuple[Field, ...]
 
 
 class Kind:
@@ -52,8 +53,8 @@ class Kind:
         """What is optional, or the elements of an array, or the values of a map."""
         self.key: Optional[Kind] = None
         """The keys of a map."""
-        self.fields: Dict[int, Field] = {}
-        self.cases: Dict[int, Case] = {}
+        self.fields: dict[int, Field] = {}
+        self.cases: dict[int, Case] = {}
 
     def __repr__(self) -> str:
         if self.form == "optional":
@@ -73,11 +74,11 @@ class Kind:
         return kind
 
     @cached_property
-    def fields_by_name(self) -> Dict[str, Field]:
+    def fields_by_name(self) -> dict[str, Field]:
         return {field.name: field for field in self.fields.values()}
 
     @cached_property
-    def cases_by_name(self) -> Dict[str, Case]:
+    def cases_by_name(self) -> dict[str, Case]:
         return {case.name: case for case in self.cases.values()}
 
     def below(self, key: Key) -> Kind:
@@ -113,7 +114,7 @@ class Schema:
         types = parts["types"]
         if not isinstance(types, Object):
             raise ProtocolError("the types of a schema are a map")
-        self.types: Dict[str, Kind] = {}
+        self.types: dict[str, Kind] = {}
         for name in types:
             if not isinstance(name, str):
                 raise ProtocolError("a type's name is text")
@@ -138,8 +139,8 @@ class Schema:
     # Reading
 
     @staticmethod
-    def _parts(reader: Reader) -> Dict[str, Value]:
-        parts: Dict[str, Value] = {}
+    def _parts(reader: Reader) -> dict[str, Value]:
+        parts: dict[str, Value] = {}
         for _ in range(reader.count(5, "a schema, which is a map,")):
             name = reader.text()
             if name in ("state", "types", "action"):
@@ -197,7 +198,7 @@ class Schema:
         """A path by names as it travels. Raises `UnknownName` for a field that is not there."""
         return travelling(self.state, path)[0]
 
-    def split(self, path: Path) -> Tuple[Path, Path]:
+    def split(self, path: Path) -> tuple[Path, Path]:
         """A path by names: the part that a subscription can follow, and the rest.
 
         Subscriptions follow fields and the keys of objects and maps, not the elements of arrays. In
@@ -232,12 +233,12 @@ def check_member(number: Any, name: Any) -> None:
 # From names, and to names
 
 
-def travelling(kind: Kind, path: Path) -> Tuple[Path, Kind]:
+def travelling(kind: Kind, path: Path) -> tuple[Path, Kind]:
     """A path by names as it travels, and the kind of what it leads to.
 
     Raises `UnknownName` for a field that a struct does not have, and a key that a map cannot have.
     """
-    keys: List[Key] = []
+    keys: list[Key] = []
     for depth, key in enumerate(path):
         kind = kind.bare
         if kind.form == STRUCT:
@@ -275,7 +276,7 @@ def map_key(kind: Kind, key: Key) -> Key:
 
 def names_of(kind: Kind, path: Path) -> Path:
     """A path as it travels, by names."""
-    names: List[Key] = []
+    names: list[Key] = []
     for key in path:
         kind = kind.bare
         field = kind.fields.get(key) if kind.form == STRUCT and isinstance(key, int) else None
@@ -284,7 +285,7 @@ def names_of(kind: Kind, path: Path) -> Path:
     return tuple(names)
 
 
-def step(value: Value, kind: Kind, key: Key) -> Tuple[Value, Kind]:
+def step(value: Value, kind: Kind, key: Key) -> tuple[Value, Kind]:
     """What stands under a key by its name, and its kind; `ABSENT` if nothing does."""
     kind = kind.bare
     if kind.form in (ENUM, "path"):
@@ -306,7 +307,7 @@ def step(value: Value, kind: Kind, key: Key) -> Tuple[Value, Kind]:
     return ABSENT, VALUE
 
 
-def find(value: Value, kind: Kind, path: Path) -> Tuple[Value, Kind]:
+def find(value: Value, kind: Kind, path: Path) -> tuple[Value, Kind]:
     """What stands at a path by names, and its kind; `ABSENT` if nothing does."""
     for key in path:
         value, kind = step(value, kind, key)

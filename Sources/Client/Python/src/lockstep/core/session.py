@@ -10,11 +10,11 @@ A shell calls the methods that say what has happened (`connected`, `received`, `
 What the session keeps over connections: every action that was not acknowledged, the token by which
 the daemon knows the session, and of each mirror the value and its position.
 
-**Exactly once.** `_pending` are the unacknowledged actions, oldest first, and `_first` is the number
-that the oldest of them has in this session. Those that were sent in this session, on whatever
-connection, are the first `_sent_in_session` of them, and on this connection the first `_sent_here`.
-After a reconnection all are sent again under their numbers. If the session is gone, those that had
-been sent are `OutcomeUnknown`, and the others begin a new one.
+**Exactly once.** `_pending` are the unacknowledged actions, oldest first, and `_first` is the
+number that the oldest of them has in this session. Those that were sent in this session, on
+whatever connection, are the first `_sent_in_session` of them, and on this connection the first
+`_sent_here`. After a reconnection all are sent again under their numbers. If the session is gone,
+those that had been sent are `OutcomeUnknown`, and the others begin a new one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,21 @@ import enum
 import logging
 import random
 from collections import deque
-from typing import Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterator, Sequence
+from typing import Callable, NamedTuple, Optional, Union
 
 from ..errors import (
-    Disconnected, Goodbye, GoodbyeCode, LockstepError, OutcomeUnknown, ProtocolError, QueryFailed, Rejected,
-    RejectionCode, UnknownName, known,
+    Disconnected,
+    Goodbye,
+    GoodbyeCode,
+    LockstepError,
+    OutcomeUnknown,
+    ProtocolError,
+    QueryFailed,
+    Rejected,
+    RejectionCode,
+    UnknownName,
+    known,
 )  # fmt: skip
 from . import messages
 from .frames import DEFAULT_LIMIT, FrameDecoder, frame
@@ -108,7 +118,7 @@ class StateChanged(NamedTuple):
 
     state: State
     reason: Optional[LockstepError]
-    """Why it was lost, or has ended; None if nobody said."""
+    """Why it was lost, or has ended; None if that is not known."""
 
 
 class Done(NamedTuple):
@@ -167,38 +177,38 @@ class Session:
         self.welcome: Optional[messages.Welcome] = None
         """The last that came."""
         self.schema: Optional[Schema] = None
-        self.subscriptions: Dict[int, Subscription] = {}
+        self.subscriptions: dict[int, Subscription] = {}
         self.durable: Optional[int] = None
         """The newest revision that survives a crash, as far as the daemon has said."""
         self.lost_actions = 0
         """Actions that were acknowledged as applied, and that a crash of the daemon took back."""
         self._random = random.Random(seed)
-        self._out: List[Union[Command, Notice]] = []
+        self._out: list[Union[Command, Notice]] = []
         self._frames = FrameDecoder()
-        self._scopes: Dict[int, Subscription] = {}
+        self._scopes: dict[int, Subscription] = {}
         self._reason: Optional[LockstepError] = None
         self._is_closing = False
         self._failures = 0
         self._heard = 0.0
         self._pinged = 0.0
         # The session, by the terms of the comment above.
-        self._pending: Deque[Pending] = deque()
+        self._pending: deque[Pending] = deque()
         self._first = 1
         self._sent_in_session = 0
         self._sent_here = 0
-        self._held: List[messages.Acknowledgement] = []
+        self._held: list[messages.Acknowledgement] = []
         self._next_action = 1
         self._next_subscription = 1
         self._next_query = 1
         self._next_ping = 1
-        self._digests: Deque[Subscription] = deque()
+        self._digests: deque[Subscription] = deque()
         """Those whose digests were asked for, oldest first: answers come in this order."""
-        self._pages: Dict[int, Value] = {}
-        self._page_bytes: Dict[int, int] = {}
+        self._pages: dict[int, Value] = {}
+        self._page_bytes: dict[int, int] = {}
 
     # What the shell does
 
-    def take(self) -> List[Union[Command, Notice]]:
+    def take(self) -> list[Union[Command, Notice]]:
         """The commands and notices since the last call, in order."""
         out, self._out = self._out, []
         return out
@@ -409,7 +419,9 @@ class Session:
             self._goodbye(message)
         elif isinstance(message, messages.Restarting):
             self._reason = Goodbye(
-                GoodbyeCode.RESTARTING, "the daemon restarts", retry_after=message.retry_after / 1000
+                GoodbyeCode.RESTARTING,
+                "the daemon restarts",
+                retry_after=message.retry_after / 1000,
             )
         elif isinstance(message, messages.Restarted):
             self._reason = None
@@ -634,9 +646,7 @@ class Session:
         count = acknowledgement.last - self._first + 1
         number = self._first
         for pending in self._forget(count):
-            self._out.append(
-                Done(pending.action, result(acknowledgement, number, pending.durable))
-            )
+            self._out.append(Done(pending.action, result(acknowledgement, number, pending.durable)))
             number += 1
         self._first = number
         self._sent_here -= count
@@ -680,4 +690,3 @@ def query_failure(report: Value) -> Optional[QueryFailed]:
         return None
     code = report.get("code", "refused")
     return QueryFailed(report["error"], code if isinstance(code, str) else "refused")
-

@@ -8,7 +8,7 @@ daemon has announced (the target), so a mirror never goes back.
 from __future__ import annotations
 
 import enum
-from typing import List, Optional, Union
+from typing import Optional, Union
 from weakref import WeakSet
 
 from ..errors import GoodbyeCode, ProtocolError, SubscriptionReason, known
@@ -63,14 +63,14 @@ class Subscription:
         """The daemon's number for the path; None until it has answered."""
         self.refusal: Union[SubscriptionReason, int, None] = None
         self.is_healing = False
-        """A snapshot is on its way because the value was wrong: what is acknowledged does not show."""
+        """A snapshot will replace a wrong value: what is acknowledged does not show yet."""
         self.watchers: WeakSet[Watcher] = WeakSet()
         self.snapshots = self.patches = self.resyncs = 0
         self.resyncs_in_a_row = 0
         self._of_connection = False
         """Whether the position is one of this connection's run."""
         self._target = 0
-        self._parts: List[bytes] = []
+        self._parts: list[bytes] = []
         self._gathered = 0
         self._draft: Value = ABSENT
         self._draft_revision = 0
@@ -137,9 +137,7 @@ class Subscription:
             self.phase = Phase.CURRENT
             self.advance(message.revision)
 
-    def snapshot(
-        self, message: messages.Snapshot, welcome: messages.Welcome, most: int
-    ) -> None:
+    def snapshot(self, message: messages.Snapshot, welcome: messages.Welcome, most: int) -> None:
         """A part of a snapshot has come. Raises `NeedsSnapshot` if it is not the next one.
 
         Raises `ProtocolError` (`LIMIT`) for a snapshot of more than `most` bytes.

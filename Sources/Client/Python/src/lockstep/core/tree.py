@@ -1,12 +1,12 @@
 """The value of a mirror: dicts and lists that are edited in place, and can still be kept.
 
-Who looks at a part of the state gets it as it is at that moment, for as long as they hold it, and
-without a copy. So an edit must not change what somebody looks at:
+A view shows a part of the state as it was at one moment, for as long as the view is held, and
+without a copy (copy on write). So an edit must not change what a view shows:
 
 - Each view (`views`) marks the node that it shows with a weak reference to itself and the time.
 - Before a node is edited, those marks are looked at, of the node and of the nodes above it. If a
   view is alive that is younger than the node, the node is replaced by a shallow copy first.
-- The copy is younger than that view. So it is edited in place until someone looks again.
+- The copy is younger than that view. So it is edited in place until there is a younger view.
 
 While no view is alive, nothing is copied. "Time" is a counter.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import enum
 import itertools
 import weakref
-from typing import Any, Dict, Final, List, Optional, Tuple, TypeVar, Union
+from typing import Any, Final, Optional, TypeVar, Union
 
 now = itertools.count(1).__next__
 """The next moment."""
@@ -40,33 +40,33 @@ ABSENT: Final = Absent.ABSENT
 """What stands at a path at which there is no value. It is not None, which is a value."""
 
 Key = Union[str, int]
-Path = Tuple[Key, ...]
-Guard = Tuple["weakref.ref[Any]", int]
+Path = tuple[Key, ...]
+Guard = tuple["weakref.ref[Any]", int]
 
 NEVER: Final = 0
 
 
-class Object(Dict[Key, Any]):
+class Object(dict[Key, Any]):
     """An object, a map or a struct."""
 
     __slots__ = ("born", "guards")
     born: int
-    guards: Optional[List[Guard]]
+    guards: Optional[list[Guard]]
 
 
-class Array(List[Any]):
+class Array(list[Any]):
     """An array."""
 
     __slots__ = ("born", "guards")
     born: int
-    guards: Optional[List[Guard]]
+    guards: Optional[list[Guard]]
 
 
 Container = Union[Object, Array]
 Node = TypeVar("Node", Object, Array)
 Scalar = Union[None, bool, int, float, str, bytes]
 Value = Any
-"""A scalar, an `Object`, an `Array`, or `ABSENT`. (Types that contain themselves cost mypy much.)"""
+"""A scalar, an `Object`, an `Array`, or `ABSENT`. (mypy is slow with recursive types.)"""
 
 
 def new_object() -> Object:
@@ -103,8 +103,8 @@ def last_seen(node: Container) -> int:
     return NEVER
 
 
-def writable(node: Node, seen_above: int) -> Tuple[Node, int]:
-    """The node, or a copy if someone may be looking at it; and when what is below it was seen.
+def writable(node: Node, seen_above: int) -> tuple[Node, int]:
+    """The node, or a copy if a view may show it; and when what is below it was seen.
 
     `seen_above` is that number of the node above, `NEVER` at the root.
     """
@@ -117,7 +117,7 @@ def writable(node: Node, seen_above: int) -> Tuple[Node, int]:
     return copy, time
 
 
-def living(node: Container) -> List[Guard]:
+def living(node: Container) -> list[Guard]:
     """The marks of views that are alive."""
     return [guard for guard in node.guards or () if guard[0]() is not None]
 

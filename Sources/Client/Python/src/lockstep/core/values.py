@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, List, Mapping, Optional, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
 from ..errors import UnknownName
 from .cbor import DEPTH, LARGEST, LARGEST_KEY, SMALLEST, encode
@@ -18,9 +19,9 @@ MISSING = object()
 def from_user(value: Any, *, level: int = 0) -> Value:
     """A value that a user gave, as one that travels: a copy.
 
-    None, booleans, integers of 64 bits, floats, text, bytes, sequences, and mappings from text, also
-    those of mirrors. Raises `TypeError` for anything else, `ValueError` for what is too large or
-    nests too deep.
+    None, booleans, integers of 64 bits, floats, text, bytes, sequences, and mappings from text,
+    also those of mirrors. Raises `TypeError` for anything else, `ValueError` for what is too large
+    or nests too deep.
     """
     if value is None or isinstance(value, (bool, float, bytes)):
         return value
@@ -64,18 +65,24 @@ def text_of(text: str) -> str:
 
 
 def payload(
-    schema: Schema, action: Any, values: Sequence[Any] = (), fields: Optional[Mapping[str, Any]] = None
+    schema: Schema,
+    action: Any,
+    values: Sequence[Any] = (),
+    fields: Optional[Mapping[str, Any]] = None,
 ) -> bytes:
     """The bytes of an action that is given by its name and what it carries.
 
-    `"toggle", [1]` or `"resize", [], {"width": 640, "height": 480}`; names of cases inside cases are
-    joined by dots, `"counter.increment"`. Or the whole at once, `{"toggle": 1}`, as the daemon's log
-    shows actions, or `("toggle", 1)`; so are actions inside of others. Raises `UnknownName` for a name that the schema does not have, `TypeError` and
-    `ValueError` for values that do not fit.
+    `"toggle", [1]` or `"resize", [], {"width": 640, "height": 480}`; names of cases inside cases
+    are joined by dots, `"counter.increment"`. Or the whole at once, `{"toggle": 1}`, as the
+    daemon's log shows actions, or `("toggle", 1)`; so are actions inside of others. Raises
+    `UnknownName` for a name that the schema does not have, `TypeError` and `ValueError` for values
+    that do not fit.
     """
     writer = Writer()
     if isinstance(action, str) and (values or fields or "." in action):
-        return encode(writer.call(action.split("."), schema.action, list(values), dict(fields or {})))
+        return encode(
+            writer.call(action.split("."), schema.action, list(values), dict(fields or {}))
+        )
     if values or fields:
         raise TypeError("an action that is given as a whole has no values behind it")
     return encode(writer.write(action, schema.action))
@@ -85,7 +92,7 @@ class Writer:
     """Makes what travels of what a user gave, by the kinds of a schema."""
 
     def __init__(self) -> None:
-        self.place: List[str] = []
+        self.place: list[str] = []
         """Where in the action it is, for errors."""
 
     def error(self, text: str) -> str:
@@ -102,7 +109,7 @@ class Writer:
     # An action and its arguments
 
     def call(
-        self, names: List[str], kind: Kind, values: List[Any], fields: Mapping[str, Any]
+        self, names: list[str], kind: Kind, values: list[Any], fields: Mapping[str, Any]
     ) -> Value:
         """The case of the first name, with what the other names and the arguments say."""
         case = self.find(names[0], kind)
@@ -110,7 +117,9 @@ class Writer:
             if len(case.fields) != 1 or case.fields[0].kind.bare.form != ENUM:
                 raise UnknownName(self.error(f"{case.name} does not carry one other action"))
             self.place.append(case.name)
-            return self.array(case.number, self.call(names[1:], case.fields[0].kind, values, fields))
+            return self.array(
+                case.number, self.call(names[1:], case.fields[0].kind, values, fields)
+            )
         if not case.fields:
             if values or fields:
                 raise TypeError(self.error(f"{case.name} carries nothing"))
@@ -122,7 +131,7 @@ class Writer:
         self.place.append(case.name)
         return self.case(case, given)
 
-    def assign(self, case: Case, values: List[Any], fields: Mapping[str, Any]) -> List[Any]:
+    def assign(self, case: Case, values: list[Any], fields: Mapping[str, Any]) -> list[Any]:
         """The value of each field of a case, `MISSING` if it was given none."""
         if len(values) > len(case.fields):
             raise TypeError(
@@ -133,7 +142,9 @@ class Writer:
         for name, value in fields.items():
             if name not in names:
                 raise UnknownName(
-                    self.error(f"{case.name} has no field {name!r}; it has {describe(case.fields)}"),
+                    self.error(
+                        f"{case.name} has no field {name!r}; it has {describe(case.fields)}"
+                    ),
                     tuple(names),
                 )
             if given[names.index(name)] is not MISSING:
@@ -243,7 +254,7 @@ class Writer:
         self.place.pop()
         return result
 
-    def contents(self, case: Case, content: Any) -> List[Any]:
+    def contents(self, case: Case, content: Any) -> list[Any]:
         """The value of each field of a case from what stands behind its name."""
         fields = case.fields
         if not fields:
@@ -263,7 +274,7 @@ class Writer:
 
     def case(self, case: Case, given: Sequence[Any]) -> Value:
         """A case with the values of its fields. Absent ones at the end are left out."""
-        items: List[Value] = []
+        items: list[Value] = []
         for field, value in zip(case.fields, given):
             if value is not MISSING:
                 items.append(self.within(field.name, value, field.kind))
@@ -281,7 +292,9 @@ class Writer:
         if case is None:
             names = tuple(sorted(kind.cases_by_name))
             raise UnknownName(
-                self.error(f"there is no {kind.name or 'action'} {name!r}; there are: " + ", ".join(names)),
+                self.error(
+                    f"there is no {kind.name or 'action'} {name!r}; there are: " + ", ".join(names)
+                ),
                 names,
             )
         return case
@@ -307,4 +320,3 @@ class Writer:
 def describe(fields: Sequence[Field]) -> str:
     """Fields for people: `path: path, by: value?`."""
     return ", ".join(f"{field.name}: {field.kind!r}" for field in fields)
-

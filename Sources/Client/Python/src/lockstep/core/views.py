@@ -7,9 +7,15 @@ copies the dicts and lists on the way to what changed, one level of each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence  # fmt: skip
 from typing import (
-    Any, Generic, Iterator, Mapping, NoReturn, Sequence, Tuple, TypeVar, Union, overload,
-)  # fmt: skip
+    Any,
+    Generic,
+    NoReturn,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from .schema import STRUCT, VALUE, Kind, named, step
 from .tree import ABSENT, Array, Container, Key, Object, Value, same, seen
@@ -78,7 +84,9 @@ class View(Generic[Shown]):
         raise TypeError(SENTENCE)
 
     __setitem__ = __delitem__ = __iadd__ = __ior__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = popitem = remove = reverse = setdefault = sort = _refuse
+    append = clear = extend = insert = pop = popitem = remove = reverse = setdefault = sort = (
+        _refuse
+    )
     update = _refuse
 
 
@@ -114,7 +122,7 @@ class ObjectView(View[Object], Mapping[Key, Any]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _find(self, key: Key) -> Tuple[Value, Kind]:
+    def _find(self, key: Key) -> tuple[Value, Kind]:
         if self._kind.form == STRUCT:
             return step(self._node, self._kind, key) if isinstance(key, str) else (ABSENT, VALUE)
         return self._node.get(key, ABSENT), self._kind.below(key)
@@ -151,4 +159,3 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, View) and isinstance(other, View):
         return same(one._node, other._node)
     return same(one, other)
-
