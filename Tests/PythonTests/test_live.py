@@ -291,10 +291,14 @@ async def test_every_kind_of_value_comes_back_as_it_was(daemon: Daemon) -> None:
 
 
 async def test_durable_outcomes(daemon: Daemon) -> None:
-    daemon.start_durable()
+    state = os.path.join(daemon.folder, "state")
+    daemon.start("--state-dir", state, "--limit", "bookmarkIntervalMs=50")
     async with lockstep.connect(daemon.socket) as connection:
         outcome = await connection.set("/n", 1, durable=True)
         assert outcome.is_durable and outcome.sequence is not None
+        await eventually(
+            "a bookmark says so", lambda: (connection.durable_revision or 0) >= outcome.revision
+        )
         assert not (await connection.set("/n", 2)).is_durable
 
 

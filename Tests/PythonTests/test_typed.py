@@ -194,6 +194,15 @@ def todos(folder: str) -> Iterator[Daemon]:
     yield from serving(folder, program)
 
 
+async def test_a_field_may_have_the_name_of_a_parameter(daemon: Daemon) -> None:
+    daemon.start()
+    async with lockstep.connect(daemon.socket) as connection:
+        with pytest.raises(lockstep.UnknownName, match="no field 'action'"):
+            await connection.send("set", "/n", action=1)
+        await connection.send("set", value=1, path="/n")
+        assert await connection.get("/n") == 1
+
+
 async def test_a_typed_counter(counter: Daemon) -> None:
     counter.start()
     async with lockstep.connect(counter.socket) as connection:

@@ -170,7 +170,7 @@ class BlockingConnection:
 
     # Actions
 
-    def send(self, action: Any, *values: Any, durable: bool = False, **fields: Any) -> Outcome:
+    def send(self, action: Any, /, *values: Any, durable: bool = False, **fields: Any) -> Outcome:
         """Have an action performed, and wait until it is."""
         return self._wait(lambda: self._connection.send(action, *values, durable=durable, **fields))
 

@@ -294,7 +294,7 @@ class Connection:
     # Actions
 
     async def send(
-        self, action: Any, *values: Any, durable: bool = False, **fields: Any
+        self, action: Any, /, *values: Any, durable: bool = False, **fields: Any
     ) -> Outcome:
         """Have an action performed, and return once all your mirrors show what it did.
 
@@ -304,7 +304,8 @@ class Connection:
             await connection.send({"increment": {"path": "/lamp/level", "by": 5}})
 
         The names, and what an action carries, are the daemon's: see `actions` and `schema`. Fields
-        are given in order, or by name. With `durable`, return once it also survives a crash.
+        are given in order, or by name. With `durable`, return once it also survives a crash. (A
+        field of that name is given in order.)
 
         Performed exactly once, also if the connection is lost meanwhile. To cancel the call does
         not take the action back. Raises `Rejected`, `OutcomeUnknown`, `NotDurable`; and before
@@ -314,7 +315,7 @@ class Connection:
         return await self.submit(action, *values, durable=durable, **fields)
 
     def submit(
-        self, action: Any, *values: Any, durable: bool = False, **fields: Any
+        self, action: Any, /, *values: Any, durable: bool = False, **fields: Any
     ) -> asyncio.Future[Outcome]:
         """Like `send`, but the action is on its way when this returns; await the result later.
 

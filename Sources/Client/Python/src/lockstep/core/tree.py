@@ -64,7 +64,6 @@ class Array(list[Any]):
 
 Container = Union[Object, Array]
 Node = TypeVar("Node", Object, Array)
-Scalar = Union[None, bool, int, float, str, bytes]
 Value = Any
 """A scalar, an `Object`, an `Array`, or `ABSENT`. (mypy is slow with recursive types.)"""
 
