@@ -313,8 +313,7 @@ let tests = withSettings([
       + examples.flatMap { example -> [Target.Dependency] in
         let command = example.lowercased()
         return ["\(example)Feature", "\(command)d", "\(command)"].map { .target(name: $0) }
-      },
-    exclude: ["lockstep_client.py"]),
+      }),
 ])
 
 let package = Package(
