@@ -43,11 +43,11 @@ class Message:
     self.bytes += bytes([len(value)]) + value.encode() + b"\0"
     return self
 
-  def array(self, fill=lambda: None, alignment=8):
-    """An array of what a function appends."""
+  def array(self, fill=lambda: None):
+    """An array of the structs that a function appends."""
     self.integer(0)
     place = len(self.bytes) - 4
-    self.align(alignment)
+    self.align(8)
     start = len(self.bytes)
     fill()
     struct.pack_into("<I", self.bytes, place, len(self.bytes) - start)

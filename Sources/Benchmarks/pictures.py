@@ -49,7 +49,7 @@ def lines(title, below, series, marks=None):
   """Lines by a number, both axes logarithmic. A series is a name, a peer and its points; marks name some
   of the numbers otherwise."""
   marks = marks or {}
-  height, left, top, right, bottom = 360, 64, 44, 600, 312
+  height, left, top, right, bottom = 360, 64, 44, 584, 312
   xs = sorted({x for _, _, points in series for x, _ in points})
   ys = [y for _, _, points in series for _, y in points]
   grid = powers(min(ys), max(ys))

@@ -117,9 +117,14 @@ ROWS = [
   ("memory a client, 10,000 idle / 1,000 busy beside them, KB", 1,
    [("W9", "10,000 idle clients", "KB a client"),
     ("W9", "1,000 busy clients beside them", "KB a client")]),
-  ("one of 100 mirrors stopped: CPU a delivery to the others, none / one stopped, µs", 1,
-   [("W9", f"100 mirrors of the counter, {count} stopped", "server µs a delivery")
-    for count in ["none", "one"]]),
+  (f"CPU a delivery to 100 mirrors of a counter, none / one of them stopped; of {LARGE} entries, none / "
+   "one, µs", 1,
+   [("W9", f"100 mirrors of {what}, {count} stopped", "server µs a delivery")
+    for what in ["the counter", f"a map of {LARGE}"] for count in ["none", "one"]]),
+  (f"longest wait for an answer while a stopped mirror of a counter / of {LARGE} entries comes back, ms",
+   1000,
+   [("W9", f"100 mirrors of {what}, the stopped one comes back, a ping waits at most", "µs")
+    for what in ["the counter", f"a map of {LARGE}"]]),
   ("start to ready, empty, ms / memory, MB / program with its libraries of Swift, stripped, MB", 1,
    [("W6", "start to ready, empty", "ms"), ("W6", "memory, empty", "MB"),
     ("W6", "program and libraries, stripped", "MB")]),
@@ -213,11 +218,13 @@ def drawings(figures):
     {count: ("W11", f"one more beside {count:,} of its connection", "server µs each")
      for count in subscriptions})
   floods = [(kind, "lockstep") for kind in ["nothing", *FLOODS]] + [("actions", "redis")]
-  yield "floods.svg", pictures.bars(
-    "Round trip of one user while 1,000 connections of another flood the server, µs",
-    [(f"{names.get(peer, peer)}: {kind}, {name}",
-      figures.median("W10", f"round trip beside a flood of {kind}, {name}", "µs", peer), peer)
-     for kind, peer in floods for name in ["p50", "p99"]])
+  rows = [
+    (f"{names.get(peer, peer)}: {kind}, {name}",
+     figures.median("W10", f"round trip beside a flood of {kind}, {name}", "µs", peer), peer)
+    for kind, peer in floods for name in ["p50", "p99"]]
+  if any(value for _, value, _ in rows):
+    yield "floods.svg", pictures.bars(
+      "Round trip of one user while 1,000 connections of another flood the server, µs", rows)
 
 
 def outputs(figures):

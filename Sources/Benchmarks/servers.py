@@ -49,6 +49,8 @@ class Server:
     """Start it in a folder of its own, which has what an earlier one kept there. Flat entries are
     texts; others are objects that can be counted in."""
     os.makedirs(home, exist_ok=True)
+    # Other users come in as well.
+    os.chmod(home, 0o755)
     self.home = home
     self.program = programs.get(self.peer)
     self.entries, self.is_flat = entries, is_flat
