@@ -1,7 +1,7 @@
 """Starts dbus-broker without systemd: the least of a launcher.
 
-The broker takes its listening socket and its policy from whoever started it, over a socket that it
-inherits, in the protocol that it serves (org.bus1.DBus.Broker). Its own launcher needs a running
+The broker gets its listening socket and its policy from the process that started it, over a socket that
+it inherits, in D-Bus itself (org.bus1.DBus.Broker). Its own launcher needs a running
 systemd for its log and for the services that it starts; these works need neither.
 """
 

@@ -92,8 +92,8 @@ def w9_entries(run, servers, entries):
 
 
 def stall(run, server, what, entries):
-  """100 mirrors of the same, of which one stops to read while changes go by, and comes back: what the
-  others cost, and how long somebody waits who has nothing to do with it."""
+  """100 mirrors of the same path, of which one stops reading while changes go by, and comes back: what
+  the others cost, and how long an unrelated client waits for an answer."""
   mirrors = run.load.begin(
     "stall", server, mirrors=100, entries=entries, count=run.count(1_000_000, 100_000),
     server=server.process.pid)
@@ -105,7 +105,7 @@ def stall(run, server, what, entries):
     if state == "none":
       mirrors.stdin.write("\n")
       mirrors.stdin.flush()
-  # What leads to the present state may be found beside the loop.
+  # The daemon may use every core: it may compute the difference beside the loop.
   server.pin(set(CORES))
   with run.ping(server) as pings:
     time.sleep(0.2)
@@ -189,12 +189,12 @@ def subscriptions(run, server, beside):
 
 
 def w12(run):
-  """Clients that have one small action each on its way. Nobody sees them; or each has its own entry,
-  and with Lockstep a mirror of it."""
+  """Clients that have one small action each in flight: on a counter without subscribers, and each on an
+  entry of its own, which it mirrors (Lockstep only)."""
   with run.servers(run.keepers, entries=1_000) as servers:
     for _ in range(run.rounds):
       for clients in run.count([1, 10, 100, 1_000], [100]):
-        for view, what in [(0, "nobody subscribed"), (2, "each its own entry")]:
+        for view, what in [(0, "no subscriber"), (2, "each its own entry")]:
           for server in servers:
             result = run.load.run(
               "crowd", server, clients=clients, view=view, server=server.process.pid,

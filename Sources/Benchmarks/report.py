@@ -35,7 +35,7 @@ def conditions(about):
     f"{about['date']}, {about['commit'] or 'not committed'}, {about['processor']}, "
     f"{about['cores']} cores, Linux {about['linux']}",
     f"{about['placement']}; {peers}; load average {about['load'][0]} before, {about['load'][1]} after",
-    f"{about['mode']}, {about['rounds']} rounds: median (least … most); ▲ more is better, ▼ less is "
+    f"{about['mode']}, up to {about['rounds']} rounds: median (least … most); ▲ more is better, ▼ less is "
     "better; ratios are Lockstep's figure to the other's, the median over the rounds",
     "the load's ceiling is what the clients could do with the processor's time that they took; a rate close "
     "to it is at least so much",
@@ -91,9 +91,9 @@ ROWS = [
    [("W3", f"N = {count}, one change, to the last p50", "µs") for count in ["100", "1,000"]]),
   ("changes delivered to 100 / 1,000 mirrors, millions a second", 1,
    [("W3", f"N = {count}, window 256", "M deliveries/s") for count in ["100", "1,000"]]),
-  ("an action of each of 100 clients at once, CPU, µs: nobody sees it / each has its own scope", 1,
+  ("100 clients with one action each in flight, CPU an action, µs: no subscriber / each its own scope", 1,
    [("W12", f"100 clients, an action each, {what}", "server µs an action")
-    for what in ["nobody subscribed", "each its own entry"]]),
+    for what in ["no subscriber", "each its own entry"]]),
   ("one more subscription beside 100 / 20,000 of its connection, CPU, µs", 1,
    [("W11", f"one more beside {count} of its connection", "server µs each")
     for count in ["100", "20,000"]]),
@@ -146,7 +146,7 @@ def section(figures):
   linux = ".".join(about["linux"].split(".")[:2])
   quick = " --quick" if about["mode"] == "quick" else ""
   yield f"From `Scripts/benchmark{quick}` on {about['cores']} cores ({processor}, Linux {linux}),"
-  yield f"{about['date']}, commit {about['commit']}: medians of {about['rounds']} interleaved rounds. The"
+  yield f"{about['date']}, commit {about['commit']}: medians of up to {about['rounds']} interleaved rounds. The"
   yield "limit is a C server on libuv that does the least possible. Compare the columns, not one machine with"
   yield "another; all rows, with the least and the most, are in"
   yield "[`figures.json`](Sources/Benchmarks/figures.json)."

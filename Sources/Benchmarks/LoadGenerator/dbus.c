@@ -1,5 +1,5 @@
-// The bus of D-Bus. It keeps no state: what publishes owns the property, and tells its value with
-// `PropertiesChanged`, as an owner does. Messages are understood by their first sixteen bytes.
+// D-Bus. The bus stores no state: the publisher owns the property, and announces its value with the
+// signal `PropertiesChanged`. Messages are parsed by their first sixteen bytes.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ static void call_bus(Stream *stream, uint32_t serial, const char *member, const 
 // MARK: Publishing
 
 static size_t publish(uint8_t *out, uint64_t number) {
-  // All but the value stays.
+  // Built once: only the value differs from one to the next.
   static Message message;
   static size_t value;
   if (message.count == 0) {
@@ -127,11 +127,11 @@ static void understand(Stream *stream) {
   stream->skip = (fields + 7) / 8 * 8 + body;
   switch (stream->head[1]) {
     case signal_message:
-      // The first tells its name.
+      // Before the rule is in place comes `NameAcquired`.
       stream->delivered += stream->is_ready;
       break;
     case method_return:
-      // The second says that the rule holds.
+      // The replies to `Hello` and `AddMatch`.
       stream->is_ready = ++stream->acknowledged == 2;
       break;
     case method_call: break;
@@ -171,7 +171,7 @@ static void open_publisher(Stream *stream, const char *path) {
   length += (size_t)sprintf(line + length, "\r\n");
   write_all(stream->descriptor, line, length);
   for (char last = 0; last != '\n';) {
-    if (read(stream->descriptor, &last, 1) != 1) fail("the bus let nobody in");
+    if (read(stream->descriptor, &last, 1) != 1) fail("the bus refused the connection");
   }
   write_all(stream->descriptor, "BEGIN\r\n", 7);
   call_bus(stream, 1, "Hello", NULL);

@@ -1,6 +1,6 @@
 // OVSDB: JSON-RPC (RFC 7047) over a Unix socket. A change is a transaction that raises the counter in a
-// table's only row; who monitors the table is told the row's new value and the old one. Messages follow
-// one another without a separator, so they are understood by their braces: an update is five deep.
+// table's only row; clients that monitor the table get the row's new value and the old one. Messages
+// have no separator, so they are parsed by their braces: an update nests deeper than the rest.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,9 +12,9 @@
 
 enum { update_depth = 4 };
 
-// What is known of a message, kept in the stream's `head` from read to read.
+// The state of parsing a message, stored in the stream's `head` between reads.
 typedef struct Parser {
-  // The last two numbers, of which one may be on its way.
+  // The last two numbers; the second may be incomplete.
   uint64_t numbers[2];
   uint8_t depth, deepest;
   // Whether a digit is part of a number: other digits are those of texts.
@@ -51,12 +51,12 @@ static void take_digit(Parser *parser, uint8_t digit) {
 
 static void message_ended(Stream *stream, const Parser *parser) {
   uint64_t a = parser->numbers[0], b = parser->numbers[1];
-  // First comes the answer, which has the whole table.
+  // The reply to `monitor`, with the whole table, comes first.
   if (!stream->is_ready) {
     stream->is_ready = true;
   } else if (parser->deepest >= update_depth) {
     stream->delivered++;
-    // A client that lags is told several changes as one.
+    // A client that lags gets several changes as one.
     stream->coalesced += (a > b ? a - b : b - a) - 1;
   }
 }

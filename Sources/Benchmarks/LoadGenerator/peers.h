@@ -56,7 +56,7 @@ typedef struct Peer {
   size_t (*subscription)(uint8_t *out, uint64_t entry);
   // Understand what comes of several subscriptions.
   void (*subscriptions)(Stream *, const uint8_t *, size_t);
-  // Change one of the entries, so that those who subscribed to it see it.
+  // Change one of the entries, so that its subscribers see it.
   size_t (*publish_entry)(uint8_t *out, uint64_t number, uint64_t entry);
 } Peer;
 

@@ -66,8 +66,8 @@ static void changes(Stream *stream, const uint8_t *bytes, size_t count) {
   stream->remainder = total % (sizeof MESSAGE - 1);
 }
 
-// As a replica asks: the answers are lines until one says how the end of the state is marked, by 40
-// characters; then comes the state, and the mark.
+// The handshake of a replica: Redis answers with lines, of which the last names a mark of 40 characters;
+// then come the state and the mark.
 enum { mark_length = 40 };
 static char mark[mark_length], tail[mark_length];
 

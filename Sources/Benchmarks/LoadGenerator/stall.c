@@ -1,4 +1,4 @@
-// W9: mirrors of which one stops to read. What the others cost meanwhile, and how it comes back.
+// W9: one of many mirrors stops reading. What the others cost meanwhile, and how long it takes to catch up.
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void turn(Mirrors *mirrors) {
   for (int index = 0; index < count; index++) receive(mirrors, events[index].data.ptr);
 }
 
-// Make changes within a window until all have come to all that read, beginning with this mirror.
+// Make changes within a window until the mirrors from `first` on have all of them.
 static void change(Mirrors *mirrors, Stream *writer, uint64_t count, uint64_t entries, size_t first) {
   static uint64_t made, random = 42;
   uint64_t end = made + count, start = mirrors->streams[first].revision - made;
@@ -84,7 +84,7 @@ void stall(const char *path, uint64_t count, uint64_t entries, uint64_t changes,
   Stream writer;
   lockstep_peer.open_actions(&writer, path);
   set_nonblocking(writer.descriptor);
-  // Caches and tables are as they will be.
+  // Warm up.
   change(&mirrors, &writer, changes / 10, entries, 0);
 
   uint64_t cpu = cpu_nanoseconds(server);

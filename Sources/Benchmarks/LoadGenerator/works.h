@@ -64,6 +64,6 @@ void crowd(const Peer *peer, const char *path, Crowd how);
 void subscriptions(
   const Peer *peer, const char *path, uint64_t beside, uint64_t more, uint64_t actions,
   uint64_t server);
-// W9: mirrors of the counter, or of so many entries, of which one stops to read and comes back. Each
-// step begins when a line comes in, and ends with one.
+// W9: mirrors of the counter, or of so many entries, of which one stops reading and comes back. Each
+// step prints a line, and the next begins when a line is read.
 void stall(const char *path, uint64_t mirrors, uint64_t entries, uint64_t count, uint64_t server);
