@@ -13,6 +13,7 @@ import argparse
 import datetime
 import os
 import platform
+import signal
 import sys
 import tempfile
 
@@ -76,6 +77,8 @@ def main():
   commit = report.commit()
   if options.record and (commit is None or len(options.works) < len(WORKS)):
     sys.exit("--record needs all works, and a tree that is committed: figures are of a commit")
+  # So that servers are stopped then as well.
+  signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
   load_before = os.getloadavg()[0]
   with tempfile.TemporaryDirectory(prefix="lockstep-benchmark-") as folder:
     run = Run(options, folder)
