@@ -61,9 +61,13 @@ class Server:
     self.prepare()
     start = time.monotonic()
     self.process = self.start()
-    self.wait()
-    self.ready = time.monotonic() - start
-    self.fill()
+    try:
+      self.wait()
+      self.ready = time.monotonic() - start
+      self.fill()
+    except BaseException:
+      self.stop()
+      raise
 
   def prepare(self):
     """What must be there before the program starts."""
