@@ -4,16 +4,19 @@ import collections
 import json
 import statistics
 
-PEERS = ["limit", "lockstep", "redis", "nats"]
+PEERS = ["limit", "lockstep", "redis", "nats", "dbus", "ovsdb"]
 
 
 class Figures:
   def __init__(self):
     self.about = {}
     self.rows = collections.OrderedDict()
+    # The cores of the server and of its clients, by row.
+    self.placements = {}
 
-  def note(self, work, row, unit, peer, value, better="less"):
+  def note(self, work, row, unit, peer, value, better="less", placement=""):
     key = (work, row, unit, better)
+    self.placements[key] = placement
     self.rows.setdefault(key, collections.defaultdict(list))[peer].append(value)
 
   def median(self, work, row, unit, peer):
@@ -30,9 +33,10 @@ class Figures:
 
   def write(self, path):
     rows = [
-      {"work": work, "row": row, "unit": unit, "better": better,
+      {"work": key[0], "row": key[1], "unit": key[2], "better": key[3],
+       "cores": self.placements.get(key, ""),
        "values": {peer: [float(f"{value:.5g}") for value in values[peer]] for peer in values}}
-      for (work, row, unit, better), values in self.rows.items()]
+      for key, values in self.rows.items()]
     with open(path, "w") as file:
       # A row on a line, so that a difference of two runs can be read.
       lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
@@ -46,7 +50,9 @@ class Figures:
       stored = json.load(file)
     figures.about = stored["about"]
     for row in stored["rows"]:
-      figures.rows[row["work"], row["row"], row["unit"], row["better"]] = row["values"]
+      key = (row["work"], row["row"], row["unit"], row["better"])
+      figures.rows[key] = row["values"]
+      figures.placements[key] = row.get("cores", "")
     return figures
 
 

@@ -10,11 +10,13 @@ STYLE = """<style>
   .grid { stroke: #d0d7de }
   .limit { stroke: #8c959f; fill: #8c959f } .lockstep { stroke: #0969da; fill: #0969da }
   .redis { stroke: #cf222e; fill: #cf222e } .nats { stroke: #1a7f37; fill: #1a7f37 }
+  .dbus { stroke: #9a6700; fill: #9a6700 } .ovsdb { stroke: #8250df; fill: #8250df }
   .line { fill: none; stroke-width: 2 } .mark { stroke: none }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .grid { stroke: #373e47 }
     .lockstep { stroke: #4493f8; fill: #4493f8 } .redis { stroke: #f85149; fill: #f85149 }
     .nats { stroke: #3fb950; fill: #3fb950 } .limit { stroke: #9198a1; fill: #9198a1 }
+    .dbus { stroke: #d29922; fill: #d29922 } .ovsdb { stroke: #ab7df8; fill: #ab7df8 }
   }
 </style>"""
 
@@ -43,13 +45,14 @@ def powers(least, most):
   return range(math.floor(math.log10(least)), math.ceil(math.log10(most) + 1e-9) + 1)
 
 
-def lines(title, below, series):
-  """Lines by a number, both axes logarithmic. A series is a name and its points."""
-  series = list(series)
-  height, left, top, right, bottom = 360, 64, 44, 600, 312
-  xs = sorted({x for _, points in series for x, _ in points})
-  grid = powers(min(y for _, points in series for _, y in points),
-                max(y for _, points in series for _, y in points))
+def lines(title, below, series, marks=None):
+  """Lines by a number, both axes logarithmic. A series is a name, a peer and its points; marks name some
+  of the numbers otherwise."""
+  marks = marks or {}
+  height, left, top, right, bottom = 360, 64, 44, 584, 312
+  xs = sorted({x for _, _, points in series for x, _ in points})
+  ys = [y for _, _, points in series for _, y in points]
+  grid = powers(min(ys), max(ys))
 
   def across(x):
     span = math.log(xs[-1] / xs[0]) or 1
@@ -64,14 +67,14 @@ def lines(title, below, series):
     parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
     parts.append(label(left - 8, y + 4, short(10 ** power), anchor="end"))
   for x in xs:
-    parts.append(label(across(x), bottom + 20, short(x), anchor="middle"))
+    parts.append(label(across(x), bottom + 20, marks.get(round(x)) or short(x), anchor="middle"))
   parts.append(label((left + right) / 2, bottom + 40, below, anchor="middle"))
   ends = []
-  for name, points in series:
+  for name, peer, points in series:
     places = [(across(x), up(y)) for x, y in points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    parts.append(f'<polyline class="line {name.lower()}" points="{path}"/>')
-    parts += [f'<circle class="mark {name.lower()}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
+    parts.append(f'<polyline class="line {peer}" points="{path}"/>')
+    parts += [f'<circle class="mark {peer}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
               for x, y in places]
     ends.append((places[-1][1], f"{name} {short(points[-1][1])}"))
   # The names beside the ends of their lines, no two closer than a line of text.

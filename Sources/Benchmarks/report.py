@@ -22,7 +22,8 @@ BEGIN = "<!-- Scripts/benchmark --record writes what follows -->\n"
 END = "<!-- until here -->\n"
 # A count that has changed by more than this needs new figures.
 TOLERANCE = 0.03
-NAMES = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis", "nats": "NATS"}
+NAMES = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis", "nats": "NATS",
+         "dbus": "dbus-broker", "ovsdb": "OVSDB"}
 
 
 # MARK: All figures
@@ -34,19 +35,21 @@ def conditions(about):
     f"{about['date']}, {about['commit'] or 'not committed'}, {about['processor']}, "
     f"{about['cores']} cores, Linux {about['linux']}",
     f"{about['placement']}; {peers}; load average {about['load'][0]} before, {about['load'][1]} after",
-    f"{about['mode']}, {about['rounds']} rounds: median (least … most); ▲ more is better, ▼ less is "
+    f"{about['mode']}, up to {about['rounds']} rounds: median (least … most); ▲ more is better, ▼ less is "
     "better; ratios are Lockstep's figure to the other's, the median over the rounds",
+    "the load's ceiling is what the clients could do with the processor's time that they took; a rate close "
+    "to it is at least so much",
   ]
 
 
 def table(figures):
   others = [peer for peer in figures.peers if peer != "lockstep"]
-  head = ["", "", "", *(NAMES[peer] for peer in figures.peers)]
+  head = ["", "", "", "cores", *(NAMES[peer] for peer in figures.peers)]
   head += [f"to {NAMES[peer]}" for peer in others]
   lines = [
-    [work, f"{row}, {unit}", "▲" if better == "more" else "▼",
+    [key[0], f"{key[1]}, {key[2]}", "▲" if key[3] == "more" else "▼", figures.placements[key],
      *(cell(values.get(peer)) for peer in figures.peers), *(ratio(values, peer) for peer in others)]
-    for (work, row, unit, better), values in figures.rows.items()]
+    for key, values in figures.rows.items()]
   return head, lines
 
 
@@ -57,7 +60,7 @@ def plain(figures):
   yield ""
   for row in [head, *lines]:
     yield "  ".join(
-      part.ljust(width) if column < 3 else part.rjust(width)
+      part.ljust(width) if column < 4 else part.rjust(width)
       for column, (part, width) in enumerate(zip(row, widths))).rstrip()
 
 
@@ -66,7 +69,7 @@ def markdown(figures):
   yield from (f"{line}  " for line in conditions(figures.about))
   yield ""
   yield "| " + " | ".join(head) + " |"
-  yield "| --- | --- | --- |" + " ---: |" * (len(head) - 3)
+  yield "| --- | --- | --- | --- |" + " ---: |" * (len(head) - 4)
   yield from ("| " + " | ".join(row) + " |" for row in lines)
 
 
@@ -74,6 +77,7 @@ def markdown(figures):
 
 # A row of the README: what it says, by how much its figures are divided, and where they are.
 LARGE = "1,000,000"
+WHOLE = f"{LARGE} entries"
 FLOODS = ["actions", "values", "deep values", "pings", "subscriptions", "digests", "reports"]
 ROWS = [
   ("round trip, one core / two cores, p50, µs", 1,
@@ -87,11 +91,25 @@ ROWS = [
    [("W3", f"N = {count}, one change, to the last p50", "µs") for count in ["100", "1,000"]]),
   ("changes delivered to 100 / 1,000 mirrors, millions a second", 1,
    [("W3", f"N = {count}, window 256", "M deliveries/s") for count in ["100", "1,000"]]),
+  ("100 clients with one action each in flight, CPU an action, µs: no subscriber / each its own scope", 1,
+   [("W12", f"100 clients, an action each, {what}", "server µs an action")
+    for what in ["no subscriber", "each its own entry"]]),
+  ("one more subscription beside 100 / 20,000 of its connection, CPU, µs", 1,
+   [("W11", f"one more beside {count} of its connection", "server µs each")
+    for count in ["100", "20,000"]]),
+  ("an action that changes one of 100 / 20,000 subscriptions of a connection, CPU, µs", 1,
+   [("W11", f"an action that changes one of {count}", "server µs an action")
+    for count in ["100", "20,000"]]),
   ("durable: one writer, p50, µs", 1, [("W4", "durable, 1 writer, p50", "µs")]),
   ("durable: 50 writers / 10,000 in flight, thousands a second", 1000,
    [("W4", "durable, 50 writers", "actions/s"), ("W4", "durable, W = 10,000", "actions/s")]),
   (f"change and patch with 1,000 / {LARGE} entries, CPU each, µs", 1,
    [("W8", f"{count} entries, change and patch", "server µs an action") for count in ["1,000", LARGE]]),
+  (f"{LARGE} entries of 32 bytes: start to ready from its journal (Redis: RDB) / from a document, ms", 1,
+   [("W7", f"{WHOLE}, start to ready from {source}", "ms") for source in ["what it kept", "a document"]]),
+  ("the same: connect to all received, ms / memory an entry, bytes", 1,
+   [("W7", f"{WHOLE}, connect to all received", "ms"),
+    ("W7", f"{WHOLE} from what it kept", "bytes of memory an entry")]),
   (f"longest wait for an answer while a mirror of {LARGE} entries joins / all are removed / an object "
    "of as many members is set, ms", 1000,
    [("W8", f"{LARGE} {what}, a ping waits at most", "µs")
@@ -99,7 +117,27 @@ ROWS = [
   ("memory a client, 10,000 idle / 1,000 busy beside them, KB", 1,
    [("W9", "10,000 idle clients", "KB a client"),
     ("W9", "1,000 busy clients beside them", "KB a client")]),
+  (f"CPU a delivery to 100 mirrors of a counter, none / one of them stopped; of {LARGE} entries, none / "
+   "one, µs", 1,
+   [("W9", f"100 mirrors of {what}, {count} stopped", "server µs a delivery")
+    for what in ["the counter", f"a map of {LARGE}"] for count in ["none", "one"]]),
+  (f"longest wait for an answer while a stopped mirror of a counter / of {LARGE} entries comes back, ms",
+   1000,
+   [("W9", f"100 mirrors of {what}, the stopped one comes back, a ping waits at most", "µs")
+    for what in ["the counter", f"a map of {LARGE}"]]),
+  ("start to ready, empty, ms / memory, MB / program with its libraries of Swift, stripped, MB", 1,
+   [("W6", "start to ready, empty", "ms"), ("W6", "memory, empty", "MB"),
+    ("W6", "program and libraries, stripped", "MB")]),
 ]
+
+
+# The pictures that the README shows.
+SHOWN = {
+  "latency.svg": "round trips on one core, by percentile",
+  "deliveries.svg": "changes delivered a second, by the number of mirrors",
+  "state.svg": "CPU of a change, by the size of the state",
+  "scopes.svg": "CPU of a change, by the number of subscriptions",
+}
 
 
 def section(figures):
@@ -108,7 +146,7 @@ def section(figures):
   linux = ".".join(about["linux"].split(".")[:2])
   quick = " --quick" if about["mode"] == "quick" else ""
   yield f"From `Scripts/benchmark{quick}` on {about['cores']} cores ({processor}, Linux {linux}),"
-  yield f"{about['date']}, commit {about['commit']}: medians of {about['rounds']} interleaved rounds. The"
+  yield f"{about['date']}, commit {about['commit']}: medians of up to {about['rounds']} interleaved rounds. The"
   yield "limit is a C server on libuv that does the least possible. Compare the columns, not one machine with"
   yield "another; all rows, with the least and the most, are in"
   yield "[`figures.json`](Sources/Benchmarks/figures.json)."
@@ -117,47 +155,76 @@ def section(figures):
   yield "| | " + " | ".join(NAMES[peer] + versions[peer] for peer in figures.peers) + " |"
   yield "| ---" + " | ---:" * len(figures.peers) + " |"
   for what, scale, places in ROWS:
-    cells = []
-    for peer in figures.peers:
-      values = [figures.median(*place, peer) for place in places]
-      shown = ["–" if value is None else text(value / scale) for value in values]
-      cells.append("" if all(value is None for value in values) else " / ".join(shown))
-    yield f"| {what} | " + " | ".join(cells) + " |"
+    cells = [
+      " / ".join(shown(figures, place, peer, scale) for place in places)
+      if any(figures.median(*place, peer) is not None for place in places) else ""
+      for peer in figures.peers]
+    if any(cells):
+      yield f"| {what} | " + " | ".join(cells) + " |"
   yield ""
-  yield "![changes delivered a second, by the number of mirrors](Sources/Benchmarks/pictures/deliveries.svg)"
-  yield "![round trips beside a flood](Sources/Benchmarks/pictures/floods.svg)"
+  for name, what in SHOWN.items():
+    if name in dict(drawings(figures)):
+      yield f"![{what}](Sources/Benchmarks/pictures/{name})"
+
+
+def shown(figures, place, peer, scale):
+  value = figures.median(*place, peer)
+  if value is None:
+    return "–"
+  work, row, unit = place
+  ceiling = figures.median(work, f"{row}, the load's ceiling", unit, peer)
+  # Within a tenth of what the load can do, the server may well do more.
+  return ("≥ " if ceiling and value > 0.9 * ceiling else "") + text(value / scale)
 
 
 def drawings(figures):
-  """The pictures, by the names of their files."""
-  counts = ["1", "10", "100", "1,000"]
-  entries = ["1,000", "100,000", LARGE]
+  """The pictures by the names of their files; of what was measured at no two places there is none."""
   names = {peer: NAMES[peer] for peer in figures.peers}
 
-  def series(names_of_places, place):
+  def series(places):
+    """For each peer its points, of places by their x."""
     for peer in figures.peers:
-      points = [
-        (int(name.replace(",", "")), figures.median(*place(name), peer)) for name in names_of_places]
-      points = [(x, y) for x, y in points if y is not None]
-      if points:
-        yield names[peer], points
+      points = [(x, figures.median(*place, peer)) for x, place in places.items()]
+      points = [(x, y) for x, y in points if y]
+      if len(points) > 1:
+        yield names[peer], peer, points
 
-  yield "deliveries.svg", pictures.lines(
-    "Changes delivered, millions a second", "mirrors",
-    series(counts, lambda n: ("W3", f"N = {n}, window 256", "M deliveries/s")))
-  yield "state.svg", pictures.lines(
-    "CPU of one change and its patch, µs", "entries in the state",
-    series(entries, lambda n: ("W8", f"{n} entries, change and patch", "server µs an action")))
-  yield "latency.svg", pictures.bars(
-    "Round trip on two cores, µs",
-    [(f"{names[peer]}, {name}", figures.median("W1", f"round trip, two cores, {name}", "µs", peer), peer)
-     for name in ["p50", "p99", "p999"] for peer in figures.peers])
+  def lines(name, title, below, places, marks=None):
+    found = list(series(places))
+    if found:
+      yield name, pictures.lines(title, below, found, marks)
+
+  for name, where in [("latency.svg", "one core"), ("latency-two-cores.svg", "two cores")]:
+    yield from lines(
+      name, f"Round trip on {where}, µs", "percentile of the round trips",
+      {1 / (1 - share / 1000): ("W1", f"round trip, {where}, {percentile}", "µs")
+       for share, percentile in [(500, "p50"), (900, "p90"), (990, "p99"), (999, "p999")]},
+      {2: "50", 10: "90", 100: "99", 1000: "99.9"})
+  yield from lines(
+    "deliveries.svg", "Changes delivered, millions a second", "mirrors",
+    {count: ("W3", f"N = {count:,}, window 256", "M deliveries/s") for count in [1, 10, 100, 1_000]})
+  yield from lines(
+    "state.svg", "CPU of one change and its patch, µs", "entries in the state",
+    {count: ("W8", f"{count:,} entries, change and patch", "server µs an action")
+     for count in [1_000, 100_000, 1_000_000]})
+  subscriptions = [100, 1_000, 10_000, 20_000]
+  yield from lines(
+    "scopes.svg", "CPU of an action that changes one subscription of many, µs",
+    "subscriptions of the connection",
+    {count: ("W11", f"an action that changes one of {count:,}", "server µs an action")
+     for count in subscriptions})
+  yield from lines(
+    "subscriptions.svg", "CPU of one more subscription, µs", "subscriptions that the connection has",
+    {count: ("W11", f"one more beside {count:,} of its connection", "server µs each")
+     for count in subscriptions})
   floods = [(kind, "lockstep") for kind in ["nothing", *FLOODS]] + [("actions", "redis")]
-  yield "floods.svg", pictures.bars(
-    "Round trip of one user while 1,000 connections of another flood the server, µs",
-    [(f"{names.get(peer, peer)}: {kind}, {name}",
-      figures.median("W10", f"round trip beside a flood of {kind}, {name}", "µs", peer), peer)
-     for kind, peer in floods for name in ["p50", "p99"]])
+  rows = [
+    (f"{names.get(peer, peer)}: {kind}, {name}",
+     figures.median("W10", f"round trip beside a flood of {kind}, {name}", "µs", peer), peer)
+    for kind, peer in floods for name in ["p50", "p99"]]
+  if any(value for _, value, _ in rows):
+    yield "floods.svg", pictures.bars(
+      "Round trip of one user while 1,000 connections of another flood the server, µs", rows)
 
 
 def outputs(figures):

@@ -44,29 +44,45 @@ typedef struct Writer {
   Stream stream;
   uint64_t made;
   uint64_t begin;
+  // What it changes, or -1 for the counter.
+  int64_t entry;
 } Writer;
 
 static void act(const Peer *peer, Writer *writer) {
   uint8_t out[longest_action];
-  size_t count = peer->action(out, ++writer->made, -1);
+  size_t count = peer->action(out, ++writer->made, writer->entry);
   writer->begin = nanoseconds();
   if (write(writer->stream.descriptor, out, count) != (ssize_t)count) fail("cannot write");
 }
 
-void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count, bool mirrors) {
-  mirrors = mirrors && peer == &lockstep_peer;
+static void open_writer(const Peer *peer, const char *path, Writer *writer, CrowdView view) {
+  Stream *stream = &writer->stream;
+  peer->open_actions(stream, path);
+  if (view != see_nothing && peer == &lockstep_peer) {
+    if (view == see_all) {
+      lockstep_subscribe(stream, "counter");
+    } else {
+      uint8_t out[longest_action];
+      write_all(stream->descriptor, out, peer->subscription(out, (uint64_t)writer->entry));
+    }
+    while (!stream->is_ready) receive(peer, stream);
+  }
+  set_nonblocking(stream->descriptor);
+}
+
+void crowd(const Peer *peer, const char *path, Crowd how) {
+  uint64_t clients = how.clients, count = how.count;
   Writer *writers = calloc(clients, sizeof *writers);
   uint64_t *times = calloc(count, sizeof *times);
   int poll = epoll_create1(EPOLL_CLOEXEC);
   for (uint64_t index = 0; index < clients; index++) {
-    Stream *stream = &writers[index].stream;
-    peer->open_actions(stream, path);
-    if (mirrors) lockstep_subscribe(stream, "counter");
-    while (mirrors && !stream->is_ready) receive(peer, stream);
-    set_nonblocking(stream->descriptor);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &writers[index]};
-    epoll_ctl(poll, EPOLL_CTL_ADD, stream->descriptor, &event);
+    Writer *writer = &writers[index];
+    writer->entry = how.view == see_own ? (int64_t)index : -1;
+    open_writer(peer, path, writer, how.view);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = writer};
+    epoll_ctl(poll, EPOLL_CTL_ADD, writer->stream.descriptor, &event);
   }
+  uint64_t own = own_cpu_nanoseconds(), cpu = cpu_nanoseconds(how.server);
   uint64_t done = 0, made = 0, start = nanoseconds();
   for (uint64_t index = 0; index < clients && made < count; index++, made++) {
     act(peer, &writers[index]);
@@ -87,9 +103,13 @@ void crowd(const Peer *peer, const char *path, uint64_t clients, uint64_t count,
     }
   }
   double seconds = (double)(nanoseconds() - start) / 1e9;
+  own = own_cpu_nanoseconds() - own;
+  cpu = cpu_nanoseconds(how.server) - cpu;
   uint64_t delivered = 0;
   for (uint64_t index = 0; index < clients; index++) delivered += writers[index].stream.delivered;
   print_percentiles("us", times, count);
+  print_each("load_us", own, count);
+  print_each("cpu_us", cpu, count);
   printf("rate=%.1f delivered=%llu\n", (double)count / seconds, (unsigned long long)delivered);
   fflush(stdout);
   while (read(0, buffer, sizeof buffer) > 0) {}

@@ -27,7 +27,7 @@ typedef struct Shared {
 } Shared;
 
 // Some subscribers in one process.
-typedef struct Crowd {
+typedef struct Half {
   const Peer *peer;
   Stream *streams;
   size_t count;
@@ -37,13 +37,13 @@ typedef struct Crowd {
   uint32_t come[ring];
   uint64_t reached;
   uint64_t when;
-} Crowd;
+} Half;
 
 static uint8_t buffer[1 << 16];
 static int wake;
 
-static void open_crowd(Crowd *crowd, const Peer *peer, const char *path, size_t count) {
-  *crowd = (Crowd){.peer = peer, .count = count, .poll = epoll_create1(EPOLL_CLOEXEC)};
+static void open_crowd(Half *crowd, const Peer *peer, const char *path, size_t count) {
+  *crowd = (Half){.peer = peer, .count = count, .poll = epoll_create1(EPOLL_CLOEXEC)};
   crowd->streams = calloc(count, sizeof *crowd->streams);
   for (size_t index = 0; index < count; index++) {
     Stream *stream = &crowd->streams[index];
@@ -54,7 +54,7 @@ static void open_crowd(Crowd *crowd, const Peer *peer, const char *path, size_t 
   }
 }
 
-static void receive(Crowd *crowd, Stream *stream) {
+static void receive(Half *crowd, Stream *stream) {
   bool was_ready = stream->is_ready;
   uint64_t before = stream->delivered + stream->coalesced;
   ssize_t count = read(stream->descriptor, buffer, sizeof buffer);
@@ -73,7 +73,7 @@ static void receive(Crowd *crowd, Stream *stream) {
 }
 
 // Handle what is ready. Returns whether there was anything.
-static bool turn(Crowd *crowd, int timeout) {
+static bool turn(Half *crowd, int timeout) {
   struct epoll_event events[most_events];
   int count = epoll_wait(crowd->poll, events, most_events, timeout);
   uint64_t before = crowd->reached;
@@ -89,7 +89,7 @@ static bool turn(Crowd *crowd, int timeout) {
   return count > 0;
 }
 
-static void sum(Crowd *crowd, uint64_t *delivered, uint64_t *coalesced) {
+static void sum(Half *crowd, uint64_t *delivered, uint64_t *coalesced) {
   *delivered = *coalesced = 0;
   for (size_t index = 0; index < crowd->count; index++) {
     *delivered += crowd->streams[index].delivered;
@@ -97,7 +97,7 @@ static void sum(Crowd *crowd, uint64_t *delivered, uint64_t *coalesced) {
   }
 }
 
-static void be_child(Crowd *crowd, Shared *shared) {
+static void be_child(Half *crowd, Shared *shared) {
   uint64_t told = 0;
   while (!atomic_load(&shared->end)) {
     turn(crowd, 100);
@@ -127,7 +127,7 @@ static void send_changes(Writer *writer, uint64_t up_to) {
   size_t end = 0;
   while (writer->made < up_to) {
     end += writer->peer->publish(out + end, ++writer->made);
-    if (end + longest_action > sizeof out) {
+    if (end + longest_change > sizeof out) {
       write_all(writer->stream.descriptor, out, end);
       end = 0;
     }
@@ -138,12 +138,12 @@ static void send_changes(Writer *writer, uint64_t up_to) {
   errno = 0;
 }
 
-static uint64_t both_reached(Crowd *crowd, Shared *shared) {
+static uint64_t both_reached(Half *crowd, Shared *shared) {
   uint64_t other = shared ? atomic_load(&shared->reached) : UINT64_MAX;
   return crowd->reached < other ? crowd->reached : other;
 }
 
-static void one_at_a_time(Writer *writer, Crowd *crowd, Shared *shared, uint64_t count) {
+static void one_at_a_time(Writer *writer, Half *crowd, Shared *shared, uint64_t count) {
   uint64_t *times = calloc(count, sizeof *times);
   for (uint64_t round = 0; round < count; round++) {
     uint64_t begin = nanoseconds();
@@ -158,7 +158,7 @@ static void one_at_a_time(Writer *writer, Crowd *crowd, Shared *shared, uint64_t
   free(times);
 }
 
-static void within_window(Writer *writer, Crowd *crowd, Shared *shared, FanOut how) {
+static void within_window(Writer *writer, Half *crowd, Shared *shared, FanOut how) {
   uint64_t begin = nanoseconds(), end = writer->made + how.count;
   for (uint64_t reached; (reached = both_reached(crowd, shared)) < end;) {
     uint64_t most = reached + how.window < end ? reached + how.window : end;
@@ -173,13 +173,9 @@ static void within_window(Writer *writer, Crowd *crowd, Shared *shared, FanOut h
          (double)how.count * (double)how.subscribers / seconds);
 }
 
-static void print_cpu(const char *name, uint64_t before, uint64_t after, uint64_t deliveries) {
-  printf("%s=%.5f ", name, (double)(after - before) / 1000 / (double)deliveries);
-}
-
 void fan_out(const Peer *peer, const char *path, FanOut how) {
   Shared *shared = NULL;
-  Crowd *crowd = malloc(sizeof *crowd);
+  Half *crowd = malloc(sizeof *crowd);
   size_t others = how.subscribers / 2;
   pid_t child = 0;
   wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -203,10 +199,15 @@ void fan_out(const Peer *peer, const char *path, FanOut how) {
   uint64_t start = cpu_nanoseconds(how.server);
   if (how.singles > 0) one_at_a_time(&writer, crowd, shared, how.singles);
   uint64_t middle = cpu_nanoseconds(how.server);
+  uint64_t own = own_cpu_nanoseconds() + cpu_nanoseconds((uint64_t)child);
   if (how.count > 0) within_window(&writer, crowd, shared, how);
   uint64_t end = cpu_nanoseconds(how.server);
-  if (how.singles > 0) print_cpu("single_cpu_us", start, middle, how.singles * how.subscribers);
-  if (how.count > 0) print_cpu("cpu_us", middle, end, how.count * how.subscribers);
+  own = own_cpu_nanoseconds() + cpu_nanoseconds((uint64_t)child) - own;
+  if (how.singles > 0) print_each("single_cpu_us", middle - start, how.singles * how.subscribers);
+  if (how.count > 0) {
+    print_each("cpu_us", end - middle, how.count * how.subscribers);
+    print_each("load_us", own, how.count * how.subscribers);
+  }
   uint64_t delivered, coalesced;
   sum(crowd, &delivered, &coalesced);
   if (shared) {

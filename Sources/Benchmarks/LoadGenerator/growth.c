@@ -8,10 +8,10 @@
 
 static uint8_t buffer[1 << 16];
 
-static void receive(Stream *stream) {
+static size_t receive(Stream *stream) {
   ssize_t count = read(stream->descriptor, buffer, sizeof buffer);
-  if (count <= 0) fail("the daemon ended the connection");
-  lockstep_peer.changes(stream, buffer, (size_t)count);
+  if (count <= 0) fail("the server ended the connection");
+  return (size_t)count;
 }
 
 void pause_of_loop(const char *path, uint64_t milliseconds) {
@@ -23,7 +23,7 @@ void pause_of_loop(const char *path, uint64_t milliseconds) {
   for (uint64_t begin; count < most && (begin = nanoseconds()) < end;) {
     uint8_t out[32];
     write_all(stream.descriptor, out, lockstep_ping(out, count));
-    while (stream.pongs <= count) receive(&stream);
+    while (stream.pongs <= count) lockstep_peer.changes(&stream, buffer, receive(&stream));
     times[count++] = nanoseconds() - begin;
     struct pollfd input = {.fd = 0, .events = POLLIN};
     if (poll(&input, 1, 0) != 0) break;
@@ -33,14 +33,13 @@ void pause_of_loop(const char *path, uint64_t milliseconds) {
   printf("\n");
 }
 
-void join(const char *path, uint64_t times) {
-  uint64_t *durations = calloc(times, sizeof *durations), bytes = 0;
+void join(const Peer *peer, const char *path, uint64_t times, uint64_t bytes) {
+  uint64_t *durations = calloc(times, sizeof *durations);
   for (uint64_t time = 0; time < times; time++) {
     Stream stream;
     uint64_t begin = nanoseconds();
-    lockstep_peer.open_actions(&stream, path);
-    lockstep_subscribe(&stream, "entries");
-    while (!stream.is_ready || stream.skip > 0) receive(&stream);
+    peer->open_whole(&stream, path, bytes);
+    while (!stream.is_ready || stream.skip > 0) peer->whole(&stream, buffer, receive(&stream));
     durations[time] = nanoseconds() - begin;
     bytes = stream.snapshot;
     close(stream.descriptor);

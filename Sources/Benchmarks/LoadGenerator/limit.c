@@ -41,6 +41,12 @@ static void subscribe(Stream *stream, const char *path) {
   stream->greeting = 1;
 }
 
+static void open_whole(Stream *stream, const char *path, uint64_t bytes) {
+  open_as(stream, path, 'W');
+  write_all(stream->descriptor, &bytes, sizeof bytes);
+  stream->greeting = stream->snapshot = bytes;
+}
+
 static void changes(Stream *stream, const uint8_t *bytes, size_t count) {
   (void)bytes;
   size_t greeting = stream->greeting < count ? stream->greeting : count;
@@ -54,4 +60,5 @@ static void changes(Stream *stream, const uint8_t *bytes, size_t count) {
 const Peer limit_peer = {
   .name = "limit", .open_actions = open_actions, .action = action, .answers = answers,
   .open_publisher = open_publisher, .publish = publish, .subscribe = subscribe, .changes = changes,
+  .open_whole = open_whole, .whole = changes,
 };

@@ -61,6 +61,10 @@ static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
 
 static size_t publish(uint8_t *out, uint64_t number) { return action(out, number, -1); }
 
+static size_t publish_entry(uint8_t *out, uint64_t number, uint64_t entry) {
+  return action(out, number, (int64_t)entry);
+}
+
 size_t lockstep_ping(uint8_t *out, uint64_t value) {
   out[4] = 0x82;
   out[5] = 5;
@@ -150,12 +154,25 @@ static uint64_t take(const uint8_t *head, size_t *at) {
 
 static void take_patches(Stream *stream, const uint8_t *head, size_t at, uint64_t count) {
   take(head, &at);
-  uint64_t from = take(head, &at);
-  // What lagged is told in one step; the next frame's base shows how long it was.
+  uint64_t from = take(head, &at), span = take(head, &at);
+  // A client that lagged gets several revisions in one patch. The first span is in the head; the next
+  // frame's base tells those of the others.
   uint64_t next = stream->revision;
   if (next != 0 && from > next) stream->coalesced += from - next;
+  stream->coalesced += span - 1;
   stream->delivered += count;
-  stream->revision = from + count;
+  stream->revision = from + span + count - 1;
+}
+
+static void take_part(Stream *stream, const uint8_t *head, size_t at, uint64_t length) {
+  take(head, &at);
+  uint64_t revision = take(head, &at);
+  take(head, &at);
+  stream->snapshot += length;
+  if (head[at] != 0xf5) return;
+  stream->is_ready = true;
+  stream->snapshots++;
+  stream->revision = revision;
 }
 
 static void understand(Stream *stream, const uint8_t *head, uint64_t length) {
@@ -173,11 +190,7 @@ static void understand(Stream *stream, const uint8_t *head, uint64_t length) {
       if (take(head, &at) == 4) fail("an action was rejected");
       break;
     case snapshot:
-      take(head, &at);
-      take(head, &at);
-      take(head, &at);
-      stream->snapshot += length;
-      if (head[at] == 0xf5) stream->is_ready = true;
+      take_part(stream, head, at, length);
       break;
     case pong: stream->pongs++; break;
     case goodbye: fail("the daemon said goodbye: %.16s", head + 8);
@@ -247,12 +260,34 @@ void lockstep_subscribe(Stream *stream, const char *member) {
   write_all(stream->descriptor, out, finish_frame(out, end + 1));
 }
 
+// Each entry has a subscription of its own number.
+size_t lockstep_subscription(uint8_t *out, uint64_t entry) {
+  char name[16];
+  snprintf(name, sizeof name, "e%07llu", (unsigned long long)entry % 10000000);
+  out[4] = 0x84;
+  out[5] = 2;
+  size_t end = 6 + put_head(out + 6, 0, entry + 1);
+  out[end++] = 0x82;
+  end += put_text(out + end, "entries");
+  end += put_text(out + end, name);
+  out[end] = 0xf6;
+  return finish_frame(out, end + 1);
+}
+
 static void subscribe(Stream *stream, const char *path) {
   open_actions(stream, path);
   lockstep_subscribe(stream, "counter");
 }
 
+static void open_whole(Stream *stream, const char *path, uint64_t bytes) {
+  (void)bytes;
+  open_actions(stream, path);
+  lockstep_subscribe(stream, "entries");
+}
+
 const Peer lockstep_peer = {
   .name = "lockstep", .open_actions = open_actions, .action = action, .answers = consume,
   .open_publisher = open_actions, .publish = publish, .subscribe = subscribe, .changes = consume,
+  .open_whole = open_whole, .whole = consume, .subscription = lockstep_subscription,
+  .subscriptions = consume, .publish_entry = publish_entry,
 };

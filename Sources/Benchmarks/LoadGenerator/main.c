@@ -23,7 +23,8 @@ static uint64_t option(const char *name, uint64_t otherwise) {
 }
 
 const Peer *peer_named(const char *name) {
-  const Peer *peers[] = {&lockstep_peer, &redis_peer, &limit_peer, &nats_peer};
+  const Peer *peers[] = {&lockstep_peer, &redis_peer, &limit_peer,
+                         &nats_peer, &dbus_peer, &ovsdb_peer};
   for (size_t index = 0; index < sizeof peers / sizeof *peers; index++) {
     if (strcmp(peers[index]->name, name) == 0) return peers[index];
   }
@@ -34,8 +35,9 @@ int main(int count, char **given) {
   count_of_arguments = count;
   arguments = given;
   if (count < 4) {
-    fprintf(stderr, "usage: load-generator WORK lockstep|redis|limit|nats SOCKET [name=value ...]\n"
-                    "works: roundtrip pipeline fanout pause join idle crowd flood\n");
+    fprintf(stderr, "usage: load-generator WORK PEER SOCKET [name=value ...]\n"
+                    "works: roundtrip pipeline fanout pause join idle crowd flood subscriptions stall\n"
+                    "peers: lockstep redis limit nats dbus ovsdb\n");
     return 64;
   }
   const char *work = given[1], *path = given[3];
@@ -57,13 +59,20 @@ int main(int count, char **given) {
   } else if (strcmp(work, "pause") == 0) {
     pause_of_loop(path, option("milliseconds", 1000));
   } else if (strcmp(work, "join") == 0) {
-    join(path, option("times", 1));
+    join(peer, path, option("times", 1), option("bytes", 0));
   } else if (strcmp(work, "idle") == 0) {
     idle(peer, path, option("connections", 1000));
   } else if (strcmp(work, "flood") == 0) {
     flood(peer, path, option("clients", 1000), (FloodKind)option("kind", flood_actions));
   } else if (strcmp(work, "crowd") == 0) {
-    crowd(peer, path, option("clients", 1000), actions, option("mirrors", 1) != 0);
+    crowd(peer, path, (Crowd){
+      .clients = option("clients", 1000), .count = actions,
+      .view = (CrowdView)option("view", see_all), .server = option("server", 0)});
+  } else if (strcmp(work, "subscriptions") == 0) {
+    subscriptions(peer, path, option("beside", 100), option("more", 1000), actions,
+                  option("server", 0));
+  } else if (strcmp(work, "stall") == 0) {
+    stall(path, option("mirrors", 100), option("entries", 0), actions, option("server", 0));
   } else {
     fail("there is no work %s", work);
   }

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { longest_action = 128 };
+// The bytes of an action, and of a change that is published, at most.
+enum { longest_action = 128, longest_change = 256 };
 
 // What has come on a connection.
 typedef struct Stream {
@@ -27,8 +28,9 @@ typedef struct Stream {
   // The revision that the next patch must be based on.
   uint64_t revision;
   uint64_t pongs;
-  // Bytes of snapshots.
+  // Bytes of snapshots, and how many are whole; for Redis, what has been subscribed to.
   uint64_t snapshot;
+  uint64_t snapshots;
 } Stream;
 
 typedef struct Peer {
@@ -45,6 +47,17 @@ typedef struct Peer {
   // Connect to see the changes of the counter. Ready when `is_ready` is set by `changes`.
   void (*subscribe)(Stream *, const char *path);
   void (*changes)(Stream *, const uint8_t *, size_t);
+  // Connect to get the whole state, or so many bytes (limit). All is there when `is_ready` is set by
+  // `whole` and nothing is left to skip.
+  void (*open_whole)(Stream *, const char *path, uint64_t bytes);
+  void (*whole)(Stream *, const uint8_t *, size_t);
+  // One more subscription of a connection that `open_actions` made: to one of the entries. It is there
+  // when `subscriptions` has raised `snapshots`.
+  size_t (*subscription)(uint8_t *out, uint64_t entry);
+  // Understand what comes of several subscriptions.
+  void (*subscriptions)(Stream *, const uint8_t *, size_t);
+  // Change one of the entries, so that its subscribers see it.
+  size_t (*publish_entry)(uint8_t *out, uint64_t number, uint64_t entry);
 } Peer;
 
 // What a flood consists of. Redis and the limit know actions only.
@@ -65,7 +78,7 @@ typedef enum FloodKind {
   flood_reports,
 } FloodKind;
 
-extern const Peer lockstep_peer, redis_peer, limit_peer, nats_peer;
+extern const Peer lockstep_peer, redis_peer, limit_peer, nats_peer, dbus_peer, ovsdb_peer;
 
 // Whether Lockstep is to acknowledge actions once they are durable; others are told when they start.
 extern bool actions_are_durable;
@@ -79,3 +92,6 @@ bool flood_is_action(FloodKind kind);
 size_t lockstep_ping(uint8_t *out, uint64_t value);
 // Subscribe to the counter ("counter") or to all entries ("entries"), or to a path nobody changes.
 void lockstep_subscribe(Stream *, const char *member);
+size_t lockstep_subscription(uint8_t *out, uint64_t entry);
+// Digits that end here, written over zeros.
+void put_digits(uint8_t *end, uint64_t value);

@@ -32,7 +32,7 @@ void pipeline(const Peer *peer, const char *path, Pipelining how) {
   set_nonblocking(stream.descriptor);
   uint64_t made = 0, random = 42;
   size_t begin = 0, end = 0;
-  uint64_t cpu = cpu_nanoseconds(how.server), start = nanoseconds();
+  uint64_t own = own_cpu_nanoseconds(), cpu = cpu_nanoseconds(how.server), start = nanoseconds();
   while (stream.acknowledged < how.count) {
     uint64_t most = stream.acknowledged + how.window;
     if (how.rate > 0) {
@@ -62,8 +62,9 @@ void pipeline(const Peer *peer, const char *path, Pipelining how) {
     }
   }
   double seconds = (double)(nanoseconds() - start) / 1e9;
-  double done = (double)stream.acknowledged;
-  double cpu_us = (double)(cpu_nanoseconds(how.server) - cpu) / 1000 / done;
-  printf("seconds=%.6f rate=%.1f cpu_us=%.5f delivered=%llu\n", seconds, done / seconds, cpu_us,
+  uint64_t done = stream.acknowledged;
+  print_each("cpu_us", cpu_nanoseconds(how.server) - cpu, done);
+  print_each("load_us", own_cpu_nanoseconds() - own, done);
+  printf("seconds=%.6f rate=%.1f delivered=%llu\n", seconds, (double)done / seconds,
          (unsigned long long)stream.delivered);
 }

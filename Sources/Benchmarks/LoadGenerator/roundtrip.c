@@ -26,7 +26,7 @@ static void on_one_connection(const Peer *peer, const char *path, uint64_t *time
   peer->subscribe(&stream, path);
   wait_until_ready(peer, &stream);
   for (uint64_t number = 1; number <= count; number++) {
-    uint8_t out[longest_action];
+    uint8_t out[longest_change];
     size_t length = peer->action(out, number, -1);
     uint64_t begin = nanoseconds();
     write_all(stream.descriptor, out, length);
@@ -35,7 +35,7 @@ static void on_one_connection(const Peer *peer, const char *path, uint64_t *time
   }
 }
 
-// Redis, NATS: what is published comes on another connection than that which publishes.
+// The others: what is published comes on another connection than that which publishes.
 static void on_two_connections(
   const Peer *peer, const char *path, uint64_t *times, uint64_t count
 ) {
@@ -45,14 +45,14 @@ static void on_two_connections(
   peer->open_publisher(&writer, path);
   set_nonblocking(writer.descriptor);
   for (uint64_t number = 1; number <= count; number++) {
-    uint8_t out[longest_action];
+    uint8_t out[longest_change];
     size_t length = peer->publish(out, number);
     uint64_t begin = nanoseconds();
     write_all(writer.descriptor, out, length);
     while (stream.delivered < number) peer->changes(&stream, buffer, receive(&stream));
     times[number - 1] = nanoseconds() - begin;
-    // The answers are let go now and then, and cost the figure nothing.
-    while (number % 512 == 0 && read(writer.descriptor, buffer, sizeof buffer) > 0) {}
+    // The answers are read now and then, before they fill the socket, and cost the figure nothing.
+    while (number % 64 == 0 && read(writer.descriptor, buffer, sizeof buffer) > 0) {}
     errno = 0;
   }
 }
@@ -79,10 +79,10 @@ void roundtrip(const Peer *peer, const char *path, uint64_t count) {
   uint64_t warm_up = count / 10, *times = calloc(count + warm_up, sizeof *times);
   if (peer == &limit_peer) {
     echo(path, times, count + warm_up);
-  } else if (peer == &redis_peer || peer == &nats_peer) {
-    on_two_connections(peer, path, times, count + warm_up);
-  } else {
+  } else if (peer == &lockstep_peer) {
     on_one_connection(peer, path, times, count + warm_up);
+  } else {
+    on_two_connections(peer, path, times, count + warm_up);
   }
   print_percentiles("us", times + warm_up, count);
   printf("\n");

@@ -39,6 +39,12 @@ uint64_t cpu_nanoseconds(uint64_t process) {
   return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+uint64_t own_cpu_nanoseconds(void) {
+  struct timespec time;
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) < 0) return 0;
+  return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 // The peer's own protocols must not be slowed by Nagle's algorithm.
 static int connect_to_port(const char *host, uint16_t port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -116,7 +122,12 @@ void print_percentiles(const char *name, uint64_t *values, size_t count) {
   if (count == 0) fail("nothing was measured");
   qsort(values, count, sizeof *values, ascending);
   double us = 1000;
-  printf("%s_p50=%.3f %s_p99=%.3f %s_p999=%.3f %s_max=%.3f ", name, values[count / 2] / us, name,
+  printf("%s_p50=%.3f %s_p90=%.3f %s_p99=%.3f %s_p999=%.3f %s_max=%.3f ", name,
+         values[count / 2] / us, name, values[(size_t)((double)count * 0.9)] / us, name,
          values[(size_t)((double)count * 0.99)] / us, name,
          values[(size_t)((double)count * 0.999)] / us, name, values[count - 1] / us);
+}
+
+void print_each(const char *name, uint64_t nanoseconds, uint64_t count) {
+  printf("%s=%.5f ", name, (double)nanoseconds / 1000 / (double)count);
 }

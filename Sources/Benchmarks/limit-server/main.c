@@ -13,6 +13,7 @@
 //                  after each read one such frame acknowledges all numbers up to its own
 //   P  publish     frames of 32 bytes, sent to every subscriber, all of a read in one write
 //   S  subscribe   gets what is published; the byte comes back as a sign that it is so
+//   W  whole       gets so many bytes as a number of 8 bytes says
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,6 +148,16 @@ static void turn_ended(uv_check_t *check) {
   waiting_count = 0;
 }
 
+static void send_whole(Connection *connection, const char *bytes) {
+  enum { most = 1 << 30 };
+  static char *state;
+  uint64_t count;
+  memcpy(&count, bytes, sizeof count);
+  if (count > most) abort();
+  if (!state) state = calloc(1, most);
+  put(connection, state, count);
+}
+
 static void received(uv_stream_t *stream, ssize_t read, const uv_buf_t *room) {
   (void)room;
   Connection *connection = (Connection *)stream;
@@ -171,6 +182,10 @@ static void received(uv_stream_t *stream, ssize_t read, const uv_buf_t *room) {
       for (size_t index = 0; count > 0 && index < subscriber_count; index++) {
         put(subscribers[index], bytes, count);
       }
+      break;
+    case 'W':
+      count = whole(connection, count, sizeof(uint64_t));
+      if (count > 0) send_whole(connection, bytes);
       break;
     default:
       break;

@@ -1,0 +1,139 @@
+"""Works on large states: W7 how one is loaded, received and held, W8 how costs grow with it and how
+long others wait."""
+
+import struct
+import time
+
+from run import ANYWHERE
+from servers import CORES, HELLO, SERVER_CORE, receive, send
+
+LARGE = 1_000_000
+# The bytes of a snapshot of W7's state, which the limit writes as well.
+WHOLE = 35_000_000
+
+
+# MARK: W7
+
+
+def w7(run):
+  """1,000,000 entries of 32 bytes. Lockstep starts with them from a document and from its journal,
+  Redis from its RDB; a new mirror and a new replica receive them, and the limit writes as many bytes."""
+  homes = {peer: next(run.homes) for peer in run.keepers}
+  for turn in range(run.count(run.rounds, 1)):
+    for peer in run.keepers:
+      {"limit": limit_state, "lockstep": lockstep_state, "redis": redis_state}[peer](
+        run, homes[peer], turn)
+
+
+def receive_whole(run, server):
+  result = run.load.run("join", server, times=run.count(5, 2), bytes=WHOLE)
+  run.note("W7", f"{LARGE:,} entries, connect to all received", "ms", server, result["join_p50"] / 1000)
+  run.note("W7", f"{LARGE:,} entries, received", "MB", server, result["bytes"] / 1e6)
+
+
+def limit_state(run, home, turn):
+  with run.server("limit", home) as server:
+    receive_whole(run, server)
+
+
+def ready(run, server, source):
+  run.note("W7", f"{LARGE:,} entries, start to ready from {source}", "ms", server, server.ready * 1000)
+
+
+def held(run, server, empty, source):
+  run.note("W7", f"{LARGE:,} entries from {source}", "bytes of memory an entry", server,
+           (server.resident() - empty) * 1024 / LARGE)
+
+
+def lockstep_state(run, home, turn):
+  with run.server("lockstep", entries=None) as server:
+    empty = server.resident()
+  with run.server("lockstep", entries=LARGE, is_flat=True) as server:
+    ready(run, server, "a document")
+    held(run, server, empty, "a document")
+  if turn == 0:
+    with run.server("lockstep", home, entries=LARGE, is_flat=True, is_durable=True):
+      pass
+  with run.server("lockstep", home, entries=None, is_durable=True) as server:
+    ready(run, server, "what it kept")
+    held(run, server, empty, "what it kept")
+    receive_whole(run, server)
+
+
+def redis_state(run, home, turn):
+  if turn == 0:
+    with run.server("redis", home, entries=LARGE, is_flat=True) as server:
+      server.ask(b"SAVE\r\n")
+  with run.server("redis") as server:
+    empty = server.resident()
+  with run.server("redis", home) as server:
+    ready(run, server, "what it kept")
+    held(run, server, empty, "what it kept")
+    receive_whole(run, server)
+
+
+# MARK: W8
+
+
+def w8(run, servers, entries):
+  for _ in range(run.rounds):
+    for server in servers:
+      run.pipeline("W8", f"{entries:,} entries, change and patch", server, 1_000, entries, mirrors=1)
+    for server in servers:
+      if server.peer == "lockstep" and (entries == LARGE or not run.quick):
+        pauses(run, server, entries)
+  for server in servers:
+    if server.peer == "lockstep" and (entries == LARGE or not run.quick):
+      large(run, server, entries)
+
+
+def pauses(run, server, entries):
+  """How long a ping waits while 10,000 changes a second go by. The daemon may use every core,
+  since a snapshot is encoded beside the loop; nobody else sees the entries, so none is cached."""
+  server.pin(set(CORES))
+  for what in ["changes only", "a mirror joins"]:
+    changes = run.load.begin(
+      "pipeline", server, set(CORES), window=1_000, entries=entries, rate=10_000, count=1 << 40)
+    time.sleep(0.1)
+    with run.ping(server) as pings:
+      if what == "changes only":
+        time.sleep(run.count(1, 0.3))
+      else:
+        joined = run.load.run("join", server, set(CORES), times=1)
+        run.note("W8", f"{entries:,} entries, a mirror has its snapshot", "ms", server,
+                 joined["join_max"] / 1000, placement=ANYWHERE)
+    run.load.end(changes)
+    row = f"{entries:,} entries, {what}, a ping waits"
+    run.note("W8", f"{row} p99", "µs", server, pings["ping_p99"], placement=ANYWHERE)
+    run.note("W8", f"{row} at most", "µs", server, pings["ping_max"], placement=ANYWHERE)
+  server.pin({SERVER_CORE})
+
+
+def large(run, server, entries):
+  """How long a ping waits while one action of somebody else changes very much."""
+  server.pin(set(CORES))
+
+  def members(value):
+    return b"\xba" + struct.pack(">I", entries) + b"".join(
+      b"\x68e%07d%c" % (number, value) for number in range(entries))
+
+  with server.connect() as writer:
+    send(writer, HELLO)
+    receive(writer)
+    actions = {
+      "entries are removed": b"\x82\x02\x81\x67entries",
+      "members are set": b"\x83\x00\x81\x65large" + members(1),
+      "members are replaced": b"\x83\x00\x81\x65large" + members(2),
+      "members are moved": b"\x83\x06\x81\x65large\x81\x65moved",
+      "members are replaced by none": b"\x83\x00\x81\x65moved\xa0",
+    }
+    for number, (what, action) in enumerate(actions.items(), 1):
+      with run.ping(server) as pings:
+        time.sleep(0.1)
+        send(writer, b"\x84\x04" + bytes([number]) + b"\x00" + action)
+        receive(writer)
+        # Until what has been dropped is released.
+        time.sleep(0.3)
+      run.note("W8", f"{entries:,} {what}, a ping waits at most", "µs", server, pings["ping_max"],
+               placement=ANYWHERE)
+  server.pin({SERVER_CORE})
