@@ -100,7 +100,9 @@ let system = floor(
   [
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
-    .target(name: "EventLoop", dependencies: ["CLibuv"]),
+    .target(name: "EventLoop", dependencies: ["CLibuv", "SocketPaths"]),
+    // Where daemons listen and clients look: also for clients that have a loop of their own.
+    .target(name: "SocketPaths"),
     // Descriptors of files, over swift-system.
     .target(name: "Files", dependencies: [systemPackage]),
     // The only code that calls SQLite.
@@ -124,8 +126,8 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Files", "Systemd", "Journal", "Schemas", "Access",
-        "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+        "CLinux", "CYAML", "EventLoop", "SocketPaths", "Files", "Systemd", "Journal", "Schemas",
+        "Access", "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -156,14 +158,15 @@ let client = floor(
     .target(
       name: "LockstepClient",
       dependencies: [
-        "LockstepStore", "EventLoop", "Schemas", "ClientCore", "Wire", "Lockstep", "Values", "CBOR",
+        "LockstepStore", "EventLoop", "SocketPaths", "Schemas", "ClientCore", "Wire", "Lockstep",
+        "Values", "CBOR",
       ]),
     .target(name: "LockstepFoundation", dependencies: ["Values", "CBOR"]),
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Files", "Schemas", "Records",
-        "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "SocketPaths", "Files", "Schemas",
+        "Records", "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
       ]),
@@ -262,8 +265,8 @@ let tests = withSettings([
   .testTarget(
     name: "CommandLineToolTests",
     dependencies: [
-      "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Records",
-      "Wire", "Lockstep", "Values", "CBOR",
+      "CommandLineTool", "Documents", "EventLoop", "SocketPaths", "Journal", "LockstepClient",
+      "Records", "Wire", "Lockstep", "Values", "CBOR",
       argumentParser,
     ]),
   .testTarget(
@@ -277,7 +280,7 @@ let tests = withSettings([
     dependencies: [
       "Simulator", "LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR",
     ]),
-  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "SocketPaths"]),
   .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
   .testTarget(
     name: "JournalTests",
