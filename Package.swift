@@ -171,6 +171,15 @@ let client = floor(
         systemPackage,
       ]),
     .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"]),
+    // The header that programs in C include: written for people, and checked against LockstepC.
+    .systemLibrary(name: "CLockstep"),
+    // liblockstep: mirrors for programs in C, without an event loop. Scripts/build-c builds it.
+    .target(
+      name: "LockstepC",
+      dependencies: [
+        "CLockstep", "CLinux", "SocketPaths", "ClientCore", "Documents", "Schemas", "Wire",
+        "Values", "CBOR",
+      ]),
   ])
 
 /// What tests are made with, for users and for us.
@@ -338,6 +347,7 @@ let package = Package(
       ]),
     .library(name: "LockstepFoundation", targets: ["LockstepFoundation", "Values", "CBOR"]),
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
+    .library(name: "LockstepC", type: .dynamic, targets: ["LockstepC"]),
     .executable(name: "lockstep", targets: ["lockstep"]),
     .executable(name: "lockstepd", targets: ["lockstepd"]),
   ],
