@@ -225,8 +225,11 @@ final class ClientConnection {
   }
 
   private func note(_ new: ClientSession.ConnectionState) {
-    // Failed attempts to reconnect repeat it.
-    if case .stale(_, nil) = new, case .stale = state { return }
+    if case .stale(_, nil) = new {
+      // Failed attempts to connect repeat it; before the first that succeeds, nothing is stale.
+      if case .stale = state { return }
+      if !hasBeenLive { return }
+    }
     var new = new
     if case .closed(var goodbye) = new, let connectError {
       goodbye.message = connectError

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs the examples in C, and checks what they print.
+#   examples.bash PROGRAMS BINARIES
+set -o errexit -o nounset -o pipefail
+programs=$1 binaries=$2
+work=$(mktemp --directory)
+export LOCKSTEP_SOCKET=$work/socket
+# Before its daemon: it waits.
+"$programs/count-libuv" 2 >"$work/counted" &
+counting=$!
+"$binaries/lockstepd" --log-level error --durability none &
+daemon=$!
+trap 'kill "$daemon" 2>/dev/null; rm --recursive --force "$work"' EXIT
+until [[ -S $LOCKSTEP_SOCKET ]]; do sleep 0.05; done
+"$programs/watch-epoll" /lamp >"$work/watched" 2>"$work/errors" &
+watching=$!
+"$binaries/lockstep" set /lamp '{"on": false, "level": 3}' >/dev/null
+sleep 0.3
+"$binaries/lockstep" set /lamp/on true >/dev/null
+"$binaries/lockstep" remove /lamp >/dev/null
+wait "$counting"
+kill "$daemon"
+wait "$daemon" || true
+sleep 0.2
+kill "$watching"
+diff - "$work/counted" <<'END'
+counted to 1
+counted to 2
+END
+sed --regexp-extended 's/^[0-9]+/N/' "$work/watched" | diff - <(cat <<'END'
+N  is gone
+N  = {"level":3,"on":false}
+N /on = true
+N  is gone
+END
+)
+grep --quiet 'lost; connecting again' "$work/errors"
