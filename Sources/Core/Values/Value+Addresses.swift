@@ -42,8 +42,12 @@ extension TrieMap {
     _ place: inout Place
   ) -> (key: UnsafePointer<Key>, value: UnsafePointer<Value>)? {
     withExtendedLifetime(root) {
-      var leaf =
-        place.leaf.map { Ref(address: UnsafeMutableRawPointer(mutating: $0)) } ?? Ref(root).firstLeaf
+      var leaf: Ref
+      if let known = place.leaf {
+        leaf = Ref(address: UnsafeMutableRawPointer(mutating: known))
+      } else {
+        leaf = Ref(root).firstLeaf
+      }
       if place.index >= leaf.count {
         // Only the root can be an empty leaf.
         guard leaf.count > 0, let next = Ref(root).leaf(after: leaf.hashes[leaf.count - 1]) else {
