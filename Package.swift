@@ -83,7 +83,9 @@ let core = floor(
         syntax("SwiftCompilerPlugin"), syntax("SwiftDiagnostics"), syntax("SwiftSyntax"),
         syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacros"),
       ]),
-    .target(name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"]),
+    // JSON, and the JSON of actions: also for clients that reduce nothing.
+    .target(name: "JSONCoding", dependencies: ["Values", "CBOR"]),
+    .target(name: "Documents", dependencies: ["JSONCoding", "Lockstep", "Values", "CBOR"]),
     .target(name: "Wire", dependencies: ["Values", "CBOR"]),
     .target(name: "Schemas", dependencies: ["Values", "CBOR"]),
     .target(name: "Access", dependencies: ["Lockstep", "Values", "CBOR"]),
@@ -177,7 +179,7 @@ let client = floor(
     .target(
       name: "LockstepC",
       dependencies: [
-        "CLockstep", "CLinux", "SocketPaths", "ClientCore", "Documents", "Schemas", "Wire",
+        "CLockstep", "CLinux", "SocketPaths", "ClientCore", "JSONCoding", "Schemas", "Wire",
         "Values", "CBOR",
       ]),
   ])

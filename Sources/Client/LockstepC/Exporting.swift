@@ -1,7 +1,7 @@
 import CBOR
 public import CLockstep
-import Documents
 import Glibc
+import JSONCoding
 import Values
 
 private let exportFlags = LOCKSTEP_PRETTY.rawValue | LOCKSTEP_SORTED.rawValue

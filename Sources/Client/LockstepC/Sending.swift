@@ -1,7 +1,7 @@
 import CBOR
 import CLockstep
 import ClientCore
-import Documents
+import JSONCoding
 import Values
 import Wire
 

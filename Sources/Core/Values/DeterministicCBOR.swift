@@ -1,5 +1,4 @@
 import CBOR
-public import Values
 
 /// Values as deterministic CBOR (RFC 8949, 4.2.1): keys in bytewise order.
 public enum DeterministicCBOR {
