@@ -206,7 +206,7 @@ final class ClientConnection {
     switch notice {
     case .connection(let new): note(new)
     case .changed(let subscription): events.appendChange(of: subscription)
-    case .revised(let subscription, _, revision: _, let patch):
+    case .patched(let subscription, let patch):
       events.appendPatch(patch, of: subscription)
     case .refused(let subscription, let reason):
       events.append(
@@ -220,7 +220,7 @@ final class ClientConnection {
       events.append(.outcome(actions, acknowledgement))
     case .report(let query, let value): events.append(.report(query, value))
     // The session has dealt with the others itself.
-    case .pong, .digest, .schema, .diverged: break
+    case .pong, .digest, .schema, .diverged, .revised: break
     }
   }
 
@@ -259,7 +259,7 @@ final class ClientConnection {
     var number: UInt64 = 0
     perform { session, commands in
       number = session.subscribe(
-        to: path, as: Value.self, everyRevision: notesPlaces, into: &commands)
+        to: path, as: Value.self, notesPatches: notesPlaces, into: &commands)
     }
     socket.watchForWriting()
     return number
