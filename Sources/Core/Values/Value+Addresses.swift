@@ -16,7 +16,8 @@ extension UnsafePointer<Value> {
   }
 }
 
-extension TrieMap {
+// For these types only, so that it is specialised where it is compiled.
+extension TrieMap where Key == String, Value == Values.Value {
   /// The address of the value of a key; nil when the key is absent. O(log n).
   package func address(of key: Key) -> UnsafePointer<Value>? {
     withExtendedLifetime(root) {
@@ -71,7 +72,7 @@ extension TrieRef {
   init(address: UnsafeMutableRawPointer) { self.address = address }
 }
 
-extension TreeArray {
+extension TreeArray where Element == Value {
   /// The address of the element at an index; nil outside. O(log n).
   package func address(of index: Int) -> UnsafePointer<Element>? {
     guard let root, index >= 0, index < root.count else { return nil }
