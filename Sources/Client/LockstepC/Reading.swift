@@ -69,10 +69,28 @@ func done(_ body: () throws(Failure) -> Void) -> Int32 {
   }
 }
 
-/// The value at a path inside the value at an address.
-private func walk(_ address: UnsafePointer<Value>?, _ path: Path) -> UnsafePointer<Value>? {
-  var address = address
-  for key in path.keys { address = address?.child(key) }
+/// The value at a JSON Pointer inside the value at an address; NULL is the value itself.
+private func walk(
+  _ address: UnsafePointer<Value>?, _ pointer: UnsafePointer<CChar>?
+) throws(Failure) -> UnsafePointer<Value>? {
+  guard let pointer, pointer.pointee != 0 else { return address }
+  let (slash, tilde) = (CChar(0x2f), CChar(0x7e))
+  var (address, cursor) = (address, pointer)
+  while let found = address, cursor.pointee == slash {
+    let start = cursor + 1
+    var end = start
+    while end.pointee != 0 && end.pointee != slash && end.pointee != tilde { end += 1 }
+    if end.pointee == tilde { break }
+    let token = UnsafeRawBufferPointer(start: start, count: end - start)
+    guard let name = String(validating: token, as: UTF8.self) else {
+      throw Failure(LOCKSTEP_ERROR_UTF8)
+    }
+    address = found.child(.text(name))
+    if end.pointee == 0 { return address }
+    cursor = end
+  }
+  // What has an escape, leads nowhere or is no pointer is rare: the rest is parsed, to be checked.
+  for key in try Path(c: cursor).keys { address = address?.child(key) }
   return address
 }
 
@@ -88,7 +106,7 @@ public func lockstep_get(
       }
       return mirror.value.value(as: Value.self)
     }
-    return connection.values.value(at: walk(root, try Path(c: pointer)))
+    return connection.values.value(at: try walk(root, pointer))
   }
 }
 
@@ -97,7 +115,7 @@ public func lockstep_child(
   _ value: lockstep_value, _ pointer: UnsafePointer<CChar>!
 ) -> lockstep_value {
   found { () throws(Failure) in
-    value.other(at: walk(try value.resolve(), try Path(c: pointer)))
+    value.other(at: try walk(try value.resolve(), pointer))
   }
 }
 
