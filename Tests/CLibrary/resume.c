@@ -24,6 +24,39 @@ static void kill_in_batch(
   *applied += await_outcomes(connection, unknown);
 }
 
+/* Cut this process's connections to the daemon, which goes on. */
+static void cut(const test_daemon *daemon) {
+  int count = 0;
+  for (int descriptor = 3; descriptor < 100; descriptor++) {
+    struct sockaddr_un peer;
+    socklen_t length = sizeof peer;
+    if (getpeername(descriptor, (struct sockaddr *)&peer, &length) != 0) continue;
+    if (peer.sun_family != AF_UNIX || strcmp(peer.sun_path, daemon->socket) != 0) continue;
+    CHECK_EQUAL(shutdown(descriptor, SHUT_RDWR), 0);
+    count++;
+  }
+  CHECK(count >= 1);
+}
+
+/* Actions over connections that are cut again and again: each is applied once. */
+static void check_cuts(
+    lockstep_connection *connection, const test_daemon *daemon, uint64_t root, int rounds) {
+  int64_t before = integer_at(connection, root, "/n");
+  uint64_t applied = 0;
+  for (int round = 0; round < 3 * rounds; round++) {
+    for (int index = 0; index < BATCH; index++) {
+      CHECK_EQUAL(
+          lockstep_send(connection, "increment", "{\"path\":\"/n\",\"by\":1}", 0, NULL), 0);
+      if (index % 50 == 0) lockstep_dispatch(connection);
+    }
+    cut(daemon);
+    applied += await_outcomes(connection, NULL);
+    await_mirror(connection, root);
+    CHECK_EQUAL(integer_at(connection, root, "/n"), before + (round + 1) * BATCH);
+  }
+  CHECK_EQUAL(applied, (uint64_t)3 * (uint64_t)rounds * BATCH);
+}
+
 int main(int argc, char **argv) {
   int rounds = argc > 1 ? atoi(argv[1]) : 5;
   test_daemon daemon = make_daemon();
@@ -56,16 +89,19 @@ int main(int argc, char **argv) {
   CHECK_EQUAL(lockstep_get_info(connection, &after), 0);
   CHECK(after.session == before.session && after.epoch == before.epoch && after.run > before.run);
 
+  check_cuts(connection, &daemon, root, rounds);
+  int64_t counted = rounds * BATCH * 4;
+
   /* A goodbye of the daemon says why, and the client comes back. */
   end_daemon(&daemon, SIGTERM);
   lockstep_event event = await_state(connection, LOCKSTEP_STATE_STALE);
   CHECK_EQUAL(event.code, LOCKSTEP_GOODBYE_STOPPING);
   CHECK(event.message != NULL && strlen(event.message) > 0);
-  CHECK_EQUAL(integer_at(connection, root, "/n"), rounds * BATCH);
+  CHECK_EQUAL(integer_at(connection, root, "/n"), counted);
   start(&daemon, "sync");
   await_state(connection, LOCKSTEP_STATE_LIVE);
   await_mirror(connection, root);
-  CHECK_EQUAL(integer_at(connection, root, "/n"), rounds * BATCH);
+  CHECK_EQUAL(integer_at(connection, root, "/n"), counted);
   lockstep_mirror_info info;
   CHECK_EQUAL(lockstep_get_mirror_info(connection, root, &info), 0);
   CHECK_EQUAL(info.resyncs, 0);

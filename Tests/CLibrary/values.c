@@ -11,6 +11,24 @@ static void check_errors(void) {
   CHECK_EQUAL(lockstep_abi_version(), LOCKSTEP_ABI_VERSION);
 }
 
+/* The process is as it was, but for descriptors: no thread, no handler of a signal. */
+static void check_process(void) {
+  for (int signal = 1; signal < 32; signal++) {
+    struct sigaction action;
+    if (sigaction(signal, NULL, &action) != 0) continue;
+    CHECK(action.sa_handler == SIG_DFL);
+  }
+  CHECK(access("/proc/self/task", F_OK) == 0);
+  FILE *status = fopen("/proc/self/status", "r");
+  CHECK(status != NULL);
+  char line[200];
+  int threads = 0;
+  while (fgets(line, sizeof line, status) != NULL)
+    if (sscanf(line, "Threads: %d", &threads) == 1) break;
+  fclose(status);
+  CHECK_EQUAL(threads, 1);
+}
+
 /* Every function with NULL, or with a connection that was freed. */
 static void check_handle(lockstep_connection *handle, int error) {
   lockstep_value none = {0};
@@ -227,6 +245,12 @@ static void check_sending(lockstep_connection *connection, uint64_t root) {
   CHECK_EQUAL(lockstep_send_encoded(connection, "\x82", 1, 0, &action), LOCKSTEP_ERROR_CBOR);
   CHECK_EQUAL(lockstep_send_encoded(connection, "", 0, 0, &action), LOCKSTEP_ERROR_CBOR);
   CHECK_EQUAL(lockstep_send_encoded(connection, NULL, 0, 0, &action), LOCKSTEP_ERROR_ARGUMENT);
+  char deep[400] = "{\"path\":\"/x\",\"value\":";
+  size_t length = strlen(deep);
+  memset(deep + length, '[', 127);
+  memset(deep + length + 127, ']', 127);
+  strcpy(deep + length + 254, "}");
+  CHECK_EQUAL(lockstep_send(connection, "set", deep, 0, &action), LOCKSTEP_ERROR_LIMIT);
   CHECK_EQUAL(action, 77);
   char *large = malloc(20 << 20);
   memset(large, ' ', 20 << 20);
@@ -346,6 +370,14 @@ static void check_connecting(const char *socket) {
   options.socket = "\xff";
   CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_UTF8);
   options.socket = socket;
+  char label[2000];
+  memset(label, 'l', sizeof label);
+  label[sizeof label - 1] = 0;
+  options.label = label;
+  CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_LIMIT);
+  options.label = "\xff";
+  CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_UTF8);
+  options.label = NULL;
   options.flags = 256;
   CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_ARGUMENT);
   /* The standard path. */
@@ -436,6 +468,7 @@ int main(void) {
   check_rejection(connection);
   check_subscriptions(connection, root);
   check_reports(connection);
+  check_process();
   check_connecting(daemon.socket);
   lockstep_free(connection);
   remove_daemon(&daemon);

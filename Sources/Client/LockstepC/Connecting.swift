@@ -10,6 +10,9 @@ import Wire
 private let connectFlags =
   LOCKSTEP_WAIT_FOR_DAEMON.rawValue | LOCKSTEP_NO_RECONNECT.rawValue | LOCKSTEP_NO_DIGESTS.rawValue
 
+/// The most bytes of a label: it is for reports, which cut it.
+private let mostLabelBytes = 1024
+
 @c @implementation
 public func lockstep_connect(
   _ options: UnsafePointer<lockstep_options>!, _ connection: UnsafeMutablePointer<OpaquePointer?>!
@@ -46,6 +49,7 @@ private func makeConnection(_ options: lockstep_options) throws(Failure) -> Clie
     throw Failure(LOCKSTEP_ERROR_SOCKET_PATH)
   }
   let label = try options.label.map { pointer throws(Failure) in try String(c: pointer) }
+  guard (label?.utf8.count ?? 0) <= mostLabelBytes else { throw Failure(LOCKSTEP_ERROR_LIMIT) }
   var configuration = ClientSession.Configuration(
     label: label ?? CommandLine.arguments.first ?? "")
   configuration.reconnects = options.flags & LOCKSTEP_NO_RECONNECT.rawValue == 0

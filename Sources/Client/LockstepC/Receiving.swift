@@ -101,6 +101,9 @@ public func lockstep_place(
 
 // MARK: Subscriptions
 
+/// The most bytes of a path. Daemons take less, and say so.
+private let mostPathBytes = 1 << 20
+
 @c @implementation
 public func lockstep_subscribe(
   _ connection: OpaquePointer!, _ path: UnsafePointer<CChar>!, _ flags: UInt32,
@@ -111,6 +114,7 @@ public func lockstep_subscribe(
       throw Failure(LOCKSTEP_ERROR_ARGUMENT)
     }
     let path = try Path(c: path)
+    guard path.byteCount <= mostPathBytes else { throw Failure(LOCKSTEP_ERROR_LIMIT) }
     if connection.session.hasEnded { throw Failure(LOCKSTEP_ERROR_CLOSED) }
     if let known = connection.session.mirrors.first(where: { $0.path == path }) {
       subscription?.pointee = known.number

@@ -81,7 +81,10 @@ extension ClientConnection {
         (decoder) throws(CBORError) in try decoder.skip()
       }
     } catch {
-      throw Failure(LOCKSTEP_ERROR_CBOR, "\(error)")
+      guard case .nestingTooDeep = error.kind else {
+        throw Failure(LOCKSTEP_ERROR_CBOR, "\(error)")
+      }
+      throw Failure(LOCKSTEP_ERROR_LIMIT, "\(error)")
     }
     let sent = try send(
       payload, flags & LOCKSTEP_DURABLE.rawValue == 0 ? .applied : .durable)
