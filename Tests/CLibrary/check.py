@@ -5,9 +5,11 @@
                                       the library needs nothing but the system's own libraries
     check.py transcripts PROGRAM      PROGRAM (mirror.c) sends what each transcript of
                                       Protocols/vectors/sessions.json says, and shows its final state
+    check.py cpu RECEIVE TESTCLIENT   receiving patches costs RECEIVE (receive.c) no more
+                                      processor time than TESTCLIENT, which is in Swift
 """
 
-import json, pathlib, re, subprocess, sys, tempfile
+import json, os, pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Transcripts in which a client mirrors the root and sends nothing, and one with an action.
@@ -90,8 +92,49 @@ def check_transcripts(*program):
     print(f"{len(NAMES)} transcripts")
 
 
+def receive(command, patches, text):
+    """The processor time of a client that mirrors so many patches, of the same bytes each time."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/socket"
+        stream = subprocess.Popen(
+            [sys.executable, "-B", ROOT / "Tests/CLibrary/stream.py", path, str(patches)], text=True,
+            stdout=subprocess.PIPE)  # fmt: skip
+        stream.stdout.readline()
+        client = subprocess.Popen(
+            [part.format(socket=path, patches=patches) for part in command], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)  # fmt: skip
+        client.stdin.write(text.format(patches=patches))
+        client.stdin.close()
+        _, status, usage = os.wait4(client.pid, 0)
+        client.returncode = status
+        stream.kill()
+        stream.wait()
+        assert status == 0, (command, status)
+        return usage.ru_utime + usage.ru_stime
+
+
+def check_cpu(ours, swift):
+    clients = {
+        "C": ([ours, "{socket}", "{patches}"], ""),
+        "Swift": ([swift, "{socket}", "test"], "reached {patches}\n"),
+    }
+    few, many = 100_000, 600_000
+    # The least of three: whatever else runs can only add.
+    times = {
+        name: min(receive(command, many, text) for _ in range(3))
+        - min(receive(command, few, text) for _ in range(3))
+        for name, (command, text) in clients.items()
+    }
+    ratio = times["C"] / times["Swift"]
+    for name, seconds in times.items():
+        print(f"{name}: {seconds * 1e6 / (many - few):.2f} µs of the processor a patch")
+    print(f"ratio {ratio:.2f}")
+    if ratio > 1.1:
+        yield "the client in C costs more"
+
+
 def main():
-    checks = {"header": check_header, "transcripts": check_transcripts}
+    checks = {"header": check_header, "transcripts": check_transcripts, "cpu": check_cpu}
     faults = list(checks[sys.argv[1]](*sys.argv[2:]))
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -33,8 +33,23 @@ def frame(item):
     return struct.pack("<I", len(item)) + item
 
 
+def stream(patches):
+    """What the client gets behind the welcome."""
+    members = b"".join(text(f"member{index}") + uint(index) for index in range(MEMBERS))
+    value = head(5, MEMBERS) + members
+    first = frame(b"\x86\x0c\x01\x01\x02\x01" + uint(0))
+    first += frame(b"\x86\x0d\x01" + uint(0) + b"\x00\xf5" + head(2, len(value)) + value)
+    parts = [first]
+    for revision in range(1, patches + 1):
+        patch = b"\xa1" + text(f"member{revision * 7919 % MEMBERS}") + uint(revision)
+        parts.append(frame(b"\x85\x0e\x01" + uint(revision - 1) + b"\x01" + patch))
+    return b"".join(parts)
+
+
 def main():
     path, patches = sys.argv[1], int(sys.argv[2])
+    # First, because a client does not wait long for a daemon that is silent.
+    everything = stream(patches)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
@@ -48,15 +63,7 @@ def main():
     # The subscription's number, 1, to the root.
     while b"\x84\x02\x01\x80" not in received:
         received += connection.recv(1 << 16)
-    members = b"".join(text(f"member{index}") + uint(index) for index in range(MEMBERS))
-    value = head(5, MEMBERS) + members
-    stream = frame(b"\x86\x0c\x01\x01\x02\x01" + uint(0))
-    stream += frame(b"\x86\x0d\x01" + uint(0) + b"\x00\xf5" + head(2, len(value)) + value)
-    parts = [stream]
-    for revision in range(1, patches + 1):
-        patch = b"\xa1" + text(f"member{revision * 7919 % MEMBERS}") + uint(revision)
-        parts.append(frame(b"\x85\x0e\x01" + uint(revision - 1) + b"\x01" + patch))
-    connection.sendall(b"".join(parts))
+    connection.sendall(everything)
     while connection.recv(1 << 16):
         pass
 
