@@ -78,32 +78,39 @@ static inline test_daemon make_daemon(void) {
   return daemon;
 }
 
-/* Start it; `durability` is "none", or how its folder keeps the state. `name` is the program's. */
-static inline void start_program(test_daemon *daemon, const char *name, const char *durability) {
+enum { MOST_ARGUMENTS = 20 };
+
+/* Start it with further arguments, the last of which is NULL. `name` is the program's; `durability` is
+ * "none", or how its folder keeps the state. */
+static inline void start_with(
+    test_daemon *daemon, const char *name, const char *durability, const char *const *further) {
   const char *binaries = getenv("LOCKSTEP_BINARIES");
   CHECK(binaries != NULL);
   char program[1024], state[96];
   snprintf(program, sizeof program, "%s/%s", binaries, name);
   snprintf(state, sizeof state, "%s/state", daemon->folder);
+  const char *arguments[MOST_ARGUMENTS] = {program, "--socket",     daemon->socket, "--log-level",
+                                           "error", "--durability", durability};
+  int count = 7;
+  if (strcmp(durability, "none") != 0) {
+    arguments[count++] = "--state-dir";
+    arguments[count++] = state;
+  }
+  while (*further != NULL && count < MOST_ARGUMENTS - 1) arguments[count++] = *further++;
   pid_t parent = getpid();
   daemon->process = fork();
   CHECK(daemon->process >= 0);
   if (daemon->process > 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  if (strcmp(durability, "none") == 0) {
-    execl(program, program, "--socket", daemon->socket, "--log-level", "error", "--durability", "none",
-          (char *)NULL);
-  } else {
-    execl(program, program, "--socket", daemon->socket, "--log-level", "error", "--state-dir", state,
-          "--durability", durability, (char *)NULL);
-  }
+  execv(program, (char *const *)arguments);
   perror(program);
   _exit(127);
 }
 
 static inline void start(test_daemon *daemon, const char *durability) {
-  start_program(daemon, "lockstepd", durability);
+  const char *nothing[] = {NULL};
+  start_with(daemon, "lockstepd", durability, nothing);
 }
 
 static inline void end_daemon(test_daemon *daemon, int signal) {
@@ -210,6 +217,8 @@ static inline void perform_with(
   for (;;) {
     lockstep_event event = await_event(connection, LOCKSTEP_EVENT_OUTCOME);
     if (event.action > action || event.last_action < action) continue;
+    if (event.outcome != outcome)
+      fprintf(stderr, "%s %s: %s\n", name, arguments, event.message ? event.message : "");
     CHECK_EQUAL(event.outcome, outcome);
     if (flags & LOCKSTEP_DURABLE) CHECK(event.is_durable);
     return;

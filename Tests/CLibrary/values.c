@@ -302,7 +302,8 @@ static void check_subscriptions(lockstep_connection *connection, uint64_t root) 
   check_json(lockstep_get(connection, other, ""), "{\"a\":[1,2],\"m\":{\"n\":1}}");
   /* Several changes share an event, with all of their places. */
   uint64_t action;
-  CHECK_EQUAL(lockstep_send(connection, "increment", "{\"path\":\"/deep/x~1y/m/n\",\"by\":1}", 0, &action), 0);
+  CHECK_EQUAL(
+      lockstep_send(connection, "increment", "{\"path\":\"/deep/x~1y/m/n\",\"by\":1}", 0, &action), 0);
   CHECK_EQUAL(lockstep_send(connection, "set", "{\"path\":\"/deep/x~1y/a/1\",\"value\":3}", 0, &action), 0);
   CHECK_EQUAL(lockstep_send(connection, "set", "{\"path\":\"/deep/x~1y/~0\",\"value\":[]}", 0, &action), 0);
   int changes = 0, places = 0;
@@ -415,7 +416,8 @@ static void check_connecting(const char *socket) {
 /* A daemon with types: its state is shown by names, and its actions are sent by names. */
 static void check_typed(void) {
   test_daemon daemon = make_daemon();
-  start_program(&daemon, "TypedCounter", "none");
+  const char *nothing[] = {NULL};
+  start_with(&daemon, "TypedCounter", "none", nothing);
   lockstep_connection *connection = connect_to(daemon.socket, 0);
   uint64_t root, count;
   CHECK_EQUAL(lockstep_subscribe(connection, "", LOCKSTEP_PLACES, &root), 0);
