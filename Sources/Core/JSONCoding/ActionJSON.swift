@@ -29,6 +29,9 @@ public enum ActionJSON {
     named name: String, carrying content: Value?, schema: Schema
   ) throws(ActionJSONError) -> Value {
     let names = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard names.count <= JSON.defaultDepth else {
+      throw ActionJSONError("\(names.count) names inside each other are too many")
+    }
     return try action(names[...], schema.action, content, schema)
   }
 
@@ -37,10 +40,10 @@ public enum ActionJSON {
   ) throws(ActionJSONError) -> Value {
     // Never empty: a text splits into at least one part.
     guard let name = names.first else { return content ?? .null }
-    guard names.count > 1 else { return content.map { .object([name: $0]) } ?? .text(name) }
     guard case .type(let type) = kind.present,
       case .enumeration(let cases) = try schema.definition(type)
     else { throw ActionJSONError("\(kind.expected) has no cases, so there is no \"\(name)\"") }
+    guard names.count > 1 else { return content.map { .object([name: $0]) } ?? .text(name) }
     guard let item = cases.first(where: { String.isSame($0.name, name) }) else {
       throw ActionJSONError(
         "there is no action \"\(name.truncated)\"; \(Schema.list(cases.map(\.name)))")
