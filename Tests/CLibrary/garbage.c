@@ -2,7 +2,7 @@
  *   garbage [ROUNDS] */
 #include "support.h"
 
-static char folder[64] = "/tmp/lockstep-c-XXXXXX";
+static char folder[64] = P_tmpdir "/lockstep-c-XXXXXX";
 static char path[96];
 static int listener;
 

@@ -72,7 +72,7 @@ typedef struct test_daemon {
 
 /* Make a folder for a daemon that is not started yet. */
 static inline test_daemon make_daemon(void) {
-  test_daemon daemon = {.folder = "/tmp/lockstep-c-XXXXXX"};
+  test_daemon daemon = {.folder = P_tmpdir "/lockstep-c-XXXXXX"};
   CHECK(mkdtemp(daemon.folder) != NULL);
   snprintf(daemon.socket, sizeof daemon.socket, "%s/socket", daemon.folder);
   return daemon;

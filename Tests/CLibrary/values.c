@@ -365,7 +365,7 @@ static void check_connecting(const char *socket) {
   CHECK(connection == NULL);
   options.socket = "";
   CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_SOCKET_PATH);
-  options.socket = "/tmp/no/such/socket";
+  options.socket = "/no/such/socket";
   CHECK_EQUAL(lockstep_connect(&options, &connection), LOCKSTEP_ERROR_SYSTEM);
   CHECK_EQUAL(errno, ENOENT);
   options.socket = "\xff";
