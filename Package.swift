@@ -83,7 +83,9 @@ let core = floor(
         syntax("SwiftCompilerPlugin"), syntax("SwiftDiagnostics"), syntax("SwiftSyntax"),
         syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacros"),
       ]),
-    .target(name: "Documents", dependencies: ["Lockstep", "Values", "CBOR"]),
+    // JSON, and the JSON of actions: also for clients that reduce nothing.
+    .target(name: "JSONCoding", dependencies: ["Values", "CBOR"]),
+    .target(name: "Documents", dependencies: ["JSONCoding", "Lockstep", "Values", "CBOR"]),
     .target(name: "Wire", dependencies: ["Values", "CBOR"]),
     .target(name: "Schemas", dependencies: ["Values", "CBOR"]),
     .target(name: "Access", dependencies: ["Lockstep", "Values", "CBOR"]),
@@ -100,7 +102,9 @@ let system = floor(
   [
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
-    .target(name: "EventLoop", dependencies: ["CLibuv"]),
+    .target(name: "EventLoop", dependencies: ["CLibuv", "SocketPaths"]),
+    // Where daemons listen and clients look: also for clients that have a loop of their own.
+    .target(name: "SocketPaths"),
     // Descriptors of files, over swift-system.
     .target(name: "Files", dependencies: [systemPackage]),
     // The only code that calls SQLite.
@@ -124,8 +128,8 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "Files", "Systemd", "Journal", "Schemas", "Access",
-        "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+        "CLinux", "CYAML", "EventLoop", "SocketPaths", "Files", "Systemd", "Journal", "Schemas",
+        "Access", "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -156,18 +160,28 @@ let client = floor(
     .target(
       name: "LockstepClient",
       dependencies: [
-        "LockstepStore", "EventLoop", "Schemas", "ClientCore", "Wire", "Lockstep", "Values", "CBOR",
+        "LockstepStore", "EventLoop", "SocketPaths", "Schemas", "ClientCore", "Wire", "Lockstep",
+        "Values", "CBOR",
       ]),
     .target(name: "LockstepFoundation", dependencies: ["Values", "CBOR"]),
     .target(
       name: "CommandLineTool",
       dependencies: [
-        "LockstepClient", "Journal", "Documents", "EventLoop", "Files", "Schemas", "Records",
-        "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
+        "LockstepClient", "Journal", "Documents", "EventLoop", "SocketPaths", "Files", "Schemas",
+        "Records", "DaemonCore", "Wire", "Lockstep", "Values", "CBOR",
         argumentParser,
         systemPackage,
       ]),
     .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"]),
+    // The header that programs in C include: written for people, and checked against LockstepC.
+    .systemLibrary(name: "CLockstep"),
+    // liblockstep: mirrors for programs in C, without an event loop. Scripts/build-c builds it.
+    .target(
+      name: "LockstepC",
+      dependencies: [
+        "CLockstep", "CLinux", "SocketPaths", "ClientCore", "JSONCoding", "Schemas", "Wire",
+        "Values", "CBOR",
+      ]),
   ])
 
 /// What tests are made with, for users and for us.
@@ -262,8 +276,8 @@ let tests = withSettings([
   .testTarget(
     name: "CommandLineToolTests",
     dependencies: [
-      "CommandLineTool", "Documents", "EventLoop", "Journal", "LockstepClient", "Records",
-      "Wire", "Lockstep", "Values", "CBOR",
+      "CommandLineTool", "Documents", "EventLoop", "SocketPaths", "Journal", "LockstepClient",
+      "Records", "Wire", "Lockstep", "Values", "CBOR",
       argumentParser,
     ]),
   .testTarget(
@@ -277,7 +291,7 @@ let tests = withSettings([
     dependencies: [
       "Simulator", "LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR",
     ]),
-  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "SocketPaths"]),
   .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
   .testTarget(
     name: "JournalTests",
@@ -335,6 +349,7 @@ let package = Package(
       ]),
     .library(name: "LockstepFoundation", targets: ["LockstepFoundation", "Values", "CBOR"]),
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
+    .library(name: "LockstepC", type: .dynamic, targets: ["LockstepC"]),
     .executable(name: "lockstep", targets: ["lockstep"]),
     .executable(name: "lockstepd", targets: ["lockstepd"]),
   ],

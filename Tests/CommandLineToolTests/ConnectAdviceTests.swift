@@ -1,5 +1,6 @@
 import EventLoop
 import Foundation
+import SocketPaths
 import Testing
 
 @testable import CommandLineTool

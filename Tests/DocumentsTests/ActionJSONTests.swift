@@ -51,6 +51,33 @@ import Values
     #expect(try decodedAction(again) == textual(action))
   }
 
+  @Test(
+    arguments: [
+      ("reset", nil, #""reset""#), ("todos.add", "milk", #"{"todos":{"add":"milk"}}"#),
+      ("todos.clear", nil, #"{"todos":"clear"}"#),
+      ("resize", [640, 480], #"{"resize":[640,480]}"#),
+    ] as [(String, Value?, String)])
+  func `a name leads through cases inside of cases`(
+    _ name: String, _ content: Value?, _ whole: String
+  ) throws {
+    let action = try ActionJSON.action(named: name, carrying: content, schema: Self.typed)
+    #expect(action.isSame(as: try json(whole)))
+    #expect(throws: Never.self) { try ActionJSON.payload(of: action, schema: Self.typed) }
+  }
+
+  @Test(arguments: [
+    ("todo.add", #"there is no action "todo"; there are: place, reset, resize, todos"#),
+    ("resize.add", #""resize" carries 2 values, and no action"#),
+    ("reset.add", #""reset" carries 0 values, and no action"#),
+    ("todos.add.more", #"a string has no cases, so there is no "more""#),
+  ])
+  func `a name that leads nowhere says where it ends`(_ name: String, _ message: String) throws {
+    let error = #expect(throws: ActionJSONError.self) {
+      try ActionJSON.action(named: name, carrying: 1, schema: Self.typed)
+    }
+    #expect(error?.message == message)
+  }
+
   /// A payload by the names of the schema, as logs show it.
   private func named(_ payload: [UInt8], _ schema: Schema) throws -> Value {
     try Translation(from: schema, to: .names, root: .action).namedValue(of: payload)

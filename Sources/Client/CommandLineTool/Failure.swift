@@ -1,6 +1,7 @@
 import EventLoop
 import Lockstep
 import LockstepClient
+import SocketPaths
 import Values
 import Wire
 

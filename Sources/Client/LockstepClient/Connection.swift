@@ -1,6 +1,7 @@
 import ClientCore
 import EventLoop
 public import Schemas
+import SocketPaths
 import Synchronization
 public import Values
 public import Wire

@@ -58,7 +58,8 @@ extension Link {
     case .diverged(_, let why):
       state.divergences += 1
       state.lastDivergence = why
-    case .schema: break
+    // This client asks for values with the patches.
+    case .schema, .patched: break
     }
   }
 

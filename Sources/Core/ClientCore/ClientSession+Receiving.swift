@@ -194,6 +194,7 @@ extension ClientSession {
   private mutating func noteChange(_ index: Int, _ commands: inout [Command]) {
     let mirror = mirrors[index]
     changed.insert(mirror.number)
+    if mirror.notesPatches { commands.append(.notify(.patched(mirror.number, patch: []))) }
     if mirror.everyRevision, let revision = mirror.position?.revision {
       commands.append(
         .notify(.revised(mirror.number, mirror.value, revision: revision, patch: [])))
@@ -235,13 +236,8 @@ extension ClientSession {
       case .known: break
       case .applied:
         changed.insert(mirrors[index].number)
-        if mirrors[index].everyRevision {
-          commands.append(
-            .notify(
-              .revised(
-                mirrors[index].number, mirrors[index].value, revision: to,
-                patch: mirrors[index].translation == nil
-                  ? [UInt8](decoder.consumed(since: start)) : mirrors[index].translatedPatch)))
+        if mirrors[index].everyRevision || mirrors[index].notesPatches {
+          notePatch(index, decoder.consumed(since: start), to, &commands)
         }
       case .published: noteChange(index, &commands)
       case .untranslatable:
@@ -255,6 +251,19 @@ extension ClientSession {
       }
       revision = to
     }
+  }
+
+  /// Give the notices of a patch that was applied.
+  private func notePatch(
+    _ index: Int, _ bytes: UnsafeRawBufferPointer, _ revision: UInt64, _ commands: inout [Command]
+  ) {
+    let patch =
+      mirrors[index].translation == nil ? [UInt8](bytes) : mirrors[index].translatedPatch
+    let number = mirrors[index].number
+    if mirrors[index].notesPatches { commands.append(.notify(.patched(number, patch: patch))) }
+    guard mirrors[index].everyRevision else { return }
+    commands.append(
+      .notify(.revised(number, mirrors[index].value, revision: revision, patch: patch)))
   }
 
   /// Request a snapshot to replace a mirror that cannot continue; `why` is the reason if the mirror

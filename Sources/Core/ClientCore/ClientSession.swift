@@ -44,6 +44,8 @@ public struct ClientSession: Sendable {
     /// A mirror with `everyRevision` changed: its value after one patch, or after a snapshot, in
     /// which case `patch` is empty.
     case revised(UInt64, MirroredValue, revision: UInt64, patch: [UInt8])
+    /// A mirror with `notesPatches` changed by this patch, or, if that is empty, by a snapshot.
+    case patched(UInt64, patch: [UInt8])
     /// A subscription was refused.
     case refused(UInt64, ServerMessage.Reason)
     /// A mirror has received something unknown here. It shows its last value, if that is intact,
@@ -186,15 +188,18 @@ public struct ClientSession: Sendable {
     return id
   }
 
-  /// Mirror a path, as a value of a type. `everyRevision` asks for a notice for each patch. Returns
-  /// the number of the subscription.
+  /// Mirror a path, as a value of a type. `everyRevision` asks for a notice for each patch, with the
+  /// value; `notesPatches` for one without it, so that the mirror changes in place. Returns the number
+  /// of the subscription.
   public mutating func subscribe<T: Synchronizable>(
-    to path: Path, as type: T.Type, everyRevision: Bool = false, into commands: inout [Command]
+    to path: Path, as type: T.Type, everyRevision: Bool = false, notesPatches: Bool = false,
+    into commands: inout [Command]
   ) -> UInt64 {
     let number = nextSubscription
     nextSubscription += 1
     var mirror = ClientSubscription(
-      number: number, path: path, as: type, everyRevision: everyRevision)
+      number: number, path: path, as: type, everyRevision: everyRevision,
+      notesPatches: notesPatches)
     mirror.translate(by: stateTranslation)
     mirrors.append(mirror)
     if case .live = phase { commands.append(subscription(of: mirror)) }

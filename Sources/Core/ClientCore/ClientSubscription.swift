@@ -9,6 +9,7 @@ public struct ClientSubscription: Sendable {
   /// The path in the client's schema, or by names.
   public let path: Path
   var everyRevision: Bool
+  let notesPatches: Bool
   /// The translation of values and patches to our schema, or to names, and the place in the
   /// daemon's state that the path leads to; nil when no translation is needed.
   private(set) var translation: (by: Translation, place: Translation.Place)?
@@ -51,11 +52,14 @@ public struct ClientSubscription: Sendable {
     case live
   }
 
-  init<T: Synchronizable>(number: UInt64, path: Path, as type: T.Type, everyRevision: Bool) {
+  init<T: Synchronizable>(
+    number: UInt64, path: Path, as type: T.Type, everyRevision: Bool, notesPatches: Bool
+  ) {
     value = MirroredValue(absent: type)
     self.number = number
     self.path = path
     self.everyRevision = everyRevision
+    self.notesPatches = notesPatches
   }
 
   /// Whether the mirror follows the daemon: the stream continues from `position`.

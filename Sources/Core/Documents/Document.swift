@@ -1,4 +1,5 @@
 public import CBOR
+@_exported public import JSONCoding
 public import Values
 
 /// A document: one JSON-like tree that notes its edits, so that the patch of a change costs what

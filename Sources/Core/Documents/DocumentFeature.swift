@@ -9,7 +9,7 @@ public struct DocumentFeature: Reducer {
     /// The maximum nesting depth of the document; an array counts as two levels. Patches take two
     /// levels for an array, so a document within 100 travels inside patches and messages to a
     /// decoder of the default depth, 128.
-    public var maxDepth = 100
+    public var maxDepth = JSON.documentDepth
     /// The maximum number of actions inside one action, those of nested transactions included. A
     /// transaction occupies the loop until it is done: this many take some milliseconds.
     public var maxActions = 100_000
@@ -26,9 +26,6 @@ public struct DocumentFeature: Reducer {
   }
 
   public var limits: Limits
-
-  /// How levels are counted, for a sentence that ends with it.
-  static let countingLevels = "of which an object counts one and an array two"
 
   public init(limits: Limits = Limits()) { self.limits = limits }
 
@@ -164,7 +161,7 @@ public struct DocumentFeature: Reducer {
     guard levels <= limits.maxDepth else {
       throw Rejection(
         .limit,
-        "the document would nest deeper than \(limits.maxDepth) levels, \(Self.countingLevels)",
+        "the document would nest deeper than \(limits.maxDepth) levels, \(JSON.countingLevels)",
         at: path)
     }
   }

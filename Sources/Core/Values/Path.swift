@@ -64,7 +64,8 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
   /// already. O(length).
   package func named(behind sentence: String) -> String {
     if keys.isEmpty {
-      return sentence.contains("the root") ? sentence : "\(sentence) (at the whole document)"
+      let saysIt = sentence.indices.contains { sentence[$0...].hasPrefix("the root") }
+      return saysIt ? sentence : "\(sentence) (at the whole document)"
     }
     let pointer = pointer
     let isSaid = sentence.split(separator: " ").contains { word in

@@ -6,6 +6,7 @@ import Journal
 public import Lockstep
 public import Logging
 import Records
+import SocketPaths
 import Systemd
 public import Values
 import Wire

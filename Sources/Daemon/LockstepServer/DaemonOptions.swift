@@ -4,6 +4,7 @@ import Documents
 import EventLoop
 public import Glibc
 public import Logging
+import SocketPaths
 import Systemd
 
 /// The options that every daemon has.

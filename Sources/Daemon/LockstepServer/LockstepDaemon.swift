@@ -7,6 +7,7 @@ import Glibc
 import Journal
 public import Lockstep
 public import Logging
+import SocketPaths
 import Systemd
 import Values
 

@@ -1,6 +1,7 @@
 // Imported for `stat`, which its headers declare.
 internal import CLibuv
 internal import Glibc
+internal import SocketPaths
 
 /// What this user can do at a socket's path, so that the advice in messages works.
 package struct SocketPlace: Sendable {

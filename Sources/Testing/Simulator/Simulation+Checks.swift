@@ -209,7 +209,7 @@ extension Simulation {
     case .connection(.stale(_, let goodbye)):
       clients[slot].promised = nil
       if let goodbye { count("told: \(goodbye.code)") }
-    case .connection, .changed, .refused, .pong, .report, .schema: break
+    case .connection, .changed, .refused, .pong, .report, .schema, .patched: break
     }
   }
 

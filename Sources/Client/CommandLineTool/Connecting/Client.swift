@@ -5,6 +5,7 @@ import EventLoop
 import Lockstep
 import LockstepClient
 import Schemas
+import SocketPaths
 import Values
 import Wire
 

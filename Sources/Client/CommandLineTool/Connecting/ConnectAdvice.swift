@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import SocketPaths
 
 extension Failure {
   /// The failure to connect, with advice that works for this user on this machine.

@@ -2,6 +2,7 @@ import DaemonCore
 import EventLoop
 import Glibc
 import Lockstep
+import SocketPaths
 import Values
 import Wire
 

@@ -10,6 +10,11 @@ public enum JSON {
   /// The default limit on the nesting of arrays and objects, which is that of a CBOR decoder.
   public static let defaultDepth = 128
 
+  /// The limit of documents, unless their daemon has another: most texts are to become part of one.
+  package static let documentDepth = 100
+  /// How a document counts its levels, as the end of a sentence.
+  package static let countingLevels = "of which an object counts one and an array two"
+
   /// The value of a JSON text in UTF-8. One pass; objects hash with `seed`.
   ///
   /// Strict and total. Integers from -2^63 to 2^64 - 1 are exact and others an error; a number with

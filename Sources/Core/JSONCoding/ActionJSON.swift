@@ -22,6 +22,38 @@ public enum ActionJSON {
     try writer.write(action, schema.action)
     return writer.encoder.bytes
   }
+
+  /// The action of a name, with what it carries, in the form that `payload` takes. Cases inside of
+  /// cases are joined by dots, from the outermost one on: `todos.add`.
+  public static func action(
+    named name: String, carrying content: Value?, schema: Schema
+  ) throws(ActionJSONError) -> Value {
+    let names = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard names.count <= JSON.defaultDepth else {
+      throw ActionJSONError("\(names.count) names inside each other are too many")
+    }
+    return try action(names[...], schema.action, content, schema)
+  }
+
+  private static func action(
+    _ names: ArraySlice<String>, _ kind: Schema.Kind, _ content: Value?, _ schema: Schema
+  ) throws(ActionJSONError) -> Value {
+    // Never empty: a text splits into at least one part.
+    guard let name = names.first else { return content ?? .null }
+    guard case .type(let type) = kind.present,
+      case .enumeration(let cases) = try schema.definition(type)
+    else { throw ActionJSONError("\(kind.expected) has no cases, so there is no \"\(name)\"") }
+    guard names.count > 1 else { return content.map { .object([name: $0]) } ?? .text(name) }
+    guard let item = cases.first(where: { String.isSame($0.name, name) }) else {
+      throw ActionJSONError(
+        "there is no action \"\(name.truncated)\"; \(Schema.list(cases.map(\.name)))")
+    }
+    guard item.fields.count == 1 else {
+      throw ActionJSONError("\"\(name)\" carries \(item.fields.count) values, and no action")
+    }
+    let inner = try action(names.dropFirst(), item.fields[0].kind, content, schema)
+    return .object([name: item.fields[0].isUnnamed ? inner : .object([item.fields[0].name: inner])])
+  }
 }
 
 /// The reason why JSON is not an action of the schema.

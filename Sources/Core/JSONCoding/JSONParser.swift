@@ -77,7 +77,7 @@ struct JSONParser {
 
   mutating func descend() throws(JSONError) {
     guard depthLeft > 0 else {
-      let document = "\(DocumentFeature.Limits().maxDepth), \(DocumentFeature.countingLevels)"
+      let document = "\(JSON.documentDepth), \(JSON.countingLevels)"
       throw error("nested deeper than \(depthLimit) levels; a document takes \(document)")
     }
     depthLeft -= 1

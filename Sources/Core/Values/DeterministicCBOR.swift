@@ -1,9 +1,8 @@
 import CBOR
-import Values
 
 /// Values as deterministic CBOR (RFC 8949, 4.2.1): keys in bytewise order.
-enum DeterministicCBOR {
-  static func bytes(_ value: Value) -> [UInt8] {
+public enum DeterministicCBOR {
+  public static func bytes(_ value: Value) -> [UInt8] {
     var encoder = CBOREncoder()
     write(value, &encoder)
     return encoder.bytes
