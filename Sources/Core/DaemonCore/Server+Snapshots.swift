@@ -50,19 +50,14 @@ extension Server {
   /// wait for a difference need a snapshot.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
+    let reason: ServerMessage.Reason = job.former == nil ? .memory : .lagged
     for subscriber in publication.abandon(id) {
       guard let place = connections.place(of: subscriber),
-        let index = connections[place: place].subscriptions.index(ofScope: job.scope)
+        let index = connections[place: place].subscriptions.index(ofScope: job.scope),
+        case .joining(id, let revision, _) = connections[place: place].subscriptions[index].progress
       else { continue }
-      switch connections[place: place].subscriptions[index].progress {
-      case .joining(id, let revision, _):
-        publication.release(revision, by: connections[place: place].peer.uid)
-        connections[place: place].subscriptions[index].progress = .lost(.memory)
-      case .differing(id, let revision):
-        publication.release(revision, by: connections[place: place].peer.uid)
-        connections[place: place].subscriptions[index].progress = .lost(.lagged)
-      default: continue
-      }
+      publication.release(revision, by: connections[place: place].peer.uid)
+      connections[place: place].subscriptions[index].progress = .lost(reason)
       connections.touch(subscriber.id, at: place)
       commands.append(
         .log(
