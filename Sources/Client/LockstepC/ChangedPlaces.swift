@@ -7,7 +7,7 @@ struct ChangedPlaces {
   /// As JSON Pointers.
   private(set) var pointers: Set<String> = []
 
-  /// Beyond this many, the whole counts as changed: whoever reads that many looks at everything.
+  /// Beyond this many, the whole counts as changed: a reader of so many looks at everything anyway.
   private static let most = 1000
 
   static let whole: ChangedPlaces = {
