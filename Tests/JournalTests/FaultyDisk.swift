@@ -51,6 +51,8 @@ final class FaultyDisk {
   /// The number of the call that fails.
   var unluckyCall: Int?
   var misfortune = Misfortune.machineCrash
+  /// Files with names that end so are never synchronised, and nobody is told: a mutant.
+  var neverSyncs: String?
   private(set) var hasCrashed = false
   /// Whether the fault has happened.
   private(set) var hasStruck = false
@@ -225,6 +227,7 @@ final class FaultyDisk {
   }
 
   func synchronized(_ file: FaultyFile) {
+    if let neverSyncs, file.path.hasSuffix(neverSyncs) { return }
     inodes[file.inode]?.dirty = [:]
     inodes[file.inode]?.durableSize = file.size
     if inodes[file.inode]?.isNew == true {

@@ -135,7 +135,7 @@ import Values
     SQL.run(directory.journal, "PRAGMA user_version = 9")
     #expect(
       error(.newer) { _ = try directory.open() }
-        == "\(directory.journal): written by a newer version (format 9, and this one knows up to 2). "
+        == "\(directory.journal): written by a newer version (format 9, and this one knows up to 3). "
         + "Use the newer version.")
   }
 

@@ -153,7 +153,8 @@ import Wire
       let batch = story.batch(Int(random.next() % 12) + 1)
       batch.bytes.withUnsafeBytes { bytes in
         for row in batch.rows {
-          let isAdded = pack.add(row, bytes, session: 7)
+          let turn = random.next() % 3 == 0 ? row.revision + random.next() % 3 : nil
+          let isAdded = pack.add(row, bytes, session: 7, turn: turn)
           #expect(isAdded)
         }
       }
@@ -209,13 +210,27 @@ import Wire
     #expect(JournalReader.fsck(directory.journal).findings == [])
     reader.close()
     let again = try directory.open()
-    #expect(SQL.run(directory.journal, "PRAGMA user_version") == ["2"])
+    #expect(SQL.run(directory.journal, "PRAGMA user_version") == ["3"])
     #expect(try again.rows() == story.rows)
     try again.append([story.batch(30)])
     #expect(try again.rows() == story.rows)
     #expect(
       SQL.run(directory.journal, "SELECT packed FROM actions ORDER BY packed DESC LIMIT 1")
         == ["29"])
+    #expect(JournalReader.fsck(directory.journal).findings == [])
+  }
+
+  @Test func `A journal of the version before commit logs is written as it is`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    for _ in 0..<10 { try file.append([story.batch(20)]) }
+    file.close()
+    #expect(SQL.run(directory.journal, "PRAGMA user_version = 2") == [])
+    #expect(try JournalReader(reading: directory.path).rows() == story.rows)
+    let again = try directory.open()
+    #expect(SQL.run(directory.journal, "PRAGMA user_version") == ["3"])
+    try again.append([story.batch(3)])
+    #expect(try again.rows() == story.rows)
     #expect(JournalReader.fsck(directory.journal).findings == [])
   }
 

@@ -69,7 +69,7 @@ extension Daemon {
   private func besideLoop(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
-      Background.begin()
+      Scheduling.letLoopGoFirst()
       work()
       loop.execute {
         guard let daemon = daemon.value else { return }
@@ -87,7 +87,7 @@ extension Daemon {
     let mayTrim = Self.now() > lastTrim + .seconds(2)
     let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
-      Background.begin()
+      Scheduling.letLoopGoFirst()
       var reading = Memory.reading
       let isScarce = reading.map { $0.free < $0.limit / 3 } ?? false
       if isScarce, mayTrim {
@@ -129,7 +129,7 @@ extension Daemon {
     if taken.isEmpty { return }
     let remains = Locked(consume taken)
     Task.detached {
-      Background.begin()
+      Scheduling.letLoopGoFirst()
       remains.withLock { $0 = Remains() }
     }
   }
@@ -174,18 +174,6 @@ extension Daemon {
   private func effectEnded(_ id: EffectID, _ error: String?) {
     effects.tasks[id] = nil
     tell(.effectEnded(id, unhandled: error))
-  }
-}
-
-/// Work that may wait when all cores are busy.
-private enum Background {
-  /// Let the loop go before the calling thread, which is one of the global pool: where they share a
-  /// core, the loop otherwise waits for slices of several milliseconds. What the threads of the pool do
-  /// later, as effects, comes after the loop, too.
-  static func begin() {
-    // The threads of a process have priorities of their own on Linux; 0 is the calling one.
-    let one = Int32(PRIO_PROCESS.rawValue)
-    _ = setpriority(one, 0, min(19, getpriority(one, id_t(getpid())) + 10))
   }
 }
 

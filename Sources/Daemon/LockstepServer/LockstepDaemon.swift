@@ -216,6 +216,7 @@ extension LockstepDaemon {
     let path = options.socketPath
     let limits = options.limits
     Memory.prepareAllocator()
+    Scheduling.wakePromptly()
     Descriptors.openEarly()
     let descriptors = Descriptors.raiseLimit()
     if descriptors - Descriptors.own < limits.connections {

@@ -126,9 +126,12 @@ final class Connection {
     }
   }
 
+  /// Whether a transaction has begun.
+  var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
   /// Run `body` on one unchanging view of the file.
   func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
-    guard sqlite3_get_autocommit(try opened()) != 0 else { return try body() }
+    if isInTransaction { return try body() }
     try run("BEGIN")
     defer { rollBack() }
     return try body()

@@ -211,6 +211,12 @@ struct JournalDirectory: ~Copyable {
     try synchronize(String(to[..<(to.lastIndex(of: "/") ?? to.startIndex)]))
   }
 
+  /// Remove a file durably.
+  func remove(_ name: String) throws(JournalError) {
+    guard unlink(name) == 0 else { throw Self.failure(name, "cannot be removed") }
+    try Self.synchronize(path)
+  }
+
   /// Give a file a second name (a hard link), durably.
   func link(_ from: String, as other: String) throws(JournalError) {
     guard Glibc.link(from, other) == 0 else { throw Self.failure(other, "cannot be made") }
@@ -243,12 +249,12 @@ struct JournalDirectory: ~Copyable {
     try synchronize(target, path)
   }
 
-  /// The bytes of a file.
-  static func read(_ path: String) throws(JournalError) -> [UInt8] {
+  /// The bytes of a file; none if they are more than `limit`.
+  static func read(_ path: String, limit: Int = .max) throws(JournalError) -> [UInt8] {
     let source = try opened(path, .readOnly, .noFollow)
     defer { source.closeQuietly() }
     return try attempt(path, "cannot be read") { () throws(Errno) in
-      try source.readToEnd() ?? []
+      try source.readToEnd(limit: limit) ?? []
     }
   }
 

@@ -107,7 +107,7 @@ extension JournalFile {
 
   // MARK: Batches
 
-  /// Store batches in one transaction: when this returns, all of them are committed.
+  /// Store batches as one commit: when this returns, all of them are stored, or none.
   ///
   /// Rows must follow the stored ones, and every change the one before it: after batches have been
   /// lost, a snapshot must come first (`finishSnapshot`). O(bytes), and with `.sync` one
@@ -116,14 +116,12 @@ extension JournalFile {
     let identity = try knownIdentity()
     try checkUsable()
     let next = try checkOrder(batches)
-    // The owner should have done this when no commit was waiting.
-    if connection.logFrames >= 4 * checkpointFrames { try checkpointIfDue() }
-    let chain = try write { () throws(JournalError) in
-      var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
-      for batch in batches { try keep(batch, &writer, identity) }
-      return writer.chain
+    if try !commitToLog(batches) {
+      // The owner should have done this when no commit was waiting.
+      if connection.logFrames >= 4 * checkpointFrames { try checkpointIfDue() }
+      try write { () throws(JournalError) in try insert(batches, identity) }
     }
-    (state.sequence, state.base, state.chain) = (next.sequence, next.base, chain)
+    (state.sequence, state.base) = next
     if let last = batches.last { state.revision = last.revision }
     noteDurable()
     let forgotten = Set(batches.lazy.flatMap(\.forgotten))
@@ -158,21 +156,44 @@ extension JournalFile {
     return (sequence, base)
   }
 
+  /// Insert batches into the log of the file, in the transaction that is open.
+  func insert(
+    _ batches: [JournalBatch], _ identity: JournalIdentity
+  ) throws(JournalError) {
+    var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
+    // Turns share a row only if there are many of them.
+    let sharesRows = batches.count >= RowPack.worthwhile
+    for index in batches.indices {
+      try keep(
+        batches[index], &writer, identity,
+        packs: sharesRows || batches[index].rows.count >= RowPack.worthwhile,
+        endsRow: !sharesRows || index == batches.count - 1)
+    }
+    // After an error, all of `state` is read again.
+    state.chain = writer.chain
+  }
+
   private func keep(
-    _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity
+    _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity, packs: Bool,
+    endsRow: Bool
   ) throws(JournalError) {
     let covered = max(state.sequence, state.snapshot?.head.sequence ?? 0)
     let since = batch.rows.first?.sequence ?? covered &+ 1
     for session in batch.sessions {
       try introduce(session, since: since, identity)
     }
-    let packs = batch.rows.count >= RowPack.worthwhile
     let result = batch.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
       do throws(JournalError) {
         for index in batch.rows.indices {
           let isLast = index == batch.rows.count - 1
           let session = try number(of: batch.rows[index].answer)
-          if packs, !isLast, writer.pack(batch.rows[index], bytes, session: session) { continue }
+          // A pack has no room for a digest.
+          if packs, !isLast || !endsRow && batch.digest == nil,
+            writer.pack(
+              batch.rows[index], bytes, session: session, turn: isLast ? batch.revision : nil)
+          {
+            continue
+          }
           try writer.write(
             batch.rows[index], bytes, session: session, turn: isLast ? batch.revision : nil,
             digest: isLast ? batch.digest : nil)
@@ -186,7 +207,7 @@ extension JournalFile {
     for token in batch.forgotten { try forget(token, at: batch.rows.last?.sequence) }
   }
 
-  private func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
+  func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
     guard let answer else { return nil }
     if let last = state.lastNumber, last.token == answer.session { return last.number }
     guard let number = state.numbers[answer.session] else {

@@ -70,6 +70,7 @@ extension JournalFile {
   /// The copy is complete: to restore it, rename it to the journal's name while no daemon runs.
   public func copy(suffix: String) throws(JournalError) -> String {
     let name = try JournalDirectory.freeName(path + suffix)
+    try transferCommits()
     // Made before SQLite writes to it, so that only its owner may read it.
     try JournalDirectory.makeFile(name)
     do throws(JournalError) {
@@ -100,6 +101,7 @@ extension JournalFile {
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     defer { connection.close() }
     try connection.checkKind()
+    try settleCommits(connection, path, in: directory)
     try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     guard try !JournalDirectory.exists(path + "-wal") else {

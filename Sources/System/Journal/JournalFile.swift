@@ -18,6 +18,8 @@ public import Wire
 // copies the write-ahead log, as far as it can be read, into a new file that is synchronised as a
 // whole: nothing then rests on pages of which the kernel may have lost track.
 //
+// A small commit goes to a log of our own first (`CommitLog`), and to SQLite later.
+//
 // SQLite trusts the files that it finds: a log that is missing, or whose head is lost, counts as
 // empty. So the durable position is recorded in a file beside the journal (`MarkerFile`) and
 // compared when the journal is opened; and each commit checks that the log is as the last one left
@@ -40,7 +42,7 @@ public final class JournalFile: JournalReader {
 
   public let mode: Mode
   var directory: JournalDirectory
-  private let vfs: String?
+  let vfs: String?
   /// The marker file beside the journal, which outlives the process; nil while a journal is made
   /// from another one.
   public let marker: MarkerFile?
@@ -51,8 +53,12 @@ public final class JournalFile: JournalReader {
 
   // Cached contents of the file, so that writing need not read.
   var state = WritingState()
+  /// The log that small commits go to first; nil until `prepareCommitLog`, and with `.async`.
+  var commits: CommitLog?
+  /// Whether the commit log could not be made since the file was opened.
+  var lacksCommitLog = false
   /// The error that forbids writing until the file is reopened.
-  private var broken: JournalError?
+  private(set) var broken: JournalError?
   /// Whether the system may have forgotten pages of the write-ahead log.
   private var needsNewLog = false
   private var isClosed = false
@@ -100,6 +106,7 @@ public final class JournalFile: JournalReader {
     do throws(JournalError) {
       if mode == .sync { try checkLog(isMarked: marker.durable != nil) }
       try load()
+      try restoreCommits()
       try checkDurable(marker)
     } catch {
       // Keep the log: it may be the only remains of the missing data.
@@ -171,7 +178,7 @@ public final class JournalFile: JournalReader {
   public func knows(_ session: SessionToken) -> Bool { state.numbers[session] != nil }
 
   /// Read the `state` that writing needs.
-  private func load() throws(JournalError) {
+  func load() throws(JournalError) {
     state = WritingState()
     guard let origin = try origin() else { return }
     let contents = try contents()
@@ -188,9 +195,11 @@ public final class JournalFile: JournalReader {
     }
   }
 
-  /// Close the file and release the directory. Committed data stays; the write-ahead log is emptied
-  /// if possible.
+  /// Close the file and release the directory. Committed data stays; both logs are emptied if
+  /// possible.
   public override func close() {
+    // If that is impossible, they stay in the commit log.
+    try? transferCommits()
     connection.close(keepingLog: broken != nil || log.damage != nil)
     directory.release()
     isClosed = true
@@ -203,12 +212,23 @@ public final class JournalFile: JournalReader {
     try connection.text("PRAGMA \(name)")
   }
 
+  /// Whatever is read of the file has what was in the commit log alone.
+  public override func reading<R>(
+    _ body: () throws(JournalError) -> R
+  ) throws(JournalError) -> R {
+    if !connection.isInTransaction { try transferCommits() }
+    return try connection.reading(body)
+  }
+
   // MARK: After an error
 
   /// Reopen the file after an error. Nothing that failed is retried: read `contents` to see what is
   /// stored. O(sessions), and after an error of the disk a copy of the write-ahead log.
   public func reopen() throws(JournalError) {
     guard !isClosed else { throw defect("it has been closed") }
+    // What is not in SQLite is read again from the commit log.
+    state.pending = []
+    (commits, lacksCommitLog) = (nil, false)
     // Another program may have removed the log, which we still have open.
     if !needsNewLog { try? connection.checkpoint() }
     connection.close(keepingLog: true)
@@ -216,6 +236,7 @@ public final class JournalFile: JournalReader {
     connection = try Self.open(path, mode, vfs)
     log = LogWatch(path + "-wal")
     try load()
+    try restoreCommits()
     needsNewLog = false
     broken = nil
   }
@@ -239,15 +260,21 @@ public final class JournalFile: JournalReader {
     try checkpointIfDue()
   }
 
-  /// Run `body` as one transaction. After an error the journal must be reopened.
+  /// Run `body` as one transaction, behind what is in the commit log alone. After an error the journal
+  /// must be reopened.
   func write<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     try checkUsable()
     return try noting { () throws(JournalError) in
       try checkLogFile()
-      let result = try connection.transaction(body)
+      let result = try connection.transaction { () throws(JournalError) in
+        try insertPending()
+        return try body()
+      }
       // Check again: damage between the first check and the commit would never be noticed.
       try checkLogFile()
       log.note(frames: connection.logFrames)
+      state.pending = []
+      commits?.restart()
       return result
     }
   }
@@ -312,7 +339,7 @@ struct WritingState {
   var identity: JournalIdentity?
   /// The newest run.
   var run: JournalContents.Run?
-  /// The seal of the last row.
+  /// The seal of the last row in SQLite.
   var chain: UInt64 = 0
   /// The sequence number of the last action that is stored or that the snapshot covers.
   var sequence: UInt64 = 0
@@ -320,6 +347,8 @@ struct WritingState {
   var revision: UInt64 = 0
   /// The revision of the newest stored change.
   var base: UInt64?
+  /// Batches that are stored in the commit log alone.
+  var pending: [JournalBatch] = []
   /// The numbers of the sessions that are not forgotten.
   var numbers: [SessionToken: UInt64] = [:] {
     didSet { lastNumber = nil }
@@ -362,8 +391,11 @@ extension Connection {
 
   /// Bring a file of an older version to this one. O(1), one commit.
   func renewLayout() throws(JournalError) {
-    if try hasPacks() { return }
-    try execute("BEGIN IMMEDIATE; \(JournalSchema.renewal) COMMIT;")
+    if try number("PRAGMA user_version") == JournalSchema.version { return }
+    let renewal =
+      try hasPacks()
+      ? "PRAGMA user_version = \(JournalSchema.version);" : JournalSchema.renewal
+    try execute("BEGIN IMMEDIATE; \(renewal) COMMIT;")
   }
 
   /// Configure how the file is written, and check that the settings took effect.

@@ -36,6 +36,7 @@ public class JournalReader {
       flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: nil)
     do throws(JournalError) {
       try connection.checkKind()
+      try connection.execute("PRAGMA temp_store = MEMORY")
     } catch {
       connection.close()
       throw error
@@ -50,7 +51,7 @@ public class JournalReader {
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     do throws(JournalError) {
       // Before the log is read, so that the index is in this process's memory.
-      try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+      try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY")
       try connection.checkKind()
     } catch {
       connection.close(keepingLog: true)
@@ -67,10 +68,16 @@ public class JournalReader {
   /// Close the file. Later calls throw.
   public func close() { connection.close(keepingLog: keepsLog) }
 
-  /// Run `body` on one unchanging view of the file, while others may write. A long read keeps the
-  /// write-ahead log from being restarted: it grows.
+  /// Run `body` on one unchanging view of the journal, while others may write. A long read keeps the
+  /// write-ahead log from being restarted: it grows. O(the commit log), which is small.
   public func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
-    try connection.reading(body)
+    if connection.isInTransaction { return try body() }
+    // Before SQLite's view begins: what leaves the log goes there.
+    let commits = try CommitRecords(beside: path)
+    return try connection.reading { () throws(JournalError) in
+      if let commits { try show(commits) }
+      return try body()
+    }
   }
 
   // MARK: Contents

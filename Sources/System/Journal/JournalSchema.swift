@@ -22,8 +22,8 @@ import Values
 enum JournalSchema {
   /// "LkSt": identifies a journal to `file` and SQLite.
   static let applicationID: Int64 = 0x4c6b_5374
-  /// The version that is written.
-  static let version: Int64 = 2
+  /// The version that is written: the third has a commit log beside it, and packs of several turns.
+  static let version: Int64 = 3
   /// The oldest version that is read: without packs.
   static let oldest: Int64 = 1
 
@@ -100,14 +100,14 @@ enum JournalSchema {
       FROM log ORDER BY sequence;
     """
 
-  /// What brings a file of the first version to the second.
+  /// What brings a file of the first version to this one.
   static let renewal = """
     ALTER TABLE log ADD COLUMN \(packs[0]);
     ALTER TABLE log ADD COLUMN \(packs[1]);
     ALTER TABLE log ADD COLUMN \(packs[2]);
     DROP VIEW IF EXISTS actions;
     \(view)
-    PRAGMA user_version = 2;
+    PRAGMA user_version = \(version);
     """
 }
 

@@ -11,8 +11,9 @@ import Wire
 // sequence (RFC 8742) of one array for each,
 //
 //     [sequence, revision, time, cause, name, action, change, answer]
+//     [sequence, revision, time, cause, name, action, change, answer, turn]
 //
-// The first three are differences to the action before in the pack, or to 0. `cause` and `name` are
+// The second is the last of its turn, at whose end the revision was greater by `turn`. The first three are differences to the action before in the pack, or to 0. `cause` and `name` are
 // null if they are those of the action before.
 //
 //     cause    [kind, actor, effect] or [kind, actor, effect, connection, pid, uid, gid, label]
@@ -49,14 +50,15 @@ struct RowPack {
     (count, changed, last, cause, name) = (0, nil, Position(), nil, nil)
   }
 
-  /// Add a row that names ranges of `bytes`, of an action of the session of this number. Returns
-  /// false, and adds nothing, if the pack is full or the row is too large. O(its bytes).
+  /// Add a row that names ranges of `bytes`, of an action of the session of this number; the last of a
+  /// turn with the revision at its end. Returns false, and adds nothing, if the pack is full or the
+  /// row is too large. O(its bytes).
   mutating func add(
-    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?
+    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?
   ) -> Bool {
     let size = (row.action?.count ?? 0) + (row.change?.patch.count ?? 0)
     guard encoder.bytes.count + size < Self.limit else { return false }
-    encoder.array(8)
+    encoder.array(turn == nil ? 8 : 9)
     encoder.encode(row.sequence &- last.sequence)
     encoder.encode(row.revision &- last.revision)
     encoder.encode(row.time.nanoseconds &- last.time)
@@ -77,6 +79,7 @@ struct RowPack {
     } else {
       encoder.encodeNull()
     }
+    if let turn { encoder.encode(turn &- row.revision) }
     count += 1
     return true
   }
@@ -139,6 +142,8 @@ struct RowPackReader {
     action: nil, revision: 0, change: nil, answer: nil)
   /// The number of the session that it answers.
   private(set) var session: UInt64?
+  /// The revision at the end of its turn, if it is the last of one.
+  private(set) var turn: UInt64?
   private var answer: (number: UInt64, outcome: Acknowledgement.Outcome)?
 
   /// Begin to read a pack of so many actions.
@@ -152,13 +157,16 @@ struct RowPackReader {
   mutating func next() throws(CBORError) {
     let start = offset
     var (row, cause) = (row, cause)
-    var session: UInt64?
+    var (session, turn): (UInt64?, UInt64?)
     var answer: (number: UInt64, outcome: Acknowledgement.Outcome)?
     let isLast = left == 1
     let result = bytes.withUnsafeBytes { bytes -> Result<Int, CBORError> in
       do throws(CBORError) {
         var decoder = CBORDecoder(UnsafeRawBufferPointer(rebasing: bytes[start...]))
-        try decoder.expectArray(8, "a packed action")
+        let count = try decoder.array()
+        guard count == 8 || count == 9 else {
+          throw CBORError(.notAllowed("a packed action of \(count) items"), at: start)
+        }
         row.sequence &+= try decoder.unsigned()
         row.revision &+= try decoder.unsigned()
         row.time = Timestamp(nanoseconds: row.time.nanoseconds &+ (try decoder.integer()))
@@ -169,6 +177,7 @@ struct RowPackReader {
         if !decoder.nullIfNext() {
           (session, answer) = try Self.answer(&decoder)
         }
+        if count == 9 { turn = row.revision &+ (try decoder.unsigned()) }
         decoder.close()
         if isLast, !decoder.isAtEnd {
           throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
@@ -181,6 +190,7 @@ struct RowPackReader {
     offset = start + (try result.get())
     left -= 1
     (self.row, self.cause, self.session, self.answer) = (row, cause, session, answer)
+    self.turn = turn
   }
 
   /// The action that was read last, of a session with this token.

@@ -201,7 +201,7 @@ struct RowReader {
       throw unreadable("comes from nobody")
     }
     entry.bytes.removeAll(keepingCapacity: true)
-    (entry.turn, entry.digest, entry.row) = (nil, nil, row)
+    (entry.turn, entry.digest, entry.row) = (pack.turn, nil, row)
     if let action = row.action {
       let taken = take(pack.bytes[action])
       entry.row.action = taken

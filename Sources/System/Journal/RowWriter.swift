@@ -13,10 +13,13 @@ struct RowWriter {
   /// The seal of the row before.
   private(set) var chain: UInt64
 
-  init(_ connection: Connection, epoch: UInt64, chain: UInt64) throws(JournalError) {
+  /// Write to the log, or to a table of the same columns, after a row of this seal.
+  init(
+    _ connection: Connection, epoch: UInt64, chain: UInt64, table: String = "log"
+  ) throws(JournalError) {
     statement = try connection.statement(
       """
-      INSERT INTO log(
+      INSERT INTO \(table)(
         sequence, revision, turn, digest, time, kind, actor, effect, connection, pid, uid, gid,
         label, name, action, base, patch, session, number, outcome, code, reason, place, seal,
         packed, changed, pack)
@@ -29,9 +32,9 @@ struct RowWriter {
   /// Have a row that names ranges of `bytes` stored with one that is written after it. Returns false,
   /// and does nothing, if that is impossible: then this one must be written.
   mutating func pack(
-    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?
+    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?
   ) -> Bool {
-    pack.add(row, bytes, session: session)
+    pack.add(row, bytes, session: session, turn: turn)
   }
 
   /// Write a row that names ranges of `bytes`, with those that were packed since the one before. The

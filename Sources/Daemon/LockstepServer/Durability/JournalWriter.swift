@@ -33,6 +33,8 @@ final class JournalWriter: Sendable {
   private let inbox = Locked(Inbox())
   private let thread: Loop
   private let worker: Worker
+  /// How long small commits stay in the commit log alone when no more come.
+  private static let quietTime = Duration.milliseconds(100)
 
   /// Take over a journal: no other code may use it from now on. `onNews` is called on the journal's
   /// thread.
@@ -41,6 +43,10 @@ final class JournalWriter: Sendable {
   ) throws(LoopError) {
     thread = try Loop.startThread(name: "journal")
     worker = Worker(journal, onNews)
+    thread.execute { [worker, thread] in
+      Scheduling.wakePromptly()
+      worker.watchQuiet(on: thread, for: Self.quietTime)
+    }
   }
 
   func add(_ task: Task) {
@@ -67,6 +73,7 @@ final class JournalWriter: Sendable {
         worker.perform(tasks)
       } else if !worker.work() {
         // Nothing was added, and nothing is left: `isAwake` has been cleared above.
+        worker.rest()
         return
       }
     }
@@ -96,6 +103,8 @@ private final class Worker: @unchecked Sendable {
   private var place: FilePlace?
   /// The place of the write-ahead log, which is a new file after an error.
   private var logPlace: FilePlace?
+  private var quiet: Timer?
+  private var quietTime = Duration.zero
 
   init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalEvent) -> Void) {
     self.onNews = onNews
@@ -111,7 +120,22 @@ private final class Worker: @unchecked Sendable {
   }
 
   var hasLeisureWork: Bool {
-    failure == nil && (snapshot != nil || mayCut || file?.isCheckpointDue == true)
+    guard failure == nil, let file else { return false }
+    return snapshot != nil || mayCut || file.needsCommitLog || file.isTransferDue
+      || file.isCheckpointDue
+  }
+
+  /// Move what is in the commit log alone when the thread has rested for this long.
+  func watchQuiet(on thread: Loop, for time: Duration) {
+    quietTime = time
+    quiet = Timer(on: thread) { [weak self] in
+      self?.attempt { file throws(JournalError) in try file.transferCommits() }
+    }
+  }
+
+  /// Note that there is nothing to do at present.
+  func rest() {
+    if file?.hasPendingCommits == true { quiet?.start(after: quietTime) }
   }
 
   func perform(_ tasks: [JournalWriter.Task]) {
@@ -203,8 +227,12 @@ private final class Worker: @unchecked Sendable {
             if !batches.isEmpty { append(batches) }
           }
         }
+      } else if file.needsCommitLog {
+        file.prepareCommitLog()
       } else if mayCut {
         mayCut = try file.cut(limit: 2000)
+      } else if file.isTransferDue {
+        try file.transferCommits()
       } else {
         try file.checkpointIfDue()
       }
@@ -253,26 +281,20 @@ private final class Worker: @unchecked Sendable {
 /// The path and the identity of a file at its opening: SQLite would go on writing to a removed one.
 private struct FilePlace {
   let path: String
-  private let identity: (device: UInt64, inode: UInt64)?
+  private let identity: FileIdentity?
 
   init(path: String) {
     self.path = path
-    identity = Self.identity(path)
-  }
-
-  private static func identity(_ path: String) -> (device: UInt64, inode: UInt64)? {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
-    return (UInt64(status.st_dev), UInt64(status.st_ino))
+    identity = FileIdentity(path)
   }
 
   /// The reason that the path no longer leads to the file; nil if it does. One system call.
   var loss: String? {
-    guard let found = Self.identity(path) else {
+    guard let found = FileIdentity(path) else {
       return "\(path) has vanished. Put it back. Until then the state is in memory alone: "
         + "'lockstep export' saves it."
     }
-    guard let identity, identity == found else {
+    guard found == identity else {
       return "\(path) has been replaced by another file. Put it back. Until then the state is in "
         + "memory alone: 'lockstep export' saves it."
     }
