@@ -98,7 +98,7 @@ struct Outcomes: Sendable, Equatable {
 
   /// The number of newest runs that have sequence numbers. Actions of other clients come between
   /// two actions of one client, so each has a run of its own until it is no longer among these.
-  private static var sequenced: Int { 16 }
+  private static var sequenced: Int { 6 }
 
   /// Merge the run that has just become too old for its sequence number with the one before it, if
   /// they differ in nothing else. So a client's outcomes take a few hundred bytes, and not a

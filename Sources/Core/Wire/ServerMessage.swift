@@ -210,8 +210,9 @@ public struct Acknowledgement: Hashable, Sendable {
     case swallowed
     /// The action began work that is still going on.
     case accepted
-    /// The action was not performed.
-    case rejected(RejectionMessage)
+    /// The action was not performed. Indirect, because outcomes are stored by the dozen, and most
+    /// are others.
+    indirect case rejected(RejectionMessage)
     /// The daemon can no longer know whether the action was performed.
     case outcomeUnknown
   }

@@ -12,8 +12,8 @@ struct ControlGroup {
   private let folders: [String]
   private let version: Version
   private let root: String
-  /// The machine's free swap in bytes.
-  private let machineSwap: Int
+  /// The machine's free swap in bytes; nil if it is to be asked for where a limit applies.
+  private let machineSwap: Int?
 
   /// `membership` is the text of `/proc/self/cgroup`; nil if it has no group of this version.
   init?(membership: String, _ version: Version = .two, root: String, machineSwap: Int? = nil) {
@@ -23,7 +23,7 @@ struct ControlGroup {
     if names.contains("..") { return nil }
     self.version = version
     self.root = root
-    self.machineSwap = machineSwap ?? Self.freeMachineSwap
+    self.machineSwap = machineSwap
     folders = (0...names.count).reversed().map { depth in
       names[..<depth].reduce(root) { "\($0)/\($1)" }
     }
@@ -75,7 +75,8 @@ struct ControlGroup {
   var freeMemory: Int? { limits.map(\.free).min() }
 
   private func reading(
-    _ folder: String, _ name: String, current: String, cached prefix: String, swap: Int
+    _ folder: String, _ name: String, current: String, cached prefix: String,
+    swap: @autoclosure () -> Int
   ) -> MemoryReading? {
     // Without a limit, the file holds "max", or more than any machine has. It does not exist in the
     // root or without the controller.
@@ -91,7 +92,7 @@ struct ControlGroup {
       else { continue }
       used = max(0, used - cached)
     }
-    let (free, overflows) = max(0, limit - used).addingReportingOverflow(swap)
+    let (free, overflows) = max(0, limit - used).addingReportingOverflow(swap())
     let group = folder == root ? "/" : String(folder.dropFirst(root.count))
     return MemoryReading(
       free: overflows ? .max >> 2 : free, limit: limit,
@@ -100,6 +101,7 @@ struct ControlGroup {
 
   private func freeSwap(_ folder: String) -> Int {
     guard let current = SmallFile.number(folder + "/memory.swap.current") else { return 0 }
+    let machineSwap = machineSwap ?? Self.freeMachineSwap
     guard let limit = SmallFile.number(folder + "/memory.swap.max") else { return machineSwap }
     return min(max(0, limit - current), machineSwap)
   }
