@@ -76,6 +76,12 @@ public struct Limits: Hashable, Sendable {
   /// A scope whose value form is at most this long is encoded on the loop (about a quarter of a
   /// millisecond); a longer one off the loop.
   public var inlineSnapshotBytes = 128 << 10
+  /// The patch for a mirror that was behind is made on the loop if at most this many bytes of patches
+  /// have been made since (about a millisecond); else off the loop.
+  public var inlineDifferenceBytes = 8 << 10
+  /// The most snapshots and differences that are encoded for one connection at a time; the others wait
+  /// in order. Each holds a state.
+  public var concurrentSnapshots = 64
   /// When this many bytes of patches are pending in a turn, they become a frame of their own.
   public var patchFrameBytes = 256 << 10
   /// The most requests of one connection that wait for an answer, actions not counted; at this
@@ -203,6 +209,8 @@ public struct Limits: Hashable, Sendable {
     Row("bookmarkIntervalMs", .duration(\.bookmarkInterval), least: 1, isAnnounced: true),
     Row("snapshotPartBytes", .count(\.snapshotPartBytes), least: 1),
     Row("inlineSnapshotBytes", .count(\.inlineSnapshotBytes)),
+    Row("inlineDifferenceBytes", .count(\.inlineDifferenceBytes)),
+    Row("concurrentSnapshots", .count(\.concurrentSnapshots), least: 1),
     Row("patchFrameBytes", .count(\.patchFrameBytes), least: 1),
     Row("requestsPerTurn", .count(\.requestsPerTurn), least: 1),
     Row("requestWorkPerTurn", .count(\.requestWorkPerTurn), least: 1),

@@ -20,6 +20,10 @@ struct Publication<State: Synchronizable>: Sendable {
   private(set) var held: HeldStates<State>
   private(set) var jobs: [SnapshotJobID: SnapshotJob<State>] = [:]
   private var lastJob: UInt64 = 0
+  /// The jobs that encode differences, by what they begin with.
+  private var differenceJobs: [DifferenceKey: SnapshotJobID] = [:]
+  /// Differences that were encoded beside the loop, for those that wait for them.
+  private var encoded: [SnapshotJobID: EncodedSnapshot] = [:]
   private var remains = Remains(areKept: false)
   /// Differences composed in this turn: several clients may need the same one.
   private var differences: [DifferenceKey: [UInt8]] = [:]
@@ -159,7 +163,10 @@ struct Publication<State: Synchronizable>: Sendable {
     guard let before = held[revision] else { return .lost(.lagged) }
     var pair = CBOREncoder()
     pair.encode(newest - base)
-    switch encodeDifference(from: before, to: state, of: scopes[index: place], into: &pair) {
+    let filter = faults.sendsWholeDifferences ? nil : scopes[index: place].filter
+    switch state.encodeDifference(
+      from: before, at: scopes[index: place].path, by: filter, into: &pair)
+    {
     case .patch, .absent: break
     case .untouched: return .none
     case .resync: return .lost(.view)
@@ -170,23 +177,29 @@ struct Publication<State: Synchronizable>: Sendable {
     return .frame(frame)
   }
 
-  /// Append the patch from the visible part of a scope in an old state to that in the newest:
-  /// `undefined` if nothing is visible any more.
-  private func encodeDifference(
-    from before: State, to state: State, of scope: borrowing Scope,
-    into encoder: inout CBOREncoder
-  ) -> ViewFilter.Outcome {
-    guard let filter = scope.filter, !faults.sendsWholeDifferences else {
-      return state.encodeDifference(from: before, at: scope.path, into: &encoder)
-        ? .patch : .untouched
+  /// Have a user's connection wait for that patch, if so much has changed that it is encoded beside the
+  /// loop: until then the newest state is held for the user. Nil if it is to be made now.
+  mutating func awaitDifference(
+    of place: Int, from revision: UInt64, base: UInt64, to state: State, at newest: UInt64,
+    by uid: UInt64
+  ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool)? {
+    let isShort =
+      history.covers(revision)
+      && history.byteCount(after: revision) <= limits.inlineDifferenceBytes
+    let key = DifferenceKey(scope: scopes[index: place].id, revision: revision, base: base)
+    guard !isShort, differences[key] == nil, let before = held[revision] else { return nil }
+    if let id = differenceJobs[key], let running = jobs[id], held[running.revision] != nil {
+      held.hold(running.state, at: running.revision, by: uid)
+      return (id, running.revision, false)
     }
-    var whole = CBOREncoder()
-    guard state.encodeDifference(from: before, at: scope.path, into: &whole) else {
-      return .untouched
-    }
-    let outcome = whole.bytes.withUnsafeBytes { filter.filter(patch: $0, into: &encoder) }
-    if outcome == .absent { encoder.encodeUndefined() }
-    return outcome
+    lastJob += 1
+    let id = SnapshotJobID(lastJob)
+    var job = job(id, place, state, at: newest)
+    job.former = .init(
+      state: before, revision: revision, base: base, frameBytes: limits.frameBytes)
+    (jobs[id], differenceJobs[key]) = (job, id)
+    held.hold(state, at: newest, by: uid)
+    return (id, newest, true)
   }
 
   // MARK: Snapshots
@@ -210,9 +223,12 @@ struct Publication<State: Synchronizable>: Sendable {
   mutating func quickSnapshot(
     of place: Int, _ state: State, at revision: UInt64, _ now: Instant
   ) -> [[UInt8]]? {
-    guard let size = scopes[index: place].wholeBytes, size <= limits.inlineSnapshotBytes else {
-      return nil
-    }
+    let limit = limits.inlineSnapshotBytes
+    guard
+      scopes[index: place].wholeBytes.map({ $0 <= limit })
+        ?? (state as? any PartsMeasurable)?.isSmall(at: scopes[index: place].path, within: limit)
+        ?? false
+    else { return nil }
     let (frames, wholeBytes) = job(SnapshotJobID(0), place, state, at: revision).measured()
     keep(frames, wholeBytes, at: revision, of: place, now)
     return frames
@@ -262,6 +278,12 @@ struct Publication<State: Synchronizable>: Sendable {
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
   ) -> [ConnectionPlace] {
     guard let (job, place) = take(id) else { return [] }
+    if job.former != nil {
+      if !frames.isEmpty || wholeBytes != nil {
+        encoded[id] = EncodedSnapshot(revision: job.revision, frames: frames, lastUsed: now)
+      }
+      return scopes[index: place].subscribers
+    }
     // Jobs may finish in another order than they began. A client that waits for a job whose frames
     // are not stored takes the stored ones.
     if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
@@ -279,6 +301,11 @@ struct Publication<State: Synchronizable>: Sendable {
   private mutating func take(_ id: SnapshotJobID) -> (job: SnapshotJob<State>, place: Int)? {
     guard let job = jobs.removeValue(forKey: id) else { return nil }
     remains.add(job.state)
+    if let former = job.former {
+      remains.add(former.state)
+      differenceJobs[
+        DifferenceKey(scope: job.scope, revision: former.revision, base: former.base)] = nil
+    }
     guard let place = scopes.index(of: job.scope) else { return nil }
     if scopes[index: place].job == id { scopes[index: place].job = nil }
     return (job, place)
@@ -286,7 +313,9 @@ struct Publication<State: Synchronizable>: Sendable {
 
   enum Encoding {
     case running
-    case finished(EncodedSnapshot)
+    case snapshot(EncodedSnapshot)
+    /// One frame, or none if nothing differs.
+    case difference(EncodedSnapshot)
     /// The frames were evicted before the client could take them.
     case gone
   }
@@ -294,14 +323,16 @@ struct Publication<State: Synchronizable>: Sendable {
   /// The status of a job that a subscription waits for.
   func encoding(_ id: SnapshotJobID, of scope: UInt64, at revision: UInt64) -> Encoding {
     if jobs[id] != nil { return .running }
+    if let difference = encoded[id] { return .difference(difference) }
     guard let place = scopes.index(of: scope), let snapshot = scopes[index: place].snapshot,
       snapshot.revision == revision
     else { return .gone }
-    return .finished(snapshot)
+    return .snapshot(snapshot)
   }
 
-  /// Evict snapshots that no client has used for a second.
+  /// Evict snapshots that no client has used for a second, and differences that are so old.
   mutating func forgetUnusedSnapshots(at now: Instant) {
+    if !encoded.isEmpty { encoded = encoded.filter { now < $0.value.lastUsed + .seconds(1) } }
     for index in 0..<scopes.count {
       if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
         scopes[index: index].snapshot = nil

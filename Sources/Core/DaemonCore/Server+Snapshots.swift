@@ -46,36 +46,32 @@ extension Server {
     }
   }
 
-  /// End a job for lack of memory: the clients that wait for it are refused, and may retry.
+  /// End a job for lack of memory: the clients that wait for it are refused, and may retry; those that
+  /// wait for a difference need a snapshot.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
+    guard let job = publication.jobs[id] else { return }
+    let reason: ServerMessage.Reason = job.former == nil ? .memory : .lagged
     for subscriber in publication.abandon(id) {
-      guard let place = connections.place(of: subscriber) else { continue }
-      for index in connections[place: place].subscriptions.indices {
-        guard
-          case .joining(id, let revision, _) = connections[place: place].subscriptions[index]
-            .progress
-        else { continue }
-        publication.release(revision, by: connections[place: place].peer.uid)
-        connections[place: place].subscriptions[index].progress = .lost(.memory)
-        connections.touch(subscriber.id, at: place)
-        commands.append(
-          .log(
-            LogLine(
-              .error, "no memory for a client's snapshot",
-              connections[place: place].logFields + [.init("bytes", snapshotMemory)])))
-      }
+      guard let place = connections.place(of: subscriber),
+        let index = connections[place: place].subscriptions.index(ofScope: job.scope),
+        case .joining(id, let revision, _) = connections[place: place].subscriptions[index].progress
+      else { continue }
+      publication.release(revision, by: connections[place: place].peer.uid)
+      connections[place: place].subscriptions[index].progress = .lost(reason)
+      connections.touch(subscriber.id, at: place)
+      commands.append(
+        .log(
+          LogLine(
+            .error, "no memory for a client's snapshot",
+            connections[place: place].logFields + [.init("bytes", snapshotMemory)])))
     }
   }
 
-  /// End the subscriptions whose snapshots there is no memory for.
-  mutating func refuseImpossible(_ connection: inout ServerSession) {
-    // From the end, because removing one moves the last to its index.
-    for index in connection.subscriptions.indices.reversed()
-    where connection.subscriptions[index].progress == .lost(.memory) {
-      let subscription = connection.subscriptions.remove(at: index)
-      end(subscription, of: connection)
-      refuse(subscription.number, .memory, &connection)
-    }
+  /// End a subscription whose snapshot there is no memory for.
+  mutating func refuseImpossible(_ index: Int, _ connection: inout ServerSession) {
+    let subscription = connection.subscriptions.remove(at: index)
+    end(subscription, of: connection)
+    refuse(subscription.number, .memory, &connection)
   }
 
   /// About how many bytes of memory it takes to encode a snapshot of the whole state.

@@ -151,59 +151,78 @@ extension Server {
 
   // MARK: Catching up
 
-  /// Bring lagging and joining subscriptions up to date, as far as that needs no new snapshot.
+  /// Bring lagging and joining subscriptions up to date, as far as that needs no new snapshot. O(those
+  /// that lag or join).
   private mutating func catchUp(
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
-    for index in connection.subscriptions.indices {
+    for ticket in connection.subscriptions.takeActive() {
+      guard let index = connection.subscriptions.index(of: ticket) else { continue }
       let subscription = connection.subscriptions[index]
-      switch subscription.progress {
-      case .live: continue
-      case .lagging(let revision):
-        connection.subscriptions[index].progress = advance(
-          subscription, from: revision, &connection)
-      case .joining(let job, let revision, let reason):
-        switch publication.encoding(job, of: subscription.scope, at: revision) {
-        case .running: continue
-        case .finished(let snapshot):
-          announceSnapshot(subscription, reason, &connection)
-          append(snapshot.frames, &connection)
-          connection.subscriptions[index].progress = follow(snapshot, subscription, &connection)
-        case .gone:
-          publication.release(revision, by: connection.peer.uid)
-          connection.subscriptions[index].progress = .lost(reason)
-        }
-      case .lost: continue
+      connection.subscriptions[index].progress = progress(of: subscription, &connection, &commands)
+      connection.subscriptions.putBack(index)
+    }
+  }
+
+  /// Bring a subscription up to date, as far as that needs no new snapshot, and return how far it is.
+  private mutating func progress(
+    of subscription: Subscription, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    switch subscription.progress {
+    case .live, .lost: return subscription.progress
+    case .lagging(let revision):
+      return advance(subscription, from: revision, &connection, &commands)
+    case .joining(let job, let revision, let reason):
+      switch publication.encoding(job, of: subscription.scope, at: revision) {
+      case .running: return subscription.progress
+      case .snapshot(let snapshot):
+        announceSnapshot(subscription, reason, &connection)
+        append(snapshot.frames, &connection)
+        return follow(snapshot, subscription, &connection, &commands)
+      case .difference(let snapshot):
+        append(difference: snapshot, of: subscription, &connection)
+        return follow(snapshot, subscription, &connection, &commands)
+      case .gone:
+        publication.release(revision, by: connection.peer.uid)
+        return .lost(reason)
       }
     }
   }
 
-  /// Send or begin the snapshots that subscriptions need.
+  /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time.
   private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
-    refuseImpossible(&connection)
-    for index in connection.subscriptions.indices {
-      guard case .lost(let reason) = connection.subscriptions[index].progress else { continue }
-      connection.subscriptions[index].progress = snapshot(
-        connection.subscriptions[index], reason, &connection, &commands)
+    var left = connection.subscriptions.behind
+    while left > 0, connection.subscriptions.joining < limits.concurrentSnapshots,
+      let index = connection.subscriptions.nextLost(),
+      case .lost(let reason) = connection.subscriptions[index].progress
+    {
+      left -= 1
+      if reason == .memory {
+        refuseImpossible(index, &connection)
+      } else {
+        connection.subscriptions[index].progress = snapshot(
+          connection.subscriptions[index], reason, &connection, &commands)
+      }
     }
   }
 
-  /// Send or begin the snapshot of a subscription that has just begun, if it needs one.
+  /// Send or begin the snapshot of a subscription that has just begun, if it needs one and no other is
+  /// before it.
   mutating func join(
     _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
   ) {
     guard let index = connection.subscriptions.index(ofNumber: number),
-      case .lost(let reason) = connection.subscriptions[index].progress, connection.token != nil
+      case .lost = connection.subscriptions[index].progress, connection.token != nil
     else { return }
-    connection.subscriptions[index].progress = snapshot(
-      connection.subscriptions[index], reason, &connection, &commands)
+    join(&connection, &commands)
   }
 
   /// Send the changes since a snapshot that has just been sent: the patches themselves if the
   /// history has them, because computing the difference of two large states takes longer than
   /// copying patches.
   private mutating func follow(
-    _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession
+    _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession,
+    _ commands: inout [Command]
   ) -> Subscription.Progress {
     let revision = snapshot.revision
     if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
@@ -215,13 +234,15 @@ extension Server {
     }
     var joined = subscription
     joined.base = revision
-    return advance(joined, from: revision, &connection)
+    return advance(joined, from: revision, &connection, &commands)
   }
 
-  /// Send one patch from a held state to the newest, and release the held state. Unless the result
-  /// is `lost`, the client then knows that the subscription is at the newest revision.
+  /// Send one patch from a held state to the newest, and release the held state; or have the patch
+  /// encoded beside the loop, if much has changed. Unless the result is `lost`, the client then knows
+  /// that the subscription is at the newest revision, or will know when the patch has been sent.
   private mutating func advance(
-    _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession
+    _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession,
+    _ commands: inout [Command]
   ) -> Subscription.Progress {
     defer { publication.release(revision, by: connection.peer.uid) }
     guard revision < core.revision, !faults.skipsCatchUp else { return .live }
@@ -230,10 +251,17 @@ extension Server {
       sayCurrent(subscription, &connection)
       return .live
     }
+    if let wait = publication.awaitDifference(
+      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
+      by: connection.peer.uid)
+    {
+      if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
+      return .joining(wait.id, wait.revision, .lagged)
+    }
     switch publication.difference(
       of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)
     {
-    case .frame(let frame): count(&connection, revision, frame)
+    case .frame(let frame): count(&connection, core.revision - revision, frame)
     case .none:
       // Changed and changed back. The next patch has a base revision that the mirror would not have
       // reached without this.
@@ -243,13 +271,27 @@ extension Server {
     return .live
   }
 
+  /// Send a difference that was encoded beside the loop.
+  private mutating func append(
+    difference: EncodedSnapshot, of subscription: Subscription, _ connection: inout ServerSession
+  ) {
+    guard let frame = difference.frames.first else {
+      // Changed and changed back, as above.
+      return say(
+        .init(
+          subscription: subscription.number, scope: subscription.scope, .current, .none,
+          revision: difference.revision), &connection)
+    }
+    count(&connection, max(difference.revision, subscription.base + 1) - subscription.base, frame)
+  }
+
   private mutating func count(
-    _ connection: inout ServerSession, _ revision: UInt64, _ frame: [UInt8]
+    _ connection: inout ServerSession, _ revisions: UInt64, _ frame: [UInt8]
   ) {
     connection.outbox.append(frame)
     connection.counters.patches += 1
-    connection.counters.coalesced += core.revision - revision - 1
-    counters.coalesced += core.revision - revision - 1
+    connection.counters.coalesced += revisions - 1
+    counters.coalesced += revisions - 1
   }
 
   // MARK: Acknowledgements

@@ -50,10 +50,22 @@ public enum StreamFrames {
   }
 }
 
-/// A snapshot to be encoded, on any thread.
+/// A snapshot to be encoded, or the difference to a state from a former one, on any thread.
 public struct SnapshotJob<State: Synchronizable>: Sendable {
+  /// The state from which a difference leads.
+  struct Former: Sendable {
+    let state: State
+    let revision: UInt64
+    /// The revision that the mirrors are sure to have.
+    let base: UInt64
+    /// The most bytes of the frame.
+    let frameBytes: Int
+  }
+
   public let id: SnapshotJobID
   let state: State
+  /// Of a difference.
+  var former: Former?
   let path: Path
   /// Passes the visible part; nil if everything is visible.
   let filter: ViewFilter?
@@ -64,13 +76,45 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   /// The frames. O(the size of the value at the path).
   public func encode() -> [[UInt8]] { measured().frames }
 
-  /// The frames, and the encoded size of the whole value at the path, visible or not.
-  public func measured() -> (frames: [[UInt8]], wholeBytes: Int) {
+  /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
+  /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it.
+  public func measured() -> (frames: [[UInt8]], wholeBytes: Int?) {
+    if let former { return difference(from: former) }
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)
     let whole = encoder.bytes
     let frames = StreamFrames.snapshot(
       of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
     return (frames, whole.count)
+  }
+
+  private func difference(from former: Former) -> (frames: [[UInt8]], wholeBytes: Int?) {
+    var pair = CBOREncoder()
+    pair.encode(revision - former.base)
+    switch state.encodeDifference(from: former.state, at: path, by: filter, into: &pair) {
+    case .patch, .absent: break
+    case .untouched: return ([], 0)
+    case .resync: return ([], nil)
+    }
+    guard pair.bytes.count + 64 <= former.frameBytes else { return ([], nil) }
+    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope, from: former.base)
+    return ([frame], frame.count)
+  }
+}
+
+extension Synchronizable {
+  /// Append the patch from the visible part at a path in an old state to that in this one:
+  /// `undefined` if nothing is visible any more. O(the difference).
+  func encodeDifference(
+    from before: Self, at path: Path, by filter: ViewFilter?, into encoder: inout CBOREncoder
+  ) -> ViewFilter.Outcome {
+    guard let filter else {
+      return encodeDifference(from: before, at: path, into: &encoder) ? .patch : .untouched
+    }
+    var whole = CBOREncoder()
+    guard encodeDifference(from: before, at: path, into: &whole) else { return .untouched }
+    let outcome = whole.bytes.withUnsafeBytes { filter.filter(patch: $0, into: &encoder) }
+    if outcome == .absent { encoder.encodeUndefined() }
+    return outcome
   }
 }

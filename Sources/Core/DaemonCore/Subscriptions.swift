@@ -8,29 +8,55 @@ struct Subscription: Sendable {
   /// The revision that the mirror is sure to have while the subscription lags or joins: that of the
   /// scope's last change by then, because a live mirror need not know of later revisions.
   var base: UInt64 = 0
+  /// Tells it from an earlier one of the same number.
+  fileprivate var serial: UInt64 = 0
+  /// Whether it has a ticket in one of the lists of those that are behind.
+  fileprivate var hasTicket = false
+
+  init(number: UInt64, scope: UInt64, progress: Progress, base: UInt64 = 0) {
+    (self.number, self.scope, self.progress, self.base) = (number, scope, progress, base)
+  }
 
   enum Progress: Sendable, Equatable {
     /// Has been sent everything up to the last turn's end.
     case live
     /// Has been sent everything up to a revision, whose state is held for it.
     case lagging(UInt64)
-    /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
+    /// Waits for this snapshot, or difference, to a state that is held for it; with the reason that it
+    /// needs a snapshot, if there is none in the end.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
     /// Needs a snapshot, for this reason.
     case lost(ServerMessage.Reason)
   }
 }
 
-/// The subscriptions of one connection, found by their numbers and scopes in O(1).
+/// The subscriptions of one connection, found by their numbers and scopes in O(1). Those that are behind
+/// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live; once there are more than `few`, both dictionaries hold the index of each.
+/// live, and `joining` those that wait for a job; each that is behind has a ticket in one of two lists;
+/// once there are more than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
+  /// Names a subscription that is behind. One that has ended, or was replaced, is not found by it.
+  struct Ticket: Sendable {
+    fileprivate let number: UInt64
+    fileprivate let serial: UInt64
+  }
+
   private var list: [Subscription] = []
   private var indexOfNumber: [UInt64: Int] = [:]
   private var indexOfScope: [UInt64: Int] = [:]
   /// The number of subscriptions that are not live.
   private(set) var behind = 0
+  /// The number of those that wait for a job.
+  private(set) var joining = 0
+  /// Those that lag or wait for a job.
+  private var active: [Ticket] = []
+  /// Those that need a snapshot, in the order in which they came; before `lostStart` they have been
+  /// taken.
+  private var lost: [Ticket] = []
+  private var lostStart = 0
+  private var lastSerial: UInt64 = 0
   /// The numbers of subscriptions that have ended because nothing there is visible any more: refused
   /// at the turn's end.
   private var revoked: [UInt64] = []
@@ -53,12 +79,71 @@ struct Subscriptions: Sendable {
   subscript(index: Int) -> Subscription {
     @inline(__always) unsafeAddress { list.address(of: index) }
     _modify {
-      let wasLive = list[index].progress == .live
+      count(list[index].progress, -1)
       yield &list[index]
-      let isLive = list[index].progress == .live
-      if wasLive != isLive { behind += isLive ? -1 : 1 }
+      count(list[index].progress, 1)
+      giveTicket(index)
     }
   }
+
+  // MARK: Those that are behind
+
+  private mutating func count(_ progress: Subscription.Progress, _ difference: Int) {
+    switch progress {
+    case .live: break
+    case .lagging, .lost: behind += difference
+    case .joining:
+      behind += difference
+      joining += difference
+    }
+  }
+
+  /// List a subscription that is behind, unless it is listed.
+  private mutating func giveTicket(_ index: Int) {
+    if list[index].hasTicket { return }
+    let ticket = Ticket(number: list[index].number, serial: list[index].serial)
+    switch list[index].progress {
+    case .live: return
+    case .lagging, .joining: active.append(ticket)
+    case .lost: lost.append(ticket)
+    }
+    list[index].hasTicket = true
+  }
+
+  /// Take the tickets of those that lag or wait for a job. Return each with `putBack`.
+  mutating func takeActive() -> [Ticket] {
+    var taken: [Ticket] = []
+    swap(&taken, &active)
+    return taken
+  }
+
+  /// The index of the subscription that a ticket names; nil if it has ended.
+  func index(of ticket: Ticket) -> Int? {
+    index(ofNumber: ticket.number).flatMap { list[$0].serial == ticket.serial ? $0 : nil }
+  }
+
+  /// List a subscription whose ticket was taken again, if it is still behind.
+  mutating func putBack(_ index: Int) {
+    list[index].hasTicket = false
+    giveTicket(index)
+  }
+
+  /// The index of the next subscription that needs a snapshot, which is no longer listed; nil if there
+  /// is none. Amortised O(1).
+  mutating func nextLost() -> Int? {
+    while lostStart < lost.count {
+      let ticket = lost[lostStart]
+      lostStart += 1
+      guard let index = index(of: ticket) else { continue }
+      list[index].hasTicket = false
+      if case .lost = list[index].progress { return index }
+      giveTicket(index)
+    }
+    (lost, lostStart) = ([], 0)
+    return nil
+  }
+
+  // MARK: Finding
 
   func index(ofNumber number: UInt64) -> Int? {
     list.count > Self.few ? indexOfNumber[number] : list.firstIndex { $0.number == number }
@@ -71,7 +156,7 @@ struct Subscriptions: Sendable {
   /// Add a subscription whose number and scope no other has.
   mutating func append(_ subscription: Subscription) {
     list.append(subscription)
-    if subscription.progress != .live { behind += 1 }
+    begin(list.count - 1)
     if list.count > Self.few + 1 {
       enter(list.count - 1)
     } else if list.count > Self.few {
@@ -82,7 +167,7 @@ struct Subscriptions: Sendable {
   /// Remove a subscription. The last one takes its index.
   mutating func remove(at index: Int) -> Subscription {
     let removed = list[index]
-    if removed.progress != .live { behind -= 1 }
+    count(removed.progress, -1)
     let last = list.removeLast()
     if index < list.count { list[index] = last }
     if list.count > Self.few {
@@ -100,13 +185,18 @@ struct Subscriptions: Sendable {
   mutating func replace(at index: Int, by subscription: Subscription) {
     assert(list[index].number == subscription.number)
     if list.count > Self.few { indexOfScope[list[index].scope] = nil }
-    self[index] = subscription
+    count(list[index].progress, -1)
+    list[index] = subscription
+    begin(index)
     if list.count > Self.few { enter(index) }
   }
 
   /// Remove all, and return them.
   mutating func removeAll() -> [Subscription] {
-    defer { (list, indexOfNumber, indexOfScope, behind) = ([], [:], [:], 0) }
+    defer {
+      (list, indexOfNumber, indexOfScope, behind, joining) = ([], [:], [:], 0, 0)
+      (active, lost, lostStart) = ([], [], 0)
+    }
     return list
   }
 
@@ -126,6 +216,13 @@ struct Subscriptions: Sendable {
     if revoked.isEmpty { return [] }
     defer { revoked = [] }
     return revoked
+  }
+
+  private mutating func begin(_ index: Int) {
+    lastSerial += 1
+    (list[index].serial, list[index].hasTicket) = (lastSerial, false)
+    count(list[index].progress, 1)
+    giveTicket(index)
   }
 
   private mutating func enter(_ index: Int) {

@@ -69,6 +69,9 @@ public struct SimulationPlan: Sendable {
     limits.snapshotPartBytes = pick(1, 50, 2000)
     limits.inlineSnapshotBytes = pick(0, 300, 128 << 10)
     limits.patchFrameBytes = pick(1, 100, 2000)
+    // Derived, so that the worlds of known seeds stay as they are.
+    limits.inlineDifferenceBytes = limits.inlineSnapshotBytes / 3
+    limits.concurrentSnapshots = limits.subscriptions == 3 ? 1 : 64
     clients = Int.random(in: 1...5, using: &random)
     limits.connections = pick(clients, clients + 2, 1000)
     subscriptions = pick(1, 2, 4)
