@@ -77,9 +77,10 @@ class Client:
         self.is_welcome = False
         self.read_until(lambda: self.is_welcome)
 
-    def subscribe(self, *keys):
+    def subscribe(self, *keys, number=1):
         """Mirror what stands at a path; returns when its snapshot has come."""
-        self.socket.sendall(frame(b"\x84\x02\x01" + path(*keys) + b"\xf6"))
+        self.is_ready = False
+        self.socket.sendall(frame(b"\x84\x02" + head(0, number) + path(*keys) + b"\xf6"))
         self.read_until(lambda: self.is_ready)
 
     def send(self, payloads, is_durable=False):

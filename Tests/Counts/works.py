@@ -104,6 +104,16 @@ def delivery(count):
     return prepare
 
 
+def subscription(connect):
+    mirror, numbers = connect(), itertools.count(256)
+
+    def step():
+        number = next(numbers)
+        mirror.subscribe(f"path {number:05}", number=number)
+
+    return step
+
+
 KEEPING = ("--state-dir", "state", "--durability", "sync")
 
 ALL = [
@@ -132,6 +142,10 @@ ALL = [
     Work(
         "delivery-in-window", f"patch to one of {MIRRORS} mirrors, 256 changes in one write",
         delivery(256), MIRRORS * 256, warm_up=20, few=2, many=22,
+    ),
+    Work(
+        "subscription", "one more subscription of a connection that has 5,000",
+        subscription, 1, warm_up=5000, few=100, many=1100,
     ),
     Work(
         "durable", "increment of a counter, durable, one at a time",

@@ -30,6 +30,13 @@ struct Bench {
       at: now)
   }
 
+  /// Limits with which every snapshot is encoded beside the loop, however small.
+  static var besideLoop: Limits {
+    var limits = Limits()
+    limits.inlineSnapshotBytes = 0
+    return limits
+  }
+
   /// Connections that have said hello, none of which has subscribed.
   static func withClients(
     _ count: UInt64, limits: Limits = Limits(), versions: ClosedRange<UInt64> = 1...1

@@ -27,7 +27,7 @@ import Wire
     var bytes: [UInt8]
     var now = Instant(nanoseconds: 1_000_000_000)
 
-    init(limits: Limits = Limits(), policy: Policy? = nil, durability: Durability = .none) {
+    init(limits: Limits = Bench.besideLoop, policy: Policy? = nil, durability: Durability = .none) {
       var setup = ServerSetup(
         RestoredState(
           state: Document(["n": 0, "map": ["a": 1]]), epoch: 9, seed: HashSeed(7), run: 1,
@@ -172,12 +172,13 @@ import Wire
     var recorded = Recorded()
     try recorded.live()
     let bytes = recorded.end()
-    let frames = try #require(
-      bytes.ranges(of: Array("map".utf8)).dropFirst().first, "the head has the first")
-    var changed = bytes
-    changed[frames.lowerBound] = 0x6e
-    let difference = try #require(try replayed(changed).difference)
-    #expect(difference.description.contains("snapshotEncoded"))
+    // One of the places that name the member is in the frames of a snapshot.
+    let differences = bytes.ranges(of: Array("map".utf8)).dropFirst().compactMap { place in
+      var changed = bytes
+      changed[place.lowerBound] = 0x6e
+      return try? replayed(changed).difference?.description
+    }
+    #expect(differences.contains { $0.contains("snapshotEncoded") })
   }
 
   @Test func `a server that is another one is found at the end at the latest`() throws {

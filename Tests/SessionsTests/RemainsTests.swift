@@ -22,8 +22,10 @@ import Wire
     var isAlive: Bool { node != nil }
   }
 
-  private func bench(_ root: Value) -> (bench: Bench, watch: Watch) {
-    var bench = Bench(root)
+  private func bench(
+    _ root: Value, limits: Limits = Limits()
+  ) -> (bench: Bench, watch: Watch) {
+    var bench = Bench(root, limits: limits)
     bench.server.keepRemains()
     bench.join(1)
     _ = bench.server.takeRemains()
@@ -103,7 +105,7 @@ import Wire
 
   @Test("a state of which a snapshot was made dies with the remains")
   func encoded() {
-    var (bench, watch) = bench(["map": Self.large])
+    var (bench, watch) = bench(["map": Self.large], limits: Bench.besideLoop)
     bench.say(1, .subscribe(subscription: 1, .root, nil))
     let jobs = bench.turn().compactMap { command -> SnapshotJobID? in
       if case .encodeSnapshot(let id) = command { id } else { nil }

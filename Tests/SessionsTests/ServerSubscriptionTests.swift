@@ -19,7 +19,7 @@ import Wire
   }
 
   @Test func `a first snapshot is encoded beside the loop, and announced when it comes`() {
-    var bench = Bench.withClients(1)
+    var bench = Bench.withClients(1, limits: Bench.besideLoop)
     bench.say(1, .subscribe(subscription: 4, ["n"], nil))
     let job = SnapshotJobID(1)
     #expect(
@@ -45,7 +45,8 @@ import Wire
   func `what came while a snapshot was encoded follows: one by one, if that is less than it`(
     size: Int
   ) {
-    var bench = Bench(["n": 0, "text": .text(String(repeating: "x", count: size))])
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: size))], limits: Bench.besideLoop)
     for number in 1...2 as ClosedRange<UInt64> { _ = bench.join(number) }
     for number in 1...2 as ClosedRange<UInt64> {
       bench.say(number, .subscribe(subscription: 1, .root, nil))
@@ -80,7 +81,7 @@ import Wire
   }
 
   @Test func `who is refused for lack of memory may come again`() {
-    var bench = Bench.withClients(2)
+    var bench = Bench.withClients(2, limits: Bench.besideLoop)
     for client in 1...2 as ClosedRange<UInt64> {
       bench.say(client, .subscribe(subscription: 4, ["n"], nil))
     }

@@ -60,6 +60,9 @@ struct TranscriptPair {
   }
 
   init(_ root: Value = ["n": 0], limits: Limits = Limits()) {
+    var limits = limits
+    // So that transcripts show a snapshot that is announced, and comes later.
+    limits.inlineSnapshotBytes = 0
     bench = Bench(root, limits: limits)
   }
 

@@ -245,7 +245,7 @@ extension TranscriptScenario {
     ) {
       var pair = live(tree)
       pair.world("the daemon ends, and another begins from nothing") { bench in
-        bench.server = Bench(["n": 7], epoch: 10).server
+        bench.server = Bench(["n": 7], limits: Bench.besideLoop, epoch: 10).server
       }
       pair.cut("the connection is lost")
       pair.exchange()
@@ -415,7 +415,7 @@ extension TranscriptScenario {
     ) {
       var pair = live()
       pair.world("the daemon's memory changes behind its own back") { bench in
-        bench.server = Bench(["n": 7]).server
+        bench.server = Bench(["n": 7], limits: Bench.besideLoop).server
       }
       pair.cut("the connection is lost")
       pair.exchange()

@@ -1,0 +1,222 @@
+import CBOR
+import DaemonCore
+import Documents
+import Lockstep
+import Testing
+import Values
+import Wire
+
+/// The patch for a mirror that was behind is made beside the loop if much has changed.
+@Suite struct DifferenceJobTests {
+  private static var limits: Limits {
+    var limits = Limits()
+    limits.inlineDifferenceBytes = 0
+    // What came meanwhile is not in the history, so that it is a difference, too.
+    limits.historyBytes = 0
+    return limits
+  }
+
+  /// The patch that sets `n`.
+  private func n(_ value: UInt8) -> [UInt8] { [0xa1, 0x61, 0x6e, value] }
+
+  private func jobs(_ commands: [Command]) -> [SnapshotJobID] {
+    commands.compactMap { if case .encodeSnapshot(let id) = $0 { id } else { nil } }
+  }
+
+  /// A writer, and so many mirrors that have not read what was written at revision 1 and later.
+  private func lagging(_ count: UInt64, _ limits: Limits = Self.limits) -> Bench {
+    var bench = Bench.withSubscribers(count + 1, limits: limits)
+    for reader in 2...count + 1 {
+      bench.handle(.blocked(ConnectionID(reader), unsent: 5))
+    }
+    bench.act(1, 1, .put("n", 1))
+    _ = bench.turn()
+    bench.act(1, 2, .put("n", 2))
+    _ = bench.turn()
+    return bench
+  }
+
+  @Test func `who comes back together waits for one job, and gets one patch`() {
+    var bench = lagging(3)
+    for reader in 2...4 as ClosedRange<UInt64> { bench.handle(.drained(ConnectionID(reader))) }
+    let commands = bench.turn()
+    #expect(jobs(commands).count == 1)
+    for reader in 2...4 as ClosedRange<UInt64> { #expect(bench.said(to: reader, commands) == []) }
+    for job in jobs(commands) { bench.encode(job) }
+    let after = bench.turn()
+    #expect(jobs(after) == [])
+    for reader in 2...4 as ClosedRange<UInt64> {
+      #expect(
+        bench.said(to: reader, after) == [
+          .patch(scope: 0, from: 0, [.init(span: 2, patch: n(2))])
+        ])
+    }
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `what is changed while the patch is made comes behind it`() {
+    var bench = lagging(1)
+    bench.handle(.drained(ConnectionID(2)))
+    let first = jobs(bench.turn())
+    bench.act(1, 3, .put("n", 3))
+    #expect(bench.said(to: 2, bench.turn()) == [])
+    for job in first { bench.encode(job) }
+    let commands = bench.turn()
+    #expect(
+      bench.said(to: 2, commands) == [
+        .patch(scope: 0, from: 0, [.init(span: 2, patch: n(2))])
+      ])
+    for job in jobs(commands) { bench.encode(job) }
+    #expect(
+      bench.said(to: 2, bench.turn()) == [
+        .patch(scope: 0, from: 2, [.init(span: 1, patch: n(3))])
+      ])
+    bench.act(1, 4, .put("n", 4))
+    #expect(
+      bench.said(to: 2, bench.turn()) == [
+        .patch(scope: 0, from: 3, [.init(span: 1, patch: n(4))])
+      ])
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `what has changed back is said to be current, at the revision that was compared`() {
+    var bench = Bench.withSubscribers(2, limits: Self.limits)
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    for (number, value) in [(1, 1), (2, 0)] as [(UInt64, Int64)] {
+      bench.act(1, number, .put("n", .integer(value)))
+      _ = bench.turn()
+    }
+    bench.handle(.drained(ConnectionID(2)))
+    let waiting = jobs(bench.turn())
+    bench.act(1, 3, .put("n", 3))
+    _ = bench.turn()
+    for job in waiting { bench.encode(job) }
+    let commands = bench.turn()
+    #expect(
+      bench.said(to: 2, commands) == [
+        .subscribed(
+          .init(subscription: 1, scope: 0, .current, .none, revision: 2))
+      ])
+    for job in jobs(commands) { bench.encode(job) }
+    #expect(
+      bench.said(to: 2, bench.turn()) == [
+        .patch(scope: 0, from: 2, [.init(span: 1, patch: n(3))])
+      ])
+  }
+
+  @Test func `without memory for the patch, or without one, the mirror gets a snapshot`() {
+    for isRefused in [true, false] {
+      var limits = Self.limits
+      if !isRefused { limits.frameBytes = 200 }
+      var bench = lagging(1, limits)
+      if !isRefused {
+        bench.act(1, 3, .put("text", .text(String(repeating: "x", count: 150))))
+        _ = bench.turn()
+      }
+      bench.handle(.drained(ConnectionID(2)))
+      let waiting = jobs(bench.turn())
+      #expect(waiting.count == 1)
+      for job in waiting {
+        if isRefused { bench.handle(.snapshotImpossible(job)) } else { bench.encode(job) }
+      }
+      let said = bench.said(to: 2, bench.settle())
+      guard case .subscribed(let begun)? = said.first else {
+        Issue.record("\(said)")
+        continue
+      }
+      #expect(begun.continuation == .snapshot && begun.reason == .lagged)
+      #expect(bench.server.load.heldStates == 0)
+    }
+  }
+
+  @Test func `who leaves while the patch is made leaves nothing`() {
+    var bench = lagging(1)
+    bench.handle(.drained(ConnectionID(2)))
+    let waiting = jobs(bench.turn())
+    bench.handle(.closed(ConnectionID(2)))
+    _ = bench.turn()
+    for job in waiting { bench.encode(job) }
+    _ = bench.settle()
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `few missed bytes are a patch at once`() {
+    var limits = Limits()
+    limits.inlineDifferenceBytes = 100
+    var bench = lagging(1, limits)
+    bench.handle(.drained(ConnectionID(2)))
+    let commands = bench.turn()
+    #expect(jobs(commands) == [])
+    #expect(
+      bench.said(to: 2, commands) == [
+        .patch(scope: 0, from: 0, [.init(span: 2, patch: n(2))])
+      ])
+  }
+
+  // MARK: Many subscriptions
+
+  @Test func `as many snapshots of a connection are encoded at a time as the limit says, in order`()
+  {
+    var limits = Bench.besideLoop
+    limits.concurrentSnapshots = 2
+    var bench = Bench(
+      ["k1": 1, "k2": 2, "k3": 3, "k4": 4, "k5": 5, "k6": 6, "k7": 7], limits: limits)
+    _ = bench.join(1)
+    for number in 1...7 as ClosedRange<UInt64> {
+      bench.say(1, .subscribe(subscription: number, [.text("k\(number)")], nil))
+    }
+    bench.say(1, .unsubscribe(subscription: 4))
+    var told: [UInt64] = []
+    var commands = bench.turn()
+    while !jobs(commands).isEmpty {
+      #expect(jobs(commands).count <= 2)
+      for job in jobs(commands) { bench.encode(job) }
+      commands = bench.turn()
+      for case .snapshot(let part) in bench.said(to: 1, commands) { told.append(part.scope) }
+    }
+    #expect(told.count == 6 && told == told.sorted())
+    bench.act(1, 1, .put("k7", 8))
+    #expect(bench.said(to: 1, bench.turn()).last == Acknowledgement.reduced(1, 1, at: 1))
+  }
+
+  @Test func `a value that is seen to be small is sent at once`() {
+    var bench = Bench(["small": ["a": 1], "large": .text(String(repeating: "x", count: 200_000))])
+    _ = bench.join(1)
+    for (number, name) in [(1, "small"), (2, "large"), (3, "absent")] as [(UInt64, String)] {
+      bench.say(1, .subscribe(subscription: number, [.text(name)], nil))
+      #expect(jobs(bench.turn()).isEmpty == (name != "large"), "\(name)")
+    }
+  }
+
+  @Test func `what is said to be small is small`() {
+    var random = SplitMix64(9)
+    for _ in 0..<300 {
+      let value = randomValue(&random, depth: 4)
+      var encoder = CBOREncoder()
+      value.encode(into: &encoder)
+      for limit in [0, 1, 9, 40, 300, 3000] where value.isSmall(at: .root, within: limit) {
+        #expect(encoder.bytes.count <= limit)
+      }
+      #expect(value.isSmall(at: .root, within: 20 * encoder.bytes.count + 20))
+      #expect(value.isSmall(at: ["nothing", "there"], within: 0))
+    }
+  }
+
+  private func randomValue(_ random: inout SplitMix64, depth: Int) -> Value {
+    switch random.next() % (depth > 0 ? 7 : 4) {
+    case 0: return .null
+    case 1: return .integer(Int64(bitPattern: random.next()))
+    case 2: return .text(String(repeating: "é", count: Int(random.next() % 20)))
+    case 3: return .bytes([UInt8](repeating: 1, count: Int(random.next() % 30)))
+    case 4:
+      return .array(
+        .init((0..<random.next() % 6).map { _ in randomValue(&random, depth: depth - 1) }))
+    default:
+      var entries = TrieMap<String, Value>()
+      for number in 0..<random.next() % 6 {
+        _ = entries.updateValue(randomValue(&random, depth: depth - 1), forKey: "key \(number)")
+      }
+      return .object(entries)
+    }
+  }
+}
