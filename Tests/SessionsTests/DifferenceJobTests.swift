@@ -129,6 +129,20 @@ import Wire
     }
   }
 
+  /// An answer tells the client that every mirror which is not announced anew is at its revision.
+  @Test func `nothing is answered while the patch is made`() {
+    var bench = lagging(1)
+    bench.handle(.drained(ConnectionID(2)))
+    let waiting = jobs(bench.turn())
+    bench.say(2, .ping(7))
+    for _ in 1...3 { #expect(bench.said(to: 2, bench.turn()) == []) }
+    for job in waiting { bench.encode(job) }
+    #expect(
+      (bench.said(to: 2, bench.turn()) + bench.said(to: 2, bench.turn())) == [
+        .patch(scope: 0, from: 0, [.init(span: 2, patch: n(2))]), .pong(7, revision: 2),
+      ])
+  }
+
   @Test func `who leaves while the patch is made leaves nothing`() {
     var bench = lagging(1)
     bench.handle(.drained(ConnectionID(2)))

@@ -73,7 +73,7 @@ extension Server {
   /// Release the state held for a subscription, and leave its scope.
   mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
     switch subscription.progress {
-    case .lagging(let revision), .joining(_, let revision, _):
+    case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision):
       if !faults.leaksHeldStates { publication.release(revision, by: connection.peer.uid) }
     case .live, .lost: break
     }

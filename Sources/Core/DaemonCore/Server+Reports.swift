@@ -318,7 +318,7 @@ extension Server {
       switch subscriptions[index].progress {
       case .live: break
       case .lagging(let revision): position = min(position, revision)
-      case .joining(_, let revision, _):
+      case .joining(_, let revision, _), .differing(_, let revision):
         position = min(position, revision)
         joining += 1
       case .lost: joining += 1

@@ -50,14 +50,19 @@ extension Server {
   /// wait for a difference need a snapshot.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
-    let reason: ServerMessage.Reason = job.former == nil ? .memory : .lagged
     for subscriber in publication.abandon(id) {
       guard let place = connections.place(of: subscriber),
-        let index = connections[place: place].subscriptions.index(ofScope: job.scope),
-        case .joining(id, let revision, _) = connections[place: place].subscriptions[index].progress
+        let index = connections[place: place].subscriptions.index(ofScope: job.scope)
       else { continue }
-      publication.release(revision, by: connections[place: place].peer.uid)
-      connections[place: place].subscriptions[index].progress = .lost(reason)
+      switch connections[place: place].subscriptions[index].progress {
+      case .joining(id, let revision, _):
+        publication.release(revision, by: connections[place: place].peer.uid)
+        connections[place: place].subscriptions[index].progress = .lost(.memory)
+      case .differing(id, let revision):
+        publication.release(revision, by: connections[place: place].peer.uid)
+        connections[place: place].subscriptions[index].progress = .lost(.lagged)
+      default: continue
+      }
       connections.touch(subscriber.id, at: place)
       commands.append(
         .log(

@@ -109,7 +109,9 @@ extension Server {
         answerRefused(&connection, &commands)
       } else {
         if leaving == nil, !connection.isCurrent { join(&connection, &commands) }
-        if connection.requests.grant > 0 { answer(&connection, &commands) }
+        if connection.requests.grant > 0, connection.subscriptions.differing == 0 {
+          answer(&connection, &commands)
+        }
       }
       if connection.isCurrent, !connection.subscriptions.areAllRevoked {
         acknowledge(&connection, session)
@@ -171,18 +173,26 @@ extension Server {
     switch subscription.progress {
     case .live, .lost: return subscription.progress
     case .lagging(let revision):
-      return advance(subscription, from: revision, &connection, &commands)
+      return advance(subscription, from: revision, mayWait: true, &connection, &commands)
+    case .differing(let job, let revision):
+      switch publication.encoding(job, of: subscription.scope, at: revision) {
+      case .running: return subscription.progress
+      case .difference(let difference):
+        append(difference: difference, of: subscription, &connection)
+        return follow(difference, subscription, mayWait: true, &connection, &commands)
+      case .snapshot, .gone:
+        publication.release(revision, by: connection.peer.uid)
+        return .lost(.lagged)
+      }
     case .joining(let job, let revision, let reason):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .snapshot(let snapshot):
         announceSnapshot(subscription, reason, &connection)
         append(snapshot.frames, &connection)
-        return follow(snapshot, subscription, &connection, &commands)
-      case .difference(let snapshot):
-        append(difference: snapshot, of: subscription, &connection)
-        return follow(snapshot, subscription, &connection, &commands)
-      case .gone:
+        // The announcement promises the newest revision, so what follows must not wait.
+        return follow(snapshot, subscription, mayWait: false, &connection, &commands)
+      case .difference, .gone:
         publication.release(revision, by: connection.peer.uid)
         return .lost(reason)
       }
@@ -221,8 +231,8 @@ extension Server {
   /// history has them, because computing the difference of two large states takes longer than
   /// copying patches.
   private mutating func follow(
-    _ snapshot: EncodedSnapshot, _ subscription: Subscription, _ connection: inout ServerSession,
-    _ commands: inout [Command]
+    _ snapshot: EncodedSnapshot, _ subscription: Subscription, mayWait: Bool,
+    _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     let revision = snapshot.revision
     if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
@@ -234,15 +244,15 @@ extension Server {
     }
     var joined = subscription
     joined.base = revision
-    return advance(joined, from: revision, &connection, &commands)
+    return advance(joined, from: revision, mayWait: mayWait, &connection, &commands)
   }
 
   /// Send one patch from a held state to the newest, and release the held state; or have the patch
-  /// encoded beside the loop, if much has changed. Unless the result is `lost`, the client then knows
+  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is `lost`, the client then knows
   /// that the subscription is at the newest revision, or will know when the patch has been sent.
   private mutating func advance(
-    _ subscription: Subscription, from revision: UInt64, _ connection: inout ServerSession,
-    _ commands: inout [Command]
+    _ subscription: Subscription, from revision: UInt64, mayWait: Bool,
+    _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     defer { publication.release(revision, by: connection.peer.uid) }
     guard revision < core.revision, !faults.skipsCatchUp else { return .live }
@@ -251,12 +261,13 @@ extension Server {
       sayCurrent(subscription, &connection)
       return .live
     }
-    if let wait = publication.awaitDifference(
-      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
-      by: connection.peer.uid)
+    if mayWait,
+      let wait = publication.awaitDifference(
+        of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
+        by: connection.peer.uid)
     {
       if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
-      return .joining(wait.id, wait.revision, .lagged)
+      return .differing(wait.id, wait.revision)
     }
     switch publication.difference(
       of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)

@@ -22,8 +22,10 @@ struct Subscription: Sendable {
     case live
     /// Has been sent everything up to a revision, whose state is held for it.
     case lagging(UInt64)
-    /// Waits for this snapshot, or difference, to a state that is held for it; with the reason that it
-    /// needs a snapshot, if there is none in the end.
+    /// Waits for the difference, which a job encodes, to a state that is held for it. The client does
+    /// not know: until then it must not be told of a newer revision, as by the answer to a request.
+    case differing(SnapshotJobID, UInt64)
+    /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
     /// Needs a snapshot, for this reason.
     case lost(ServerMessage.Reason)
@@ -34,7 +36,7 @@ struct Subscription: Sendable {
 /// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live, and `joining` those that wait for a job; each that is behind has a ticket in one of two lists;
+/// live, `joining` and `differing` those that wait for a job; each that is behind has a ticket in one of two lists;
 /// once there are more than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
   /// Names a subscription that is behind. One that has ended, or was replaced, is not found by it.
@@ -48,8 +50,9 @@ struct Subscriptions: Sendable {
   private var indexOfScope: [UInt64: Int] = [:]
   /// The number of subscriptions that are not live.
   private(set) var behind = 0
-  /// The number of those that wait for a job.
+  /// The number of those that wait for a snapshot, and of those that wait for a difference.
   private(set) var joining = 0
+  private(set) var differing = 0
   /// Those that lag or wait for a job.
   private var active: [Ticket] = []
   /// Those that need a snapshot, in the order in which they came; before `lostStart` they have been
@@ -95,6 +98,9 @@ struct Subscriptions: Sendable {
     case .joining:
       behind += difference
       joining += difference
+    case .differing:
+      behind += difference
+      differing += difference
     }
   }
 
@@ -104,7 +110,7 @@ struct Subscriptions: Sendable {
     let ticket = Ticket(number: list[index].number, serial: list[index].serial)
     switch list[index].progress {
     case .live: return
-    case .lagging, .joining: active.append(ticket)
+    case .lagging, .joining, .differing: active.append(ticket)
     case .lost: lost.append(ticket)
     }
     list[index].hasTicket = true
@@ -195,7 +201,7 @@ struct Subscriptions: Sendable {
   mutating func removeAll() -> [Subscription] {
     defer {
       (list, indexOfNumber, indexOfScope, behind, joining) = ([], [:], [:], 0, 0)
-      (active, lost, lostStart) = ([], [], 0)
+      (active, lost, lostStart, differing) = ([], [], 0, 0)
     }
     return list
   }
