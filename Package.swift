@@ -102,7 +102,7 @@ let system = floor(
   [
     // The only code that calls libuv.
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
-    .target(name: "EventLoop", dependencies: ["CLibuv", "SocketPaths"]),
+    .target(name: "EventLoop", dependencies: ["CLibuv"]),
     // Where daemons listen and clients look: also for clients that have a loop of their own.
     .target(name: "SocketPaths"),
     // Descriptors of files, over swift-system.
@@ -291,7 +291,8 @@ let tests = withSettings([
     dependencies: [
       "Simulator", "LockstepTesting", "DaemonCore", "Lockstep", "Values", "CBOR",
     ]),
-  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "SocketPaths"]),
+  .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+  .testTarget(name: "SocketPathsTests", dependencies: ["SocketPaths"]),
   .testTarget(name: "SystemdTests", dependencies: ["Systemd"]),
   .testTarget(
     name: "JournalTests",

@@ -281,24 +281,70 @@ struct MessagesTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
-  func `a user who may not serve on the standard path is offered one that works`() async throws {
-    let bare = "env --unset=XDG_RUNTIME_DIR --unset=LOCKSTEP_SOCKET HOME=/nonexistent"
-    let user = "setpriv --reuid=65533 --regid=65533 --clear-groups \(bare)"
-    func run(_ line: String) throws -> ChildProcess {
-      try ChildProcess("/bin/sh", ["-c", line, Binaries.daemon, Self.lockstep])
+  func `a user without a runtime directory has a place of his own, and its advice works`()
+    async throws
+  {
+    try await asUser(65533) { run in
+      let missing = try run(#"exec "$1" get"#)
+      #expect(try await missing.end() == .exit(3))
+      #expect(missing.output.joined().contains("/tmp/lockstep-65533/lockstep.sock, nor at "))
+      let daemon = try run(try advice(Binaries.daemon, in: missing.output))
+      try await daemon.line(with: "serving")
+      let got = try run(#"exec "$1" get"#)
+      #expect(try await got.end() == .exit(0), "\(got.output)")
+      // A variable that su has kept from root.
+      let kept = try run(#"XDG_RUNTIME_DIR=/root exec "$1" get"#)
+      #expect(try await kept.end() == .exit(0), "\(kept.output)")
+      daemon.signal(SIGTERM)
+      #expect(try await daemon.end() == .exit(0))
     }
-    let refused = try run(#"exec \#(user) "$0""#)
-    #expect(try await refused.end() == .exit(1))
-    let option = try advice("--socket", in: refused.output)
-    let missing = try run(#"exec \#(user) "$1" get"#)
-    #expect(try await missing.end() == .exit(3))
-    #expect(try advice("--socket", in: missing.output) == option)
-    let daemon = try run(#"exec \#(user) "$0" \#(option)"#)
-    try await daemon.line(with: "serving")
-    let got = try run(#"exec \#(user) "$1" \#(option) get"#)
-    #expect(try await got.end() == .exit(0), "\(got.output)")
-    daemon.signal(SIGTERM)
-    #expect(try await daemon.end() == .exit(0))
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can start processes of other users"))
+  func `the place of a user that somebody else has made is refused, and the advice works`()
+    async throws
+  {
+    try await asUser(65532) { run in
+      // As anybody could, and listen there for what the user sends.
+      let squatter = "/tmp/lockstep-65532"
+      #expect(mkdir(squatter, 0o755) == 0)
+      let false_ = try ChildProcess(
+        Binaries.daemon, ["--socket", "\(squatter)/lockstep.sock", "--mode", "0666"])
+      try await false_.line(with: "serving")
+      let refused = try run(#"exec "$0""#)
+      #expect(try await refused.end() == .exit(1))
+      #expect(refused.output.joined().contains("somebody else could serve there"))
+      let lost = try run(#"exec "$1" get"#)
+      #expect(try await lost.end() == .exit(3), "\(lost.output)")
+      let option = try advice("--socket", in: refused.output)
+      let daemon = try run(#"exec "$0" \#(option)"#)
+      try await daemon.line(with: "serving")
+      let got = try run(#"exec "$1" \#(option) get"#)
+      #expect(try await got.end() == .exit(0), "\(got.output)")
+      for daemon in [daemon, false_] {
+        daemon.signal(SIGTERM)
+        #expect(try await daemon.end() == .exit(0))
+      }
+    }
+  }
+
+  /// Run `body` with a way to run a line of a shell as another user who has nothing but `/tmp`. "$0" is
+  /// the daemon, "$1" the command line.
+  private func asUser(
+    _ user: Int, _ body: ((_ line: String) throws -> ChildProcess) async throws -> Void
+  ) async throws {
+    let own = "/tmp/lockstep-\(user)"
+    try? FileManager.default.removeItem(atPath: own)
+    defer { try? FileManager.default.removeItem(atPath: own) }
+    try await body { line in
+      try ChildProcess(
+        "/usr/bin/setpriv",
+        [
+          "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "env", "--unset=XDG_RUNTIME_DIR",
+          "--unset=LOCKSTEP_SOCKET", "HOME=/nonexistent", "/bin/sh", "-c", line, Binaries.daemon,
+          Self.lockstep,
+        ])
+    }
   }
 
   @Test(.enabled(if: SmallDisk.isAllowed, SmallDisk.comment))

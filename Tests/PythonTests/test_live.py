@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import subprocess
 import time
-from typing import Any
+from typing import Any, Optional
 
 import lockstep
 import pytest
@@ -551,15 +553,79 @@ async def test_a_client_may_wait_for_its_daemon(daemon: Daemon) -> None:
     await connection.close()
 
 
-async def connected(path: str) -> lockstep.Connection:
+async def connected(path: Optional[str]) -> lockstep.Connection:
     return await lockstep.connect(path, wait=True, timeout=30)
 
 
-def test_the_socket_is_where_the_daemon_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_socket_is_where_the_daemon_makes_it(
+    monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
     monkeypatch.setenv("LOCKSTEP_SOCKET", "/a/socket")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
     assert lockstep.standard_path() == "/a/socket"
     monkeypatch.setenv("LOCKSTEP_SOCKET", "")
-    assert lockstep.standard_path() == "/run/user/7/lockstep.sock"
+    assert lockstep.standard_path() == folder + "/lockstep.sock"
+    # Somebody else's, or none at all, as su and containers have it.
+    for other in ["/proc/1" if os.geteuid() else "/nowhere", folder + "/nothing"]:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", other)
+        assert not any(path.startswith(other) for path in lockstep.standard_paths())
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert lockstep.standard_path() == "/run/lockstep/lockstep.sock"
+    places = ["/run/lockstep/lockstep.sock", f"/tmp/lockstep-{os.geteuid()}/lockstep.sock"]
+    assert [path for path in lockstep.standard_paths() if path in places] == (
+        places if os.access("/run/lockstep", os.W_OK) or os.geteuid() == 0 else places[::-1]
+    )
+
+
+def test_a_directory_that_others_could_have_made_counts_only_if_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    directory = folder + "/own"
+    path = directory + "/lockstep.sock"
+    other = folder + "/other"
+    monkeypatch.setattr("lockstep.link.own_path", lambda: path)
+    monkeypatch.setattr("lockstep.link.standard_paths", lambda: [path, other])
+    assert lockstep.standard_path() == path
+    os.mkdir(directory, 0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        assert lockstep.standard_path() == path
+        for mode in [0o755, 0o770, 0o701]:
+            os.chmod(directory, mode)
+            assert lockstep.standard_path() == other
+        os.chmod(directory, 0o700)
+        os.rename(directory, directory + "-elsewhere")
+        os.symlink(directory + "-elsewhere", directory)
+        assert lockstep.standard_path() == other
+
+
+async def test_without_a_path_a_client_waits_at_every_place_until_there_is_a_daemon(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [daemon.socket + ".nothing", daemon.socket]
+    monkeypatch.setattr("lockstep.link.standard_paths", lambda: places)
+    waiting = asyncio.ensure_future(connected(None))
+    await asyncio.sleep(0)
+    daemon.start()
+    connection = await waiting
+    assert connection.path == daemon.socket
+    # Another daemon, even where it looked first, is not the one that it knows.
+    monkeypatch.setattr("lockstep.link.standard_paths", lambda: places[:1])
+    daemon.kill()
+    await eventually("the loss is noticed", lambda: connection.state is not lockstep.State.LIVE)
+    daemon.restart()
+    await eventually("it is back", lambda: connection.state is lockstep.State.LIVE)
+    assert connection.path == daemon.socket
+    await connection.close()
+
+
+async def test_a_daemon_and_a_client_that_are_told_nothing_meet(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_SOCKET", "")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", daemon.folder)
+    with subprocess.Popen([daemon.program], stderr=subprocess.DEVNULL) as process:
+        try:
+            async with lockstep.connect(wait=True, timeout=30) as connection:
+                assert connection.path == daemon.folder + "/lockstep.sock"
+        finally:
+            process.terminate()

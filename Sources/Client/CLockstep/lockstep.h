@@ -115,9 +115,12 @@ enum lockstep_connect_flag {
 
 /* How to connect. Begin with all zero, `lockstep_options options = {0};`, which is the default. */
 typedef struct lockstep_options {
-  /* The path of the daemon's socket. NULL for the standard one, the same as for all of Lockstep's
-   * programs: $LOCKSTEP_SOCKET, else $XDG_RUNTIME_DIR/lockstep.sock, else
-   * /run/lockstep/lockstep.sock. */
+  /* The path of the daemon's socket. NULL for a standard one, as for all of Lockstep's programs:
+   * $LOCKSTEP_SOCKET if it is set; else the first that has a socket, of lockstep.sock in
+   * $XDG_RUNTIME_DIR (if that is not set, in /run/user/UID), /run/lockstep/lockstep.sock, and
+   * /tmp/lockstep-UID/lockstep.sock, whose directory must be closed to others. The last comes second
+   * for a user who may not write to /run/lockstep. With LOCKSTEP_WAIT_FOR_DAEMON they are looked
+   * through at each attempt, until the first that succeeds. */
   const char *socket;
   /* The name of this client in the daemon's reports. NULL for the program's name. */
   const char *label;

@@ -6,8 +6,8 @@ struct GlobalOptions: ParsableArguments {
     help: ArgumentHelp(
       "The daemon's socket.",
       discussion: """
-        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
-        /run/lockstep/lockstep.sock.
+        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else see \
+        'lockstep --help'.
         """, valueName: "path"),
     completion: .file(), transform: ArgumentOrder.unmarked)
   var socket: String?

@@ -1,5 +1,6 @@
 import ArgumentParser
 import EventLoop
+import SocketPaths
 
 /// The command line of Lockstep.
 struct LockstepCommand: AsyncParsableCommand {
@@ -34,11 +35,14 @@ struct LockstepCommand: AsyncParsableCommand {
 
       ENVIRONMENT:
         LOCKSTEP_SOCKET  the daemon's socket
-        XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
+        XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none; see below
         COLUMNS          the width of tables and values; else the terminal's
         NO_COLOR         if set, no colours
 
       \(ExitStatus.help(of: .commandLine))
+
+      THE SOCKET:
+      \(StandardPlaces.help)
 
       DIAGNOSTICS:
       What goes wrong is said on standard error, in a sentence, or with --json as an object on a \

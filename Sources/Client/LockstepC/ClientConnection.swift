@@ -20,7 +20,8 @@ final class ClientConnection {
   private(set) var session: ClientSession
   private var commands: [ClientSession.Command] = []
   private var socket: ClientSocket
-  private let path: String
+  /// The daemon's socket; nil while it may be any standard one.
+  private var path: String?
   private let waitsForDaemon: Bool
   private var hasBeenLive = false
   /// When to connect.
@@ -47,7 +48,7 @@ final class ClientConnection {
   private static let mostBytes = Frame.defaultLimit
 
   init(
-    path: String, configuration: ClientSession.Configuration, waitsForDaemon: Bool
+    path: String?, configuration: ClientSession.Configuration, waitsForDaemon: Bool
   ) throws(Failure) {
     var random = SystemRandomNumberGenerator()
     session = ClientSession(configuration, seed: random.next())
@@ -157,15 +158,19 @@ final class ClientConnection {
   private func connectIfDue(at now: Instant) -> Int32 {
     guard let due = connectsAt, now >= due else { return 0 }
     connectsAt = nil
-    let error = socket.open(path)
+    // A daemon that is waited for may come to listen on another standard place.
+    let place = path ?? SocketPath.standard
+    let error = socket.open(place)
     guard error != 0 else {
+      // From now on this daemon is meant, and no other.
+      path = place
       ticksAt = now + Self.tickInterval
       perform { session, commands in session.connected(at: now, into: &commands) }
       return 0
     }
     // A daemon whose queue of connections is full is there.
     let isFatal = !hasBeenLive && !waitsForDaemon && error != EAGAIN
-    if isFatal { connectError = "cannot connect to \(path): \(String(cString: strerror(error)))" }
+    if isFatal { connectError = "cannot connect to \(place): \(String(cString: strerror(error)))" }
     perform { session, commands in
       if isFatal {
         session.close(into: &commands)

@@ -40,11 +40,9 @@ public func lockstep_connect(
 
 private func makeConnection(_ options: lockstep_options) throws(Failure) -> ClientConnection {
   guard options.flags & ~connectFlags == 0 else { throw Failure(LOCKSTEP_ERROR_ARGUMENT) }
-  let path =
-    try options.socket.map { pointer throws(Failure) in try String(c: pointer) }
-    ?? SocketPath.standard
+  let path = try options.socket.map { pointer throws(Failure) in try String(c: pointer) }
   do throws(SocketPath.Unfit) {
-    try SocketPath.check(path)
+    try SocketPath.check(path ?? SocketPath.standard)
   } catch {
     throw Failure(LOCKSTEP_ERROR_SOCKET_PATH)
   }

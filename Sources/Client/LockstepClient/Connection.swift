@@ -30,7 +30,8 @@ public final class Connection: Sendable {
 
   /// How to connect.
   public struct Options: Sendable {
-    /// The daemon's socket; nil for the standard one (`SocketPath.standard`).
+    /// The daemon's socket; nil for a standard one: at each attempt until the first that succeeds,
+    /// what `SocketPath.standard` finds then.
     public var socket: String?
     /// The client's name for itself in the daemon's reports.
     public var label: String
@@ -59,14 +60,13 @@ public final class Connection: Sendable {
 
   /// Start to connect, and return at once.
   public static func open(_ options: Options = Options()) throws -> Connection {
-    let path = options.socket ?? SocketPath.standard
-    try SocketPath.check(path)
+    try SocketPath.check(options.socket ?? SocketPath.standard)
     var configuration = Link.Session.Configuration(label: options.label)
     configuration.reconnects = options.reconnects
     configuration.digestInterval = options.digestInterval
     configuration.schemaUse = options.schemaUse
     let link = Link(
-      path: path, configuration: configuration, waitsForDaemon: options.waitsForDaemon,
+      path: options.socket, configuration: configuration, waitsForDaemon: options.waitsForDaemon,
       loop: try ClientLoop.shared.get())
     link.start()
     return Connection(link)

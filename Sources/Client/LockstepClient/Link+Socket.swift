@@ -1,5 +1,6 @@
 import ClientCore
 import EventLoop
+import SocketPaths
 import Synchronization
 import Values
 import Wire
@@ -75,19 +76,21 @@ extension Link {
   private func connect() {
     socket.generation += 1
     let generation = socket.generation
+    // A daemon that is waited for may come to listen on another standard place.
+    let path = state.withLock { $0.path } ?? SocketPath.standard
     Pipe.connect(path: path, on: loop) { [weak self] result in
       guard let self, socket.generation == generation else {
         if case .success(let pipe) = result { pipe.close() }
         return
       }
       switch result {
-      case .success(let pipe): opened(pipe)
-      case .failure(let error): failed(error)
+      case .success(let pipe): opened(pipe, at: path)
+      case .failure(let error): failed(error, at: path)
       }
     }
   }
 
-  private func opened(_ pipe: Pipe) {
+  private func opened(_ pipe: Pipe, at path: String) {
     socket.pipe = pipe
     pipe.onWriteError = { [weak self, weak pipe] error in
       // A pipe that was already replaced may still fail.
@@ -96,12 +99,16 @@ extension Link {
     pipe.startReading(
       onBytes: { [weak self] bytes in self?.received(bytes) },
       onEnd: { [weak self] _ in self?.lost() })
-    perform { $0.session.connected(at: Self.now(), into: &$0.commands) }
+    perform { state in
+      // From now on this daemon is meant, and no other.
+      state.path = path
+      state.session.connected(at: Self.now(), into: &state.commands)
+    }
   }
 
-  private func failed(_ error: LoopError) {
+  private func failed(_ error: LoopError, at path: String) {
     perform { state in
-      state.connectError = error
+      state.connectError = (path, error)
       if !state.hasBeenLive && !waitsForDaemon {
         state.session.close(into: &state.commands)
       } else {

@@ -23,12 +23,14 @@ final class Link: Sendable {
 
   struct State: Sendable {
     var session: Session
+    /// The daemon's socket; nil while it may be any standard one.
+    var path: String?
     /// The session's commands that the loop has not executed yet.
     var commands: [Session.Command] = []
     var isFlushScheduled = false
     var connection = Session.ConnectionState.connecting
-    /// The error of the last attempt to connect.
-    var connectError: LoopError?
+    /// Where the last attempt to connect failed, and why.
+    var connectError: (path: String, error: LoopError)?
     var hasBeenLive = false
     /// The number of `Subscription`s that share each subscription of the session.
     var shares: [UInt64: Int] = [:]
@@ -97,20 +99,18 @@ final class Link: Sendable {
     var onEnd: @Sendable () -> Void
   }
 
-  let path: String
   let waitsForDaemon: Bool
   let loop: Loop
   let state: Mutex<State>
   let socket = Socket()
 
   init(
-    path: String, configuration: Session.Configuration, waitsForDaemon: Bool, loop: Loop
+    path: String?, configuration: Session.Configuration, waitsForDaemon: Bool, loop: Loop
   ) {
-    self.path = path
     self.waitsForDaemon = waitsForDaemon
     self.loop = loop
     var random = SystemRandomNumberGenerator()
-    state = Mutex(State(session: Session(configuration, seed: random.next())))
+    state = Mutex(State(session: Session(configuration, seed: random.next()), path: path))
   }
 
   deinit { loop.execute { [socket] in socket.close() } }
@@ -279,7 +279,7 @@ final class Link: Sendable {
   }
 
   func closedError(_ goodbye: Goodbye, _ state: State) -> ClientError {
-    if !state.hasBeenLive, let error = state.connectError {
+    if !state.hasBeenLive, let (path, error) = state.connectError {
       return .cannotConnect(path: path, error)
     }
     return .closed(goodbye)

@@ -13,8 +13,7 @@ public struct DaemonOptions: ParsableArguments {
     help: ArgumentHelp(
       "The path of the socket.",
       discussion: """
-        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else \
-        /run/lockstep/lockstep.sock.
+        Default: $LOCKSTEP_SOCKET, else lockstep.sock in $XDG_RUNTIME_DIR, else see below.
         """, valueName: "path"), completion: .file())
   public var socket: String?
 
@@ -181,8 +180,8 @@ public struct DaemonOptions: ParsableArguments {
     }
   }
 
-  /// The socket's path, or the standard one.
-  public var socketPath: String { socket ?? SocketPath.standard }
+  /// The path on which to listen, or the standard one.
+  public var socketPath: String { socket ?? StandardPlaces().forDaemon }
 
   /// The permissions of the socket's file.
   var socketMode: mode_t { mode?.bits ?? (policy == nil ? 0o600 : 0o666) }

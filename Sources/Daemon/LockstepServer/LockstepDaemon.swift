@@ -137,6 +137,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       LOCKSTEP_SOCKET  the socket
       XDG_RUNTIME_DIR  where the socket is, as lockstep.sock, if that names none
 
+    \(StandardPlaces.help)
+
     \(ExitStatus.help(of: .daemon))
     """
   }
@@ -154,7 +156,8 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
       if let file = options.checkPolicy {
         try check(file, logger)
       } else if options.reload {
-        for line in try ReloadRequest(socket: options.socketPath).perform() { print(line) }
+        let request = try ReloadRequest(socket: options.socket ?? SocketPath.standard)
+        for line in try request.perform() { print(line) }
       } else {
         try serve(logger)
       }
@@ -301,11 +304,11 @@ extension LockstepDaemon {
     withExtendedLifetime((shell, signals)) {}
   }
 
-  /// Check that a path can be served on now. The directory of the machine's own daemon is created,
-  /// as its units would do.
+  /// Check that a path can be served on now. The directory of a standard place is created, the
+  /// machine's as its units would do.
   private static func checkSocket(_ path: String) throws {
     try SocketPath.check(path)
-    SocketPlace(path).makeDirectory()
+    try StandardPlaces().makeDirectory(of: path)
     _ = try SocketClaim(path)
   }
 

@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 import Journal
+import SocketPaths
 
 /// The exclusive claim to serve on a socket's path: a lock beside it, which the kernel releases
 /// when the process ends, so that two daemons never share a path and a dead one's socket is taken

@@ -1,6 +1,7 @@
 import ArgumentParser
 import EventLoop
 import LockstepClient
+import SocketPaths
 import Values
 import Wire
 

@@ -21,8 +21,13 @@ struct ConnectAdvice {
   var root = ""
   /// The command with which this user starts the daemon.
   var daemon = ProgramPath.daemon
+  /// The places that clients have looked at, if none was named: the path is the first.
+  private let searched: [String]
 
-  init(path: String) { place = SocketPlace(path) }
+  init(path: String, standard: StandardPlaces = StandardPlaces()) {
+    place = SocketPlace(path)
+    searched = standard.paths.count > 1 && standard.forClient == path ? standard.paths : []
+  }
 
   func sentence(about error: LoopError) -> String {
     let path = place.path
@@ -32,7 +37,10 @@ struct ConnectAdvice {
     }
     switch error.name {
     case "ENOENT":
-      return "no daemon serves at \(path): there is no such socket. \(start)."
+      let places = searched.first == path ? searched : [path]
+      return
+        "no daemon serves at \(places.joined(separator: ", nor at ")): there is no such socket. "
+        + "\(start)."
     case "ECONNREFUSED":
       return "no daemon serves at \(path): the socket is a leftover and nobody listens. \(start)."
     case "EACCES", "EPERM":
@@ -57,7 +65,7 @@ struct ConnectAdvice {
       return "Start one where you may, with '\(daemon) --socket \(other)', and look there with "
         + "'--socket \(other)' or LOCKSTEP_SOCKET=\(other)"
     }
-    let command = "\(daemon) --socket \(place.word)"
+    let command = searched.first == place.path ? daemon : "\(daemon) --socket \(place.word)"
     if place.hasDirectory || place.makesDirectory {
       return "Start one with '\(command)', \(another)"
     }

@@ -2,6 +2,7 @@ import Documents
 import EventLoop
 import Lockstep
 import LockstepClient
+import SocketPaths
 import Values
 import Wire
 

@@ -47,7 +47,7 @@ from .errors import (
     SubscriptionRefused,
     UnknownName,
 )
-from .link import standard_path
+from .link import standard_path, standard_paths
 from .mirror import Changes, Mirror
 
 __version__ = "0.1.0"
@@ -86,4 +86,5 @@ __all__ = [
     "connect_blocking",
     "plain",
     "standard_path",
+    "standard_paths",
 ]

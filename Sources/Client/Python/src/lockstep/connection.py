@@ -60,8 +60,7 @@ def connect(
 
     `await lockstep.connect()` gives the connection without closing it for you.
 
-    `path` is the daemon's socket; without it `$LOCKSTEP_SOCKET`, else `lockstep.sock` in
-    `$XDG_RUNTIME_DIR`, else `/run/lockstep/lockstep.sock`. The daemon learns from the kernel which
+    `path` is the daemon's socket; without it the standard one, `standard_path()`. The daemon learns from the kernel which
     process and user you are; `label` is what its reports call you. With `wait` it may start later
     than you. `timeout` is how many seconds it may take to be connected; None for any.
 
@@ -73,9 +72,7 @@ def connect(
     `ProtocolError` if it is none, and `TimeoutError`.
     """
     options = Options(label=label, reconnect=reconnect, max_snapshot_bytes=max_snapshot_bytes)
-    return Connection(
-        os.fspath(path) if path is not None else standard_path(), options, wait, timeout
-    )
+    return Connection(os.fspath(path) if path is not None else None, options, wait, timeout)
 
 
 class Connection:
@@ -85,9 +82,13 @@ class Connection:
     is `connect_blocking`. While it is open, let the loop run: what a daemon sends must be read.
     """
 
-    def __init__(self, path: str, options: Options, wait: bool, timeout: Optional[float]) -> None:
-        self.path = path
-        """The daemon's socket."""
+    def __init__(
+        self, path: Optional[str], options: Options, wait: bool, timeout: Optional[float]
+    ) -> None:
+        self.path = path if path is not None else standard_path()
+        """The daemon's socket. Until the first connection, one of the standard ones if no path was
+        given."""
+        self._is_fixed = path is not None
         self._session = Session(options)
         self._wait = wait
         self._timeout = timeout
@@ -543,10 +544,15 @@ class Connection:
 
     def _connect(self) -> None:
         assert self._loop is not None
+        if not self._is_fixed:
+            # A daemon that is waited for may come to listen on another standard place.
+            self.path = standard_path()
         self._link = Link(self._loop, self._received, self._lost)
         self._link.open(self.path, self._connected)
 
     def _connected(self) -> None:
+        # From now on this daemon is meant, and no other.
+        self._is_fixed = True
         self._session.connected(self._now())
         self._run()
 

@@ -9,24 +9,82 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import stat
 from typing import Callable, Optional
 
 READ_BYTES = 1 << 18
+MACHINE = "/run/lockstep/lockstep.sock"
+"""Where the machine's own daemon listens."""
 FULL_WAIT = 0.01
 """How long to wait when more clients wait for the daemon than its socket lets wait."""
 
 
 def standard_path() -> str:
-    """The daemon's socket if none is named: `$LOCKSTEP_SOCKET`, else `lockstep.sock` in
-    `$XDG_RUNTIME_DIR`, else `/run/lockstep/lockstep.sock`. Variables that are empty do not count.
+    """The daemon's socket if none is named: the first of `standard_paths` that has one, else the
+    first; but none that somebody else could have put there.
+    """
+    paths = standard_paths()
+    trusted = [path for path in paths if is_trusted(path)] or paths
+    return next((path for path in trusted if is_socket(path)), trusted[0])
+
+
+def standard_paths() -> list[str]:
+    """Where a daemon of this user listens if it is told no path, and clients look, in order.
+
+    `$LOCKSTEP_SOCKET` alone if it is set. Else `lockstep.sock` in `$XDG_RUNTIME_DIR`, or if that is
+    not set in `/run/user/UID` (not for root), if this directory is the user's own;
+    `/run/lockstep/lockstep.sock`, the machine's own daemon; `/tmp/lockstep-UID/lockstep.sock`, in a
+    directory that is closed to others. The last two change places for a user who may not make a
+    socket in `/run/lockstep`. Variables that are empty do not count.
     """
     path = os.environ.get("LOCKSTEP_SOCKET")
     if path:
-        return path
-    directory = os.environ.get("XDG_RUNTIME_DIR")
-    if directory:
-        return directory + "/lockstep.sock"
-    return "/run/lockstep/lockstep.sock"
+        return [path]
+    user = os.geteuid()
+    own = own_path()
+    paths = [MACHINE, own] if may_serve(os.path.dirname(MACHINE)) else [own, MACHINE]
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or (f"/run/user/{user}" if user else None)
+    status = status_of(runtime) if runtime else None
+    if status and stat.S_ISDIR(status.st_mode) and status.st_uid == user:
+        paths.insert(0, f"{runtime}/lockstep.sock")
+    return paths
+
+
+def own_path() -> str:
+    return f"/tmp/lockstep-{os.geteuid()}/lockstep.sock"
+
+
+def is_socket(path: str) -> bool:
+    status = status_of(path)
+    return status is not None and stat.S_ISSOCK(status.st_mode)
+
+
+def is_trusted(path: str) -> bool:
+    """Whether nobody else has made the directory that is to be this user's own: anybody can make
+    directories in `/tmp`.
+    """
+    if path != own_path():
+        return True
+    try:
+        directory = os.lstat(os.path.dirname(path))
+    except OSError:
+        return True
+    is_closed = stat.S_ISDIR(directory.st_mode) and not directory.st_mode & 0o077
+    return is_closed and directory.st_uid == os.geteuid()
+
+
+def may_serve(directory: str) -> bool:
+    """Whether this user can make a socket there, after making the directory if it is root."""
+    if os.path.exists(directory):
+        return os.access(directory, os.W_OK | os.X_OK)
+    return os.geteuid() == 0 and os.access(os.path.dirname(directory), os.W_OK | os.X_OK)
+
+
+def status_of(path: str) -> Optional[os.stat_result]:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
 
 
 class Link:

@@ -1,4 +1,3 @@
-import EventLoop
 import Foundation
 import SocketPaths
 import Testing
@@ -33,9 +32,11 @@ struct SocketPlaceTests {
     #expect(SocketPlace.alternative.isServable)
   }
 
-  @Test func `only the system directory is made automatically`() {
+  @Test func `only the directories of standard places are made automatically`() {
     #expect(SocketPlace(SocketPath.system).makesDirectory == (geteuid() == 0))
+    #expect(SocketPlace("/tmp/lockstep-\(geteuid())/lockstep.sock").makesDirectory)
     #expect(!SocketPlace("/tmp/lockstep.sock").makesDirectory)
+    #expect(!SocketPlace("/tmp/lockstep-\(geteuid() + 1)/lockstep.sock").makesDirectory)
     #expect(!SocketPlace("/run/lockstep/other.sock").makesDirectory)
   }
 }
