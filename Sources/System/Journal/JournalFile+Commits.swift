@@ -50,6 +50,8 @@ extension JournalFile {
       }
     }
     try noting { () throws(JournalError) in
+      // What it goes on from is in the other log.
+      try checkLogFile()
       if let damage = commits.damage { throw JournalError(.failed, damage) }
       try commits.commit()
     }

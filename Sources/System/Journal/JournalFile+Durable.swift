@@ -28,13 +28,14 @@ extension JournalFile {
     guard let outcome = try LogRepair.repair(log, in: directory) else { return nil }
     if let finding = inconsistency(of: path) {
       try LogRepair.undo(outcome, log, in: directory)
-      let revision = try? JournalReader(reading: path).contents().head.revision
+      let revision = try? JournalReader(reading: path).ownRevision
       throw JournalError(
         .corrupt,
         "\(log): damaged: the head of the log is lost, and its \(outcome.frameCount) frames do not "
           + "make the journal whole (\(finding)).",
-        advice: "Restore both files from a backup"
-          + (revision.map { "; or give up the log with `lockstepd --recover-to \($0)`." } ?? "."))
+        advice: "Restore both files from a backup, or "
+          + (revision.map { "give up the log with `lockstepd --recover-to \($0)`." }
+            ?? "move them away to begin anew."))
     }
     return "the head of the write-ahead log was lost, and its \(outcome.frameCount) frames were "
       + "brought back; the damaged log is kept as \(outcome.backup)"

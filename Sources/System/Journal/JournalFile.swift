@@ -228,7 +228,7 @@ public final class JournalFile: JournalReader {
     guard !isClosed else { throw defect("it has been closed") }
     // What is not in SQLite is read again from the commit log.
     state.pending = []
-    (commits, lacksCommitLog) = (nil, false)
+    (commits, lacksCommitLog, readsCommits) = (nil, false, true)
     // Another program may have removed the log, which we still have open.
     if !needsNewLog { try? connection.checkpoint() }
     connection.close(keepingLog: true)
@@ -236,7 +236,13 @@ public final class JournalFile: JournalReader {
     connection = try Self.open(path, mode, vfs)
     log = LogWatch(path + "-wal")
     try load()
-    try restoreCommits()
+    do throws(JournalError) {
+      try restoreCommits()
+    } catch  where error.kind == .corrupt {
+      // What the commit log goes on from is lost. The caller has it in memory, and keeps it anew when
+      // it sees what is stored; should this process end before, the next one refuses to start.
+      readsCommits = false
+    }
     needsNewLog = false
     broken = nil
   }
@@ -280,7 +286,7 @@ public final class JournalFile: JournalReader {
   }
 
   /// Make sure that the write-ahead log is as the last commit left it.
-  private func checkLogFile() throws(JournalError) {
+  func checkLogFile() throws(JournalError) {
     guard let damage = log.damage else { return }
     // SQLite does not verify what it copies into the file.
     needsNewLog = true

@@ -14,6 +14,8 @@ public class JournalReader {
   public let path: String
   /// Whether closing leaves the write-ahead log as it is.
   private let keepsLog: Bool
+  /// Whether what only the commit log has is read, too.
+  var readsCommits = true
 
   init(_ connection: Connection, path: String, keepsLog: Bool = false) {
     self.connection = connection
@@ -73,7 +75,7 @@ public class JournalReader {
   public func reading<R>(_ body: () throws(JournalError) -> R) throws(JournalError) -> R {
     if connection.isInTransaction { return try body() }
     // Before SQLite's view begins: what leaves the log goes there.
-    let commits = try CommitRecords(beside: path)
+    let commits = readsCommits ? try CommitRecords(beside: path) : nil
     return try connection.reading { () throws(JournalError) in
       if let commits { try show(commits) }
       return try body()
@@ -99,6 +101,15 @@ public class JournalReader {
           try connection.number("SELECT max(number) FROM session").map(UInt64.init(bitPattern:))
             ?? 0))
     }
+  }
+
+  /// The revision with which the file ends by itself, without the commit log: what a recovery can go
+  /// back to when that does not fit. Nil if the file cannot be read.
+  var ownRevision: UInt64? {
+    let former = readsCommits
+    readsCommits = false
+    defer { readsCommits = former }
+    return try? contents().head.revision
   }
 
   var noIdentity: JournalError {

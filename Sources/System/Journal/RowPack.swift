@@ -13,8 +13,9 @@ import Wire
 //     [sequence, revision, time, cause, name, action, change, answer]
 //     [sequence, revision, time, cause, name, action, change, answer, turn]
 //
-// The second is the last of its turn, at whose end the revision was greater by `turn`. The first three are differences to the action before in the pack, or to 0. `cause` and `name` are
-// null if they are those of the action before.
+// The second is the last of its turn, at whose end the revision was greater by `turn`. The first three
+// are differences to the action before in the pack, or to 0. `cause` and `name` are null if they are
+// those of the action before.
 //
 //     cause    [kind, actor, effect] or [kind, actor, effect, connection, pid, uid, gid, label]
 //     change   null, or [revisions since the change before, patch]

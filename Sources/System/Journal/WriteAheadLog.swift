@@ -111,7 +111,7 @@ extension JournalReader {
     let log = try WriteAheadLog(path + "-wal")
     guard let damage = log.damage(path + "-wal", isSure: !isMarked) else { return }
     // Without the log, the journal may be empty.
-    let revision = try? contents().head.revision
+    let revision = ownRevision
     throw JournalError(
       .corrupt, damage + ".",
       advice: revision.map {

@@ -30,7 +30,7 @@ struct LostLogProcessTests {
   }
 
   /// The files of a daemon killed after `actions` durable actions, in a journal with a checkpoint,
-  /// or without one if it is young.
+  /// or without one if it is young. Each third is too large for the commit log.
   private func withRemains(
     actions: Int64, isYoung: Bool, _ body: (Remains) async throws -> Void
   ) async throws {
@@ -48,7 +48,9 @@ struct LostLogProcessTests {
       let mirror = try await home.mirror()
       for number in 1...actions {
         let set = try await mirror.send(
-          DocumentAction.set([.text("k\(number % 7)")], .integer(number)), .durable)
+          DocumentAction.set(
+            [.text("k\(number % 7)")], number % 3 == 0 ? large(number) : .integer(number)), .durable
+        )
         #expect(set.mark == .durable)
       }
       let (revision, digest) = try await mirror.daemonDigest()
@@ -59,6 +61,10 @@ struct LostLogProcessTests {
       try await body(
         Remains(home: home, copy: copy, revision: revision, digest: digest.description))
     }
+  }
+
+  private func large(_ number: Int64) -> Value {
+    .text(String(repeating: "\(number % 10)", count: 20_000))
   }
 
   private enum Outcome { case whole, refused }

@@ -37,7 +37,7 @@ struct MemoryTroubleTests {
       let last = try await writer.send(DocumentAction.set(["small"], 2), .durable)
       #expect(last.mark == .durable)
       #expect(writer.state?.isSame(as: 2) == true)
-      let said = try await home.lockstep("get", "/")
+      let said = try await home.lockstep("get")
       #expect(said.status == .exit(1))
       #expect(said.lines.joined().contains("no memory for a snapshot"), "\(said.lines)")
 

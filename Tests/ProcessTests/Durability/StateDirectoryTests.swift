@@ -190,7 +190,7 @@ struct StateDirectoryTests {
   @Test func `a truncated journal is refused`() async throws {
     try await withJournal { home, begun in
       let size = begun.bytes.count
-      for length in [100, 4096, size / 2, size - 4096, size - 1] {
+      for length in [100, 4096, size / 2, size - 8192, size - 4096] {
         Files.write(Array(begun.bytes[..<length]), to: home.journal)
         let refusal = try await home.refusal()
         #expect(refusal.contains(home.journal), "\(length) of \(size): \(refusal)")
@@ -245,53 +245,70 @@ struct StateDirectoryTests {
     }
   }
 
-  @Test func `a write-ahead log with a hole is refused, and one with an incomplete end is not`()
-    async throws
-  {
+  @Test func `a write-ahead log with a hole is refused`() async throws {
     try await withHome { home in
       let first = try await home.start()
       let mirror = try await home.mirror()
-      var mark: [UInt8] = []
-      for number in 1...40 as ClosedRange<Int64> {
-        mark = Files.read(home.state + "/standing")
-        try await mirror.send(DocumentAction.set(["n"], .integer(number)), .durable)
+      // Too large for the commit log.
+      for number in 1...12 {
+        let text = Value.text(String(repeating: "\(number % 10)", count: 20_000))
+        try await mirror.send(DocumentAction.set(["n"], text), .durable)
       }
       mirror.connection.close()
       try await first.process.kill()
       let whole = Files.read(home.journal + "-wal")
       let copy = home.state + ".copy"
       try FileManager.default.copyItem(atPath: home.state, toPath: copy)
-      func start(_ log: [UInt8]) throws -> ChildProcess {
-        try FileManager.default.removeItem(atPath: home.state)
-        try FileManager.default.copyItem(atPath: copy, toPath: home.state)
-        Files.write(log, to: home.journal + "-wal")
-        return try home.spawn()
-      }
       // Once in a page, and once in a checksum.
       for offset in [whole.count / 2, 32 + 4120 * 20 + 17] {
         var log = whole
         log[offset] ^= 4
-        let process = try start(log)
+        try FileManager.default.removeItem(atPath: home.state)
+        try FileManager.default.copyItem(atPath: copy, toPath: home.state)
+        Files.write(log, to: home.journal + "-wal")
+        let process = try home.spawn()
         #expect(try await process.end() == .exit(1), "byte \(offset)")
         let said = process.output.last ?? ""
         #expect(said.contains("journal.sqlite-wal: damaged: frame"), "byte \(offset): \(said)")
         #expect(said.contains("from a backup"), "byte \(offset): \(said)")
       }
-      // The log after a crash of the machine: it lacks the end of the last commit, which was not
-      // acknowledged as durable.
-      Files.write(mark, to: copy + "/standing")
-      let process = try start(Array(whole.dropLast(100)))
-      let line = try await process.line(with: " serving ")
-      let second = try #require(RunningDaemon(process, line))
-      #expect(second.revision == 39)
-      try await second.stop()
     }
+  }
+
+  @Test func `a commit log without the end of its last commit is no damage`() async throws {
+    // A daemon that is not killed in time has moved the commit to the journal.
+    for attempt in 1...50 {
+      let revision = try await withHome { home in
+        let first = try await home.start()
+        let mirror = try await home.mirror()
+        var mark: [UInt8] = []
+        for number in 1...40 as ClosedRange<Int64> {
+          mark = Files.read(home.state + "/standing")
+          try await mirror.send(DocumentAction.set(["n"], .integer(number)), .durable)
+        }
+        try await first.process.kill()
+        mirror.connection.close()
+        // As after a crash of the machine: the end of the last commit, which was not acknowledged as
+        // durable, has not come to the disk.
+        var log = Files.read(home.journal + "-commits")
+        let end = try #require(log.lastIndex { $0 != 0 })
+        for index in end - 3...end { log[index] = 0 }
+        Files.write(log, to: home.journal + "-commits")
+        Files.write(mark, to: home.state + "/standing")
+        let second = try await home.start()
+        try await second.stop()
+        return second.revision
+      }
+      if revision == 39 { return }
+      #expect(revision == 40, "attempt \(attempt)")
+    }
+    Issue.record("no commit was in the log alone")
   }
 
   @Test func `a damaged journal reports the last sound revision`() async throws {
     try await withJournal { home, begun in
-      // The damaged text belongs to the change of revision 50, which is by now on a page of its
-      // own.
+      // The damaged text belongs to the change of revision 50. Small commits are moved to the file
+      // many in a row, and are lost with it.
       let text = Array(String(repeating: "x", count: 8 * 10).utf8)
       let place = try #require(Files.find(Array("c10".utf8), in: begun.bytes))
       let start = try #require(Files.find(text, in: Array(begun.bytes[place...]))) + place
@@ -299,14 +316,18 @@ struct StateDirectoryTests {
       changed[start + 5] ^= 1
       Files.write(changed, to: home.journal)
       let refusal = try await home.refusal()
-      #expect(refusal.contains("damaged: action 50, of revision 50"), "\(refusal)")
+      #expect(refusal.contains("damaged: action "), "\(refusal)")
       let checked = try await home.lockstep("fsck", home.state)
       #expect(checked.status == .exit(11))
-      #expect(checked.values.first?["soundRevision"] == 49, "\(checked.lines)")
+      let sound = try #require(checked.values.first?["soundRevision"]?.number)
+      #expect(sound <= 49, "\(checked.lines)")
       // The sound rows can still be read.
       let journal = try await home.lockstep("journal", home.state)
       #expect(journal.status == .exit(11))
       #expect(journal.values.compactMap { $0["revision"]?.number }.last ?? 0 <= 49)
+      let daemon = try await home.start(["--recover-to", "\(sound)"])
+      #expect(daemon.revision == UInt64(sound))
+      try await daemon.stop()
     }
   }
 }
