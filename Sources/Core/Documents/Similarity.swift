@@ -29,9 +29,9 @@ extension String {
   /// A message of the option parser without its suggested option, unless that is near: the parser
   /// suggests '--mode' for '--nope'.
   package var withoutFarGuess: String {
-    guard let option = firstRange(of: "nknown option '"),
-      let middle = self[option.upperBound...].firstRange(of: "'. Did you mean '"),
-      let end = self[middle.upperBound...].firstRange(of: "'?")
+    guard let option = self[...].place(of: "nknown option '"),
+      let middle = self[option.upperBound...].place(of: "'. Did you mean '"),
+      let end = self[middle.upperBound...].place(of: "'?")
     else { return self }
     let name = self[option.upperBound..<middle.lowerBound].drop { $0 == "-" }
     let guess = self[middle.upperBound..<end.lowerBound].drop { $0 == "-" }
@@ -47,5 +47,20 @@ extension String {
       return ""
     }
     return " Did you mean \"\(near)\"?"
+  }
+}
+
+extension Substring {
+  /// Where a text is in this one first; nil if it is not. `firstRange(of:)` would link regular
+  /// expressions: 1.5 MB.
+  fileprivate func place(of text: String) -> Range<Index>? {
+    var start = startIndex
+    while start < endIndex {
+      if self[start...].hasPrefix(text) {
+        return start..<index(start, offsetBy: text.count)
+      }
+      formIndex(after: &start)
+    }
+    return nil
   }
 }

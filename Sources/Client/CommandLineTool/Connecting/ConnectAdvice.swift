@@ -92,17 +92,14 @@ struct ConnectAdvice {
 /// The paths of programs.
 enum ProgramPath {
   /// The command that starts the daemon: its name if the shell finds it, else its path if it is
-  /// built or installed beside this program or in libexec.
+  /// beside this program.
   static var daemon: String {
     let name = "lockstepd"
     let path = getenv("PATH").map { String(cString: $0) } ?? ""
     let isInPath = path.split(separator: ":").contains { isProgram("\($0)/\(name)") }
     guard !isInPath, let folder = ownFolder else { return name }
     let beside = "\(folder)/\(name)"
-    if isProgram(beside) { return SocketPlace.word(beside) }
-    guard let slash = folder.lastIndex(of: "/") else { return name }
-    let installed = "\(folder[..<slash])/libexec/\(name)"
-    return isProgram(installed) ? SocketPlace.word(installed) : name
+    return isProgram(beside) ? SocketPlace.word(beside) : name
   }
 
   /// The folder of this program.
