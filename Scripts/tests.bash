@@ -13,6 +13,15 @@ build_tests() { swift build --build-tests "${build_options[@]}"; }
 # Tests that are built already.
 run_tests() { swift test "${build_options[@]}" --skip-build --parallel "$@"; }
 
+# `package_options FOLDER`: set `options` for a package outside of this one that depends on it. In our own
+# build folder: what the tests have built of Lockstep, with the same options, is not built again.
+package_options() {
+  # shellcheck disable=SC2034 # For those who call it.
+  options=(--package-path "$1" --scratch-path "$PWD/.build" "${build_options[@]}")
+  # A shared library of another build would be found by programs that do not link it.
+  find .build/*/debug -maxdepth 1 -name '*.so' -delete 2>/dev/null || true
+}
+
 # Tests that wait, apart from those that compute for seconds and would keep them from their turn; and
 # because an exit test reaps the children of others.
 # shellcheck disable=SC2034 # For those who source this.

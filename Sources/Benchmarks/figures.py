@@ -27,6 +27,13 @@ class Figures:
         return statistics.median(values)
     return None
 
+  def factor(self, work, row, unit, peer):
+    """How many times better a peer is than Lockstep; None if one of them was not measured."""
+    ours, theirs = (self.median(work, row, unit, which) for which in ["lockstep", peer])
+    if not ours or not theirs:
+      return None
+    return theirs / ours if (work, row, unit, "more") in self.rows else ours / theirs
+
   @property
   def peers(self):
     return [peer for peer in PEERS if peer in self.about["peers"]]

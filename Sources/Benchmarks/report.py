@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 import pictures
 from figures import Figures, cell, ratio, text
@@ -79,18 +80,40 @@ def markdown(figures):
 LARGE = "1,000,000"
 WHOLE = f"{LARGE} entries"
 FLOODS = ["actions", "values", "deep values", "pings", "subscriptions", "digests", "reports"]
+# Those that a user feels come first, then what a single action costs.
 ROWS = [
   ("round trip, one core / two cores, p50, µs", 1,
    [("W1", "round trip, one core, p50", "µs"), ("W1", "round trip, two cores, p50", "µs")]),
   ("the same beside 1,000 connections of another user that flood it with actions, p50 / p99, µs", 1,
    [("W10", "round trip beside a flood of actions, p50", "µs"),
     ("W10", "round trip beside a flood of actions, p99", "µs")]),
-  ("pipelined actions, 10,000 in flight, CPU each, µs", 1,
-   [("W2", "W = 10,000", "server µs an action")]),
   ("one change to the last of 100 / 1,000 mirrors, p50, µs", 1,
    [("W3", f"N = {count}, one change, to the last p50", "µs") for count in ["100", "1,000"]]),
   ("changes delivered to 100 / 1,000 mirrors, millions a second", 1,
    [("W3", f"N = {count}, window 256", "M deliveries/s") for count in ["100", "1,000"]]),
+  (f"longest wait for an answer while a mirror of {LARGE} entries joins / all are removed / an object "
+   "of as many members is set, ms", 1000,
+   [("W8", f"{LARGE} {what}, a ping waits at most", "µs")
+    for what in ["entries, a mirror joins", "entries are removed", "members are set"]]),
+  (f"longest wait for an answer while a stopped mirror of a counter / of {LARGE} entries comes back, ms",
+   1000,
+   [("W9", f"100 mirrors of {what}, the stopped one comes back, a ping waits at most", "µs")
+    for what in ["the counter", f"a map of {LARGE}"]]),
+  (f"{LARGE} entries of 32 bytes: start to ready from its journal (Redis: RDB) / from a document, ms", 1,
+   [("W7", f"{WHOLE}, start to ready from {source}", "ms") for source in ["what it kept", "a document"]]),
+  ("the same: connect to all received, ms / memory an entry, bytes", 1,
+   [("W7", f"{WHOLE}, connect to all received", "ms"),
+    ("W7", f"{WHOLE} from what it kept", "bytes of memory an entry")]),
+  ("durable: one writer, p50, µs", 1, [("W4", "durable, 1 writer, p50", "µs")]),
+  ("durable: 50 writers / 10,000 in flight, thousands a second", 1000,
+   [("W4", "durable, 50 writers", "actions/s"), ("W4", "durable, W = 10,000", "actions/s")]),
+  ("pipelined actions, 10,000 in flight, CPU each, µs", 1,
+   [("W2", "W = 10,000", "server µs an action")]),
+  (f"change and patch with 1,000 / {LARGE} entries, CPU each, µs", 1,
+   [("W8", f"{count} entries, change and patch", "server µs an action") for count in ["1,000", LARGE]]),
+  ("memory a client, 10,000 idle / 1,000 busy beside them, KB", 1,
+   [("W9", "10,000 idle clients", "KB a client"),
+    ("W9", "1,000 busy clients beside them", "KB a client")]),
   ("100 clients with one action each in flight, CPU an action, µs: no subscriber / each its own scope", 1,
    [("W12", f"100 clients, an action each, {what}", "server µs an action")
     for what in ["no subscriber", "each its own entry"]]),
@@ -100,31 +123,10 @@ ROWS = [
   ("an action that changes one of 100 / 20,000 subscriptions of a connection, CPU, µs", 1,
    [("W11", f"an action that changes one of {count}", "server µs an action")
     for count in ["100", "20,000"]]),
-  ("durable: one writer, p50, µs", 1, [("W4", "durable, 1 writer, p50", "µs")]),
-  ("durable: 50 writers / 10,000 in flight, thousands a second", 1000,
-   [("W4", "durable, 50 writers", "actions/s"), ("W4", "durable, W = 10,000", "actions/s")]),
-  (f"change and patch with 1,000 / {LARGE} entries, CPU each, µs", 1,
-   [("W8", f"{count} entries, change and patch", "server µs an action") for count in ["1,000", LARGE]]),
-  (f"{LARGE} entries of 32 bytes: start to ready from its journal (Redis: RDB) / from a document, ms", 1,
-   [("W7", f"{WHOLE}, start to ready from {source}", "ms") for source in ["what it kept", "a document"]]),
-  ("the same: connect to all received, ms / memory an entry, bytes", 1,
-   [("W7", f"{WHOLE}, connect to all received", "ms"),
-    ("W7", f"{WHOLE} from what it kept", "bytes of memory an entry")]),
-  (f"longest wait for an answer while a mirror of {LARGE} entries joins / all are removed / an object "
-   "of as many members is set, ms", 1000,
-   [("W8", f"{LARGE} {what}, a ping waits at most", "µs")
-    for what in ["entries, a mirror joins", "entries are removed", "members are set"]]),
-  ("memory a client, 10,000 idle / 1,000 busy beside them, KB", 1,
-   [("W9", "10,000 idle clients", "KB a client"),
-    ("W9", "1,000 busy clients beside them", "KB a client")]),
   (f"CPU a delivery to 100 mirrors of a counter, none / one of them stopped; of {LARGE} entries, none / "
    "one, µs", 1,
    [("W9", f"100 mirrors of {what}, {count} stopped", "server µs a delivery")
     for what in ["the counter", f"a map of {LARGE}"] for count in ["none", "one"]]),
-  (f"longest wait for an answer while a stopped mirror of a counter / of {LARGE} entries comes back, ms",
-   1000,
-   [("W9", f"100 mirrors of {what}, the stopped one comes back, a ping waits at most", "µs")
-    for what in ["the counter", f"a map of {LARGE}"]]),
   ("start to ready, empty, ms / memory, MB / program with its libraries of Swift, stripped, MB", 1,
    [("W6", "start to ready, empty", "ms"), ("W6", "memory, empty", "MB"),
     ("W6", "program and libraries, stripped", "MB")]),
@@ -162,9 +164,27 @@ def section(figures):
     if any(cells):
       yield f"| {what} | " + " | ".join(cells) + " |"
   yield ""
+  for peer in figures.peers:
+    ahead = list(where_ahead(figures, peer)) if peer not in ("limit", "lockstep") else []
+    if ahead:
+      yield from textwrap.wrap(
+        f"{NAMES[peer]} is ahead by more than a tenth in these, with how many times: {'; '.join(ahead)}.",
+        105, break_on_hyphens=False)
+      yield ""
   for name, what in SHOWN.items():
     if name in dict(drawings(figures)):
       yield f"![{what}](Sources/Benchmarks/pictures/{name})"
+
+
+def where_ahead(figures, peer):
+  """The rows in which a peer is better than Lockstep by more than a tenth, and how many times."""
+  for what, _, places in ROWS:
+    # Clients that reached their own ceiling do not say which server is better.
+    factors = [None if shown(figures, place, "lockstep", 1).startswith("≥") else figures.factor(*place, peer)
+               for place in places]
+    if any(factor and factor > 1.1 for factor in factors):
+      times = " / ".join(text(factor) if factor and factor > 1.1 else "–" for factor in factors)
+      yield f"{what.rpartition(', ')[0]} ({times})"
 
 
 def shown(figures, place, peer, scale):
