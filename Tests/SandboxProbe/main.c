@@ -138,7 +138,15 @@ static int program_kernel(void) {
                         .max_entries = 1};
   return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map);
 }
+/* A lower one, for work beside the loop. */
 static int priority(void) { return setpriority(PRIO_PROCESS, 0, 5); }
+static int affinity(void) {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  return sched_getaffinity(0, sizeof processors, &processors) != 0
+             ? -1
+             : sched_setaffinity(0, sizeof processors, &processors);
+}
 static int io_uring(void) {
   char parameters[256] = "";
   return (int)syscall(425 /* io_uring_setup */, 1, parameters);
@@ -217,7 +225,7 @@ static const struct {
     {"setuid-file", setuid_file}, {"open-mode", open_mode}, {"personality", change_personality},
     {"write-execute", write_execute}, {"foreign-call", foreign_call},
     {"change-root", change_root}, {"mount", mount_something}, {"program-kernel", program_kernel},
-    {"priority", priority}, {"io-uring", io_uring}, {"debug", debug},
+    {"priority", priority}, {"affinity", affinity}, {"io-uring", io_uring}, {"debug", debug},
     {"keys", keys}, {"other-program", other_program}, {"state-program", state_program},
     {"state-code", state_code}, {"bus", bus},
     {"write-state", write_state}, {"sealed-memory", sealed_memory},
