@@ -58,9 +58,17 @@ func floor(_ name: String, _ targets: [Target]) -> [Target] {
   return withSettings(targets)
 }
 
+/// What runs at a start, or for a report: compiled to be small, for a daemon of 10 MB.
+let cold = ["Schemas", "SocketPaths", "Systemd"]
+
 /// Targets with the settings of all our Swift.
 func withSettings(_ targets: [Target]) -> [Target] {
-  for target in targets where target.type != .system { target.swiftSettings = settings }
+  for target in targets where target.type != .system {
+    target.swiftSettings = settings
+    if cold.contains(target.name) {
+      target.swiftSettings?.append(.unsafeFlags(["-Osize"], .when(configuration: .release)))
+    }
+  }
   return targets
 }
 
