@@ -34,7 +34,8 @@ struct CommandNamesTests {
 
   @Test(arguments: [
     ("gte", " Did you mean 'get'?"), ("wacth", " Did you mean 'watch'?"),
-    ("mege", " Did you mean 'merge'?"), ("incrment", " Did you mean 'increment'?"),
+    ("sett", " Did you mean 'set'?"), ("mege", " Did you mean 'merge'?"),
+    ("incrment", " Did you mean 'increment'?"),
     ("incremetn", " Did you mean 'increment'?"), ("top", ""), ("shell", ""), ("x", ""),
     ("version", " The version is 'lockstep --version'."),
   ])

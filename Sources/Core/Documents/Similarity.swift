@@ -15,15 +15,18 @@ extension String {
     return row[second.count]
   }
 
-  /// The name that was probably meant: at an edit distance of one, or of two for a word of six or
-  /// more characters, or with the same characters in another order. In a shorter word, a distance
-  /// of two would match almost any name.
+  /// The name that was probably meant: at an edit distance of one; else with the same characters in
+  /// another order, or at a distance of two for a word of six or more characters. In a shorter word,
+  /// a distance of two would match almost any name.
   package func nearest(among names: [String]) -> String? {
+    guard let near = names.min(by: { $0.distance(to: self) < $1.distance(to: self) }) else {
+      return nil
+    }
+    let distance = near.distance(to: self)
+    if distance <= 1 { return near }
     let letters = sorted()
     if let same = names.first(where: { $0.sorted() == letters }) { return same }
-    let near = names.min { $0.distance(to: self) < $1.distance(to: self) }
-    guard let near, near.distance(to: self) <= (count < 6 ? 1 : 2) else { return nil }
-    return near
+    return distance <= 2 && count >= 6 ? near : nil
   }
 
   /// A message of the option parser without its suggested option, unless that is near: the parser
