@@ -368,6 +368,42 @@ struct MessagesTests {
     #expect(box.output.contains("755 root") && box.output.contains("{}"), "\(box.output)")
   }
 
+  @Test func `every command and option that a message names is one`() async throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "Sources")
+    var helps: [String: String] = [:]
+    /// What the help of a command says; without one, of the program.
+    func help(_ words: [String]) async throws -> String {
+      if let known = helps[words.joined(separator: " ")] { return known }
+      let program = words[0] == "lockstepd" ? Binaries.daemon : Self.lockstep
+      let process = try ChildProcess(program, words.dropFirst() + ["--help"])
+      #expect(try await process.end() == .exit(0), "\(words)")
+      helps[words.joined(separator: " ")] = process.output.joined(separator: "\n")
+      return process.output.joined(separator: "\n")
+    }
+    let named = /['`](lockstepd?)(?: ([a-z]+))?((?: --[a-z-]+)*)/
+    var count = 0
+    for folder in ["Client/CommandLineTool", "Daemon/LockstepServer", "System"] {
+      let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+      while let name = files?.nextObject() as? String {
+        guard name.hasSuffix(".swift") else { continue }
+        let text = try String(
+          contentsOf: root.appending(path: "\(folder)/\(name)"), encoding: .utf8)
+        for line in text.split(separator: "\n") where line.contains("\"") && !line.contains("///") {
+          for match in line.matches(of: named) {
+            let words = [String(match.1)] + (match.2.map { [String($0)] } ?? [])
+            let help = try await help(words)
+            for option in match.3.split(separator: " ") {
+              #expect(help.contains(option), "\(name): \(match.0)")
+            }
+            count += 1
+          }
+        }
+      }
+    }
+    #expect(count > 20, "messages name commands")
+  }
+
   // MARK: Help
 
   @Test func `every field of a report is explained in its command's help`() async throws {
