@@ -167,7 +167,8 @@ extension JournalFile {
       try keep(
         batches[index], &writer, identity,
         packs: sharesRows || batches[index].rows.count >= RowPack.worthwhile,
-        endsRow: !sharesRows || index == batches.count - 1)
+        endsRow: !sharesRows || index == batches.count - 1
+          || index % RowPack.turns == RowPack.turns - 1)
     }
     // After an error, all of `state` is read again.
     state.chain = writer.chain

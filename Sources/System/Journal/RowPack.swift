@@ -28,6 +28,8 @@ struct RowPack {
   /// The number of actions of a turn from which on they are packed; fewer have rows of their own,
   /// for people to read with `sqlite3`.
   static let worthwhile = 8
+  /// The most turns that share a row: a byte that the disk has changed costs a row and those behind it.
+  static let turns = 16
   /// The bytes at which a pack is full. An action with more is not packed.
   static let limit = 64 << 10
 

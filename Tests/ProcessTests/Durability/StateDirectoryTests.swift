@@ -190,8 +190,18 @@ struct StateDirectoryTests {
   @Test func `a truncated journal is refused`() async throws {
     try await withJournal { home, begun in
       let size = begun.bytes.count
-      for length in [100, 4096, size / 2, size - 8192, size - 4096] {
+      for length in [100, 4096, size / 2, size - 8192, size - 4096, size - 1] {
         Files.write(Array(begun.bytes[..<length]), to: home.journal)
+        // The last byte may be one that nothing is stored in, as `a flipped bit` may.
+        if length == size - 1 {
+          let process = try home.spawn()
+          defer { process.signal(SIGKILL) }
+          if let line = try? await process.line(with: " serving ") {
+            #expect(try #require(RunningDaemon(process, line)).digest == begun.kept.digest)
+            continue
+          }
+          #expect(try await process.end() == .exit(1))
+        }
         let refusal = try await home.refusal()
         #expect(refusal.contains(home.journal), "\(length) of \(size): \(refusal)")
         #expect(refusal.contains("lockstep fsck"), "\(length) of \(size): \(refusal)")
@@ -308,7 +318,7 @@ struct StateDirectoryTests {
   @Test func `a damaged journal reports the last sound revision`() async throws {
     try await withJournal { home, begun in
       // The damaged text belongs to the change of revision 50. Small commits are moved to the file
-      // many in a row, and are lost with it.
+      // up to 16 turns in a row, and are lost with it.
       let text = Array(String(repeating: "x", count: 8 * 10).utf8)
       let place = try #require(Files.find(Array("c10".utf8), in: begun.bytes))
       let start = try #require(Files.find(text, in: Array(begun.bytes[place...]))) + place
@@ -320,7 +330,7 @@ struct StateDirectoryTests {
       let checked = try await home.lockstep("fsck", home.state)
       #expect(checked.status == .exit(11))
       let sound = try #require(checked.values.first?["soundRevision"]?.number)
-      #expect(sound <= 49, "\(checked.lines)")
+      #expect((34...49).contains(sound), "\(checked.lines)")
       // The sound rows can still be read.
       let journal = try await home.lockstep("journal", home.state)
       #expect(journal.status == .exit(11))
