@@ -206,7 +206,7 @@ HOME='{os.environ["HOME"]}' exec "$swift" "$@"
       **kept, "HOME": self.home, "PYTHONPATH": self.python, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1",
       "PATH": os.pathsep.join(
         [self.shims, os.path.dirname(os.environ["LOCKSTEP_PYTHON"]), os.environ["PATH"]]),
-      # pip takes what is there, and puts it where it is in nobody's way.
+      # pip takes what is there, and installs it in the folder of this run.
       "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_TARGET": self.python, "PIP_QUIET": "1",
       "PIP_UPGRADE": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 

@@ -248,8 +248,9 @@ extension Server {
   }
 
   /// Send one patch from a held state to the newest, and release the held state; or have the patch
-  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is `lost`, the client then knows
-  /// that the subscription is at the newest revision, or will know when the patch has been sent.
+  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is
+  /// `lost`, the client then knows that the subscription is at the newest revision, or will know when
+  /// the patch has been sent.
   private mutating func advance(
     _ subscription: Subscription, from revision: UInt64, mayWait: Bool,
     _ connection: inout ServerSession, _ commands: inout [Command]

@@ -36,8 +36,8 @@ struct Subscription: Sendable {
 /// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live, `joining` and `differing` those that wait for a job; each that is behind has a ticket in one of two lists;
-/// once there are more than `few`, both dictionaries hold the index of each.
+/// live, `joining` and `differing` those that wait for a job; each that is behind has a ticket in one
+/// of two lists; once there are more than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
   /// Names a subscription that is behind. One that has ended, or was replaced, is not found by it.
   struct Ticket: Sendable {

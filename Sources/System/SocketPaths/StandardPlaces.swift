@@ -69,7 +69,8 @@ public struct StandardPlaces: Sendable {
   /// Whether a daemon can listen where it should.
   var mayServe: Bool { SocketPlace(forDaemon).isServable && isTrusted(forDaemon) }
 
-  /// Whether nobody else has made the directory that is to be this user's own.
+  /// False for the place that is this user's own if its directory is there and is another user's, or
+  /// open to others.
   private func isTrusted(_ path: String) -> Bool {
     guard path == own, let directory = FileStatus(SocketPlace(path).directory, ofLink: true) else {
       return true

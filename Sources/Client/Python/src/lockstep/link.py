@@ -60,8 +60,8 @@ def is_socket(path: str) -> bool:
 
 
 def is_trusted(path: str) -> bool:
-    """Whether nobody else has made the directory that is to be this user's own: anybody can make
-    directories in `/tmp`.
+    """False for the place that is this user's own if its directory is there and is another user's, or
+    open to others: every user can make directories in `/tmp`.
     """
     if path != own_path():
         return True
