@@ -344,7 +344,7 @@ TYPES = {
     "hello": 1, "subscribe": 2, "unsubscribe": 3, "action": 4, "ping": 5, "digestRequest": 6,
     "query": 7, "clientGoodbye": 8, "welcome": 11, "subscribed": 12, "snapshot": 13, "patch": 14,
     "acknowledgement": 15, "pong": 16, "bookmark": 17, "digest": 18, "schema": 19, "report": 20,
-    "goodbye": 21, "restarting": 22, "restarted": 23,
+    "goodbye": 21, "restarting": 22, "restarted": 23, "decided": 24,
 }  # fmt: skip
 
 
@@ -363,7 +363,10 @@ def item(text):
 def message_fields(kind, f):
     """The fields of a message as its array has them, from what the vector says that it means."""
     if kind == "hello":
-        return [f["versions"], f["label"], word(f["fingerprint"]), raw(f["token"]), f["position"]]
+        return [
+            f["versions"], f["label"], word(f["fingerprint"]), raw(f["token"]), f["position"],
+            *([f["decisions"]] if "decisions" in f else []),
+        ]  # fmt: skip
     if kind == "action":
         return [f["number"], f["mark"], item(f["payload"])]
     if kind == "welcome":

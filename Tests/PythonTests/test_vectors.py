@@ -58,7 +58,7 @@ def said(kind: str, f: Any) -> bytes:
         position = f["position"] and messages.Position(*f["position"])
         return messages.hello(
             f["label"], number_of(f["fingerprint"]), bytes_of(f["token"]), position,
-            tuple(f["versions"]),
+            tuple(f["versions"]), f.get("decisions", False),
         )  # fmt: skip
     if kind == "subscribe":
         position = f["position"] and messages.Position(*f["position"])
@@ -114,6 +114,8 @@ def heard(kind: str, f: Any) -> Any:
         return messages.GoodbyeMessage(f["code"], f["message"], limit, f["retryAfter"])
     if kind == "restarted":
         return messages.Restarted(messages.Position(*f["position"]))
+    if kind == "decided":
+        return messages.Decided(f["last"], f["revision"])
     name = {"subscribed": "Subscribed", "pong": "Pong", "bookmark": "Bookmark",
             "restarting": "Restarting"}[kind]  # fmt: skip
     return getattr(messages, name)(*f.values())

@@ -9,27 +9,46 @@ import Wire
 /// A server and a client, joined without a network.
 struct Pair {
   var bench: Bench
-  var session = ClientSession(.init(label: "pair"), seed: 1)
+  var session: ClientSession
   var notices: [ClientSession.Notice] = []
   private var connection: UInt64 = 0
   private var toServer: [UInt8] = []
 
-  init(_ root: Value = ["n": 0], limits: Limits = Limits()) {
+  init(
+    _ root: Value = ["n": 0], limits: Limits = Limits(),
+    _ configuration: ClientSession.Configuration = .init(label: "pair")
+  ) {
     bench = Bench(root, limits: limits)
+    session = ClientSession(configuration, seed: 1)
     update { $0.start(at: $1, into: &$2) }
   }
 
   /// Exchanges bytes until both ends are silent.
   mutating func run() {
     while true {
-      let bytes = toServer
-      toServer = []
-      if !bytes.isEmpty { bench.handle(.received(ConnectionID(connection), bytes)) }
-      let said = bench.frames(to: connection, bench.settle()).flatMap { $0 }
+      let said = answer()
       if said.isEmpty && toServer.isEmpty { return }
-      update { session, now, commands in
-        said.withUnsafeBytes { session.received($0, at: now, into: &commands) }
-      }
+      receive(said)
+    }
+  }
+
+  /// What the daemon sends in a turn, before it reads what the client has sent.
+  mutating func turn() -> [UInt8] {
+    bench.frames(to: connection, bench.settle()).flatMap { $0 }
+  }
+
+  /// What the daemon sends after it has read what the client has sent.
+  mutating func answer() -> [UInt8] {
+    let bytes = toServer
+    toServer = []
+    if !bytes.isEmpty { bench.handle(.received(ConnectionID(connection), bytes)) }
+    return turn()
+  }
+
+  /// The client receives bytes.
+  mutating func receive(_ said: [UInt8]) {
+    update { session, now, commands in
+      said.withUnsafeBytes { session.received($0, at: now, into: &commands) }
     }
   }
 
@@ -68,8 +87,10 @@ struct Pair {
     return number
   }
 
-  mutating func send(_ action: DocumentAction) {
-    update { session, _, commands in _ = session.send(payload(action), into: &commands) }
+  mutating func send(_ action: DocumentAction, isOptimistic: Bool = false) {
+    update { session, _, commands in
+      _ = session.send(payload(action), isOptimistic: isOptimistic, into: &commands)
+    }
   }
 }
 

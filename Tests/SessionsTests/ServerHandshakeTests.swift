@@ -34,7 +34,7 @@ import Wire
   @Test func `versions are negotiated as ranges, and no common version is a goodbye`() {
     var bench = Bench()
     bench.open(1)
-    bench.say(1, .hello(.init(versions: 3...9, label: "")))
+    bench.say(1, .hello(.init(versions: 4...9, label: "")))
     #expect(bench.goodbye(to: 1, bench.turn())?.code == .version)
     bench.open(2)
     bench.say(2, .hello(.init(versions: 0...9, label: "")))

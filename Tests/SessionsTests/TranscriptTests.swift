@@ -26,7 +26,9 @@ import Wire
     #expect(player.outbox.isEmpty, "\(name): the client says more than the transcript")
   }
 
-  @Test func `a transcript has every message of the daemon except schemas and bookmarks`() throws {
+  @Test
+  func `a transcript has every message of the daemon but schemas, bookmarks and decisions`() throws
+  {
     let said = try TranscriptScenario.all.flatMap { try $0.steps() }.compactMap { step -> UInt64? in
       guard case .daemon(let item, _) = step else { return nil }
       return TranscriptPair.type(of: item)?.rawValue

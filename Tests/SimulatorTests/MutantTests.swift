@@ -73,6 +73,14 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.sendsWholeDifferences = true
       $0.drawViews(seed: UInt64($0.socketBytes + $0.clients))
     },
+    Mutant(name: "decided actions are announced after their changes") {
+      $0.faults.announcesLate = true
+      $0.optimism = 700
+    },
+    Mutant(name: "a mirror shows a value without asking what is in it") {
+      $0.skipsDecisionCheck = true
+      $0.optimism = 700
+    },
     Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
       $0.faults.neverYields = true
     },

@@ -35,6 +35,16 @@ import Values
     }
   }
 
+  @Test(arguments: 0..<8)
+  func `no action shows twice, and none disappears before the daemon has it`(portion: UInt64) {
+    for seed in (portion * 10 + 1)...(portion * 10 + 10) {
+      #expect(throws: Never.self) {
+        var simulation = Simulation(seed: seed, of: .document) { $0.optimism = 700 }
+        _ = try simulation.run(steps: 200)
+      }
+    }
+  }
+
   /// Seeds that once failed, with the reason.
   @Test(arguments: [
     // The server read the hello of an abandoned connection after that of the next one, and gave the

@@ -82,12 +82,13 @@ import Values
 
   @Test(arguments: vectors)
   func `heads may be longer than needed`(vector: MessageVector) throws {
-    // The heads of the array and of the type, in nine bytes each.
+    // The heads of the array and of the type, in nine bytes each. A type takes one byte or two.
+    let fields = vector.encoded[1] == 0x18 ? 3 : 2
     var longer = encoded { encoder in
       encoder.bytes += [0x9b] + [UInt8](repeating: 0, count: 7) + [vector.encoded[0] & 0x1f]
-      encoder.bytes += [0x1b] + [UInt8](repeating: 0, count: 7) + [vector.encoded[1]]
+      encoder.bytes += [0x1b] + [UInt8](repeating: 0, count: 7) + [vector.encoded[fields - 1]]
     }
-    longer += vector.encoded[2...]
+    longer += vector.encoded[fields...]
     let message = try Message(longer, from: vector.sender, seed: Self.seed)
     #expect(message == (try vector.message(seed: Self.seed)))
   }
@@ -175,7 +176,8 @@ extension Message {
       .hello(
         .init(
           versions: number...number, label: "", fingerprint: number,
-          token: SessionToken(high: number, low: ~number), position: position)),
+          token: SessionToken(high: number, low: ~number), position: position,
+          wantsDecisions: true)),
       .subscribe(subscription: number, path, position),
       .subscribe(subscription: number, .root, nil),
       .unsubscribe(subscription: number),
@@ -231,6 +233,7 @@ extension Message {
       .report(number: number, Value(number)),
       .restarting(retryAfter: number),
       .restarted(Position(epoch: number, run: number, revision: number)),
+      .decided(through: number, revision: number),
       .goodbye(Goodbye(GoodbyeCode(rawValue: number), "")),
       .goodbye(
         Goodbye(GoodbyeCode(rawValue: number), "é", limit: breach, retryAfter: number)),

@@ -187,7 +187,8 @@ struct MessageVector: Decodable, CustomStringConvertible {
           .init(
             versions: versions[0]...versions[1], label: fields["label"].string,
             fingerprint: fields["fingerprint"].map(\.word), token: fields["token"].map(\.token),
-            position: fields["position"].map(\.position)))
+            position: fields["position"].map(\.position),
+            wantsDecisions: fields.member("decisions")?.isTrue ?? false))
       case "subscribe":
         return .subscribe(
           subscription: fields["subscription"].number, fields["path"].path,
@@ -252,6 +253,8 @@ struct MessageVector: Decodable, CustomStringConvertible {
     case "goodbye": return .goodbye(goodbye)
     case "restarting": return .restarting(retryAfter: fields["retryAfter"].number)
     case "restarted": return .restarted(fields["position"].position)
+    case "decided":
+      return .decided(through: fields["last"].number, revision: fields["revision"].number)
     default: preconditionFailure("Daemons send no \(type).")
     }
   }

@@ -20,12 +20,19 @@ extension Connection {
   /// Send an action that is already encoded.
   @discardableResult
   public func send(payload: [UInt8], _ mark: Mark = .applied) async throws -> Acknowledgement {
+    try await send(payload: payload, mark, isOptimistic: false)
+  }
+
+  func send(
+    payload: [UInt8], _ mark: Mark, isOptimistic: Bool
+  ) async throws -> Acknowledgement {
     try await withCheckedThrowingContinuation { continuation in
       link.perform { state in
         if case .closed(let goodbye) = state.connection {
           return state.deliver { continuation.resume(throwing: ClientError.closed(goodbye)) }
         }
-        let id = state.session.send(payload, mark, into: &state.commands)
+        let id = state.session.send(
+          payload, mark, isOptimistic: isOptimistic, into: &state.commands)
         state.actions[id] = continuation
       }
     }
@@ -36,10 +43,12 @@ extension Connection {
   public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
 
   /// Send an action that is already encoded, without waiting.
-  public func post(payload: [UInt8]) {
+  public func post(payload: [UInt8]) { post(payload: payload, .applied, isOptimistic: false) }
+
+  func post(payload: [UInt8], _ mark: Mark, isOptimistic: Bool) {
     link.perform { state in
       if case .closed = state.connection { return }
-      _ = state.session.send(payload, into: &state.commands)
+      _ = state.session.send(payload, mark, isOptimistic: isOptimistic, into: &state.commands)
     }
   }
 

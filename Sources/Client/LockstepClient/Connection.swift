@@ -44,6 +44,8 @@ public final class Connection: Sendable {
     /// How to use the daemon's schema: ignore it, show its state by names, or match fields and
     /// cases with those of this build.
     public var schemaUse = SchemaUse.ignore
+    /// Whether actions may show before they are decided.
+    var wantsDecisions = false
 
     public init(socket: String? = nil, label: String = CommandLine.arguments.first ?? "") {
       self.socket = socket
@@ -65,6 +67,7 @@ public final class Connection: Sendable {
     configuration.reconnects = options.reconnects
     configuration.digestInterval = options.digestInterval
     configuration.schemaUse = options.schemaUse
+    configuration.wantsDecisions = options.wantsDecisions
     let link = Link(
       path: options.socket, configuration: configuration, waitsForDaemon: options.waitsForDaemon,
       loop: try ClientLoop.shared.get())

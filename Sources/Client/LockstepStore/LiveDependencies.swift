@@ -1,11 +1,11 @@
 import Glibc
-import Lockstep
+public import Lockstep
 
 extension DependencyValues {
   /// The default dependencies of a store's features: the system's time, the clock of Swift's
   /// concurrency, random numbers, and the live values of all other keys. `LockstepServer` has the
   /// same for daemons, with a clock driven by libuv.
-  static var ofLiveStore: DependencyValues {
+  public static var ofLiveStore: DependencyValues {
     var values = DependencyValues()
     values.clock = ContinuousClock()
     values.date = DateGenerator { .ofSystemClock }

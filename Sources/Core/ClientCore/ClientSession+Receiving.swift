@@ -25,6 +25,7 @@ extension ClientSession {
       isLeaving = true
       commands.append(.disconnect)
     }
+    rebaseOptimistic()
     tellChanges(&commands)
   }
 
@@ -33,7 +34,7 @@ extension ClientSession {
     Int(clamping: welcome?.limits.first { $0.name == "frameBytes" }?.value ?? 0)
   }
 
-  private mutating func tellChanges(_ commands: inout [Command]) {
+  mutating func tellChanges(_ commands: inout [Command]) {
     guard !changed.isEmpty else { return }
     for number in changed.sorted() { commands.append(.notify(.changed(number))) }
     changed.removeAll(keepingCapacity: true)
@@ -115,6 +116,7 @@ extension ClientSession {
     if welcome.isResumed, next - numberOffset - 1 > welcome.lastAction {
       numberOffset = next - 1 - welcome.lastAction
     }
+    reconnectOptimistic(isResumed: welcome.isResumed)
     commands.append(.notify(.connection(.live)))
     for index in mirrors.indices { mirrors[index].isUnreadable = false }
     for mirror in mirrors { commands.append(subscription(of: mirror)) }
@@ -155,6 +157,7 @@ extension ClientSession {
       lastGoodbye = nil
       self.welcome?.position = position
       for index in mirrors.indices { mirrors[index].takeOver(position) }
+    case .decided(let number, let revision): decided(through: number, at: revision)
     case .welcome: throw WireError(.outOfOrder, "a second welcome")
     case .patch: break
     }
@@ -325,6 +328,11 @@ extension ClientSession {
     let further = acknowledgement.last - oldest
     guard further < UInt64(sentOnConnection) else { return }
     let count = Int(further) + 1
+    switch acknowledgement.outcome {
+    case .reduced, .unchanged, .swallowed, .accepted: break
+    case .rejected, .outcomeUnknown:
+      dropOptimistic(pending[firstPending].id...pending[firstPending + count - 1].id)
+    }
     tellOutcomes(count, acknowledgement, &commands)
     dropPending(count)
     sentOnConnection -= count

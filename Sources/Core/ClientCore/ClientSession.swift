@@ -96,6 +96,8 @@ public struct ClientSession: Sendable {
   public struct Configuration: Sendable {
     public var label = ""
     public var frameBytes = Frame.defaultLimit
+    /// The versions of the protocol to speak.
+    public var versions = ProtocolVersion.range
     /// The first backoff before a reconnect; doubles up to `longestWait`. Jitter makes each wait a
     /// random part of it, between half and the whole.
     public var firstWait: Duration = .milliseconds(20)
@@ -104,6 +106,9 @@ public struct ClientSession: Sendable {
     public var reconnects = true
     /// How often to compare digests; nil for never.
     public var digestInterval: Duration? = .seconds(60)
+    /// Whether actions may show before they are decided: the daemon then announces what it has
+    /// decided.
+    public var wantsDecisions = false
     /// How to use the daemon's schema. Where values are translated, digests are not compared.
     public var schemaUse = SchemaUse.ignore
 
@@ -149,14 +154,17 @@ public struct ClientSession: Sendable {
   var changed: Set<UInt64> = []
   /// The pages received of reports that are incomplete, by the query's number.
   var pages: [UInt64: Value] = [:]
+  var optimistic = OptimisticActions()
   var lastHeard = Instant(nanoseconds: 0)
   var lastDigest = Instant(nanoseconds: 0)
   var greetingSince = Instant(nanoseconds: 0)
   #if FAULTS
     package var skipsBaseCheck = false
+    package var skipsDecisionCheck = false
   #else
     /// False: a release has no code for this fault.
     var skipsBaseCheck: Bool { false }
+    var skipsDecisionCheck: Bool { false }
   #endif
 
   /// A session that begins with `start`. The seed is for the jitter of the reconnect backoff.
@@ -177,13 +185,16 @@ public struct ClientSession: Sendable {
     commands.append(.connect(after: .zero))
   }
 
-  /// Send an action, now or as soon as the connection and the window allow.
+  /// Send an action, now or as soon as the connection and the window allow. With `isOptimistic` it
+  /// shows at once (`optimisticView`), unless the daemon is too old for that.
   public mutating func send(
-    _ payload: [UInt8], _ mark: Mark = .applied, into commands: inout [Command]
+    _ payload: [UInt8], _ mark: Mark = .applied, isOptimistic: Bool = false,
+    into commands: inout [Command]
   ) -> ActionID {
     let id = ActionID(nextAction)
     nextAction += 1
     pending.append(Pending(id: id, mark: mark, payload: payload))
+    if isOptimistic { showAtOnce(id, payload, &commands) }
     if case .live = phase { sendPending(&commands) }
     return id
   }
@@ -286,12 +297,13 @@ public struct ClientSession: Sendable {
         Self.frame(
           .hello(
             .init(
-              versions: ProtocolVersion.range, label: configuration.label,
+              versions: configuration.versions, label: configuration.label,
               fingerprint: (schema ?? configuration.schemaUse.expected)?.fingerprint,
               token: token,
               position: mirrors.compactMap(\.position).min {
                 $0.revision < $1.revision
-              })))))
+              },
+              wantsDecisions: configuration.wantsDecisions)))))
   }
 
   /// The connection is lost, or could not be made.
@@ -329,6 +341,8 @@ public struct ClientSession: Sendable {
 
   private mutating func end(_ goodbye: Goodbye, _ commands: inout [Command]) {
     phase = .ended
+    dropAllOptimistic()
+    tellChanges(&commands)
     forgetSent(&commands)
     if firstPending < pending.count {
       // Never sent, so certainly not performed, and they never will be.
@@ -415,6 +429,7 @@ public struct ClientSession: Sendable {
     guard sentInSession > 0 else { return }
     let first = pending[firstPending].id
     let last = pending[firstPending + sentInSession - 1].id
+    dropOptimistic(first...last)
     commands.append(
       .notify(
         .acknowledged(

@@ -24,6 +24,12 @@ public struct ClientSubscription: Sendable {
   /// The daemon's value contains something unknown here: the mirror receives nothing more on this
   /// connection.
   var isUnreadable = false
+  /// Whether actions show here before they are decided.
+  var isOptimistic = false
+  /// What waiting actions are reduced on; nil while none waits.
+  var basis: OptimisticBasis?
+  /// Whether the value has changed since it became the basis.
+  var isBasisDue = false
   /// The daemon's number for the scope of the path; nil until it answers.
   var scope: UInt64?
   private var phase = Phase.detached
@@ -95,6 +101,7 @@ public struct ClientSubscription: Sendable {
     // Nothing can be applied to it: when the connection is made again, a snapshot must come.
     value.remove()
     position = nil
+    basis = nil
   }
 
   /// The daemon refuses or ends the subscription: the mirror becomes absent.
@@ -102,6 +109,7 @@ public struct ClientSubscription: Sendable {
     disconnect()
     value.remove()
     position = nil
+    basis = nil
   }
 
   /// Process the daemon's answer, which says how the subscription continues. Returns whether the
@@ -150,6 +158,7 @@ public struct ClientSubscription: Sendable {
       let whole = draft.take()
     else { return false }
     value = whole
+    isBasisDue = true
     isHealing = false
     position = Position(
       epoch: welcome.position.epoch, run: welcome.position.run, revision: revision)
@@ -253,6 +262,7 @@ public struct ClientSubscription: Sendable {
       phase = .drafting(revision: to, target: target)
       return publish(welcome) ? .published : .known
     }
+    isBasisDue = true
     try value.apply(patch: &decoder, seed: welcome.seed)
     position?.revision = to
     if case .catchingUp(let target) = phase, to >= target { phase = .live }

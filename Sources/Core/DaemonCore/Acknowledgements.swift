@@ -7,8 +7,17 @@ struct Acknowledgements: Sendable {
   private(set) var last: UInt64 = 0
   /// Resent actions that have an outcome already: acknowledged again.
   private var repeated: ClosedRange<UInt64>?
+  /// Actions up to this number were announced as decided on this connection.
+  private var announced: UInt64 = 0
 
   init(through last: UInt64 = 0) { self.last = last }
+
+  /// Announce what is decided, before the changes are sent. Nil if it was announced already.
+  mutating func announce(_ outcomes: borrowing Outcomes) -> ServerMessage? {
+    guard announced < outcomes.last else { return nil }
+    announced = outcomes.last
+    return .decided(through: outcomes.last, revision: outcomes.lastRevision)
+  }
 
   /// Acknowledge an action again, which was decided before it was resent.
   mutating func `repeat`(_ number: UInt64) {

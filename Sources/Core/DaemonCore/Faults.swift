@@ -5,6 +5,8 @@ package struct Faults: Sendable, Equatable {
   package var droppedRevision: UInt64?
   /// Send acknowledgements before the patches.
   package var acknowledgesEarly = false
+  /// Announce decided actions after the patches.
+  package var announcesLate = false
   /// Reduce resent actions again.
   package var appliesTwice = false
   /// Treat a position of another run as one of this run.

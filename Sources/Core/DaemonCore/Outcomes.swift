@@ -46,6 +46,9 @@ struct Outcomes: Sendable, Equatable {
     forget()
   }
 
+  /// The revision of the last action's outcome; 0 if there is none.
+  var lastRevision: UInt64 { runs.last?.revision ?? 0 }
+
   /// All known outcomes, as runs in order.
   var kept: [Acknowledgement] { Array(runs[start...]) }
 

@@ -55,7 +55,7 @@ extension Server {
       token: connection.token, offered: offered, label: connection.client.label,
       acknowledged: connection.acknowledgements.last, follows: connection.queries.following?.query,
       subscriptions: connection.subscriptions.all.compactMap(hand),
-      version: connection.client.version,
+      version: connection.client.version, wantsDecisions: connection.client.wantsDecisions,
       unparsed: unread(connection))
   }
 
@@ -108,7 +108,8 @@ extension Server {
     else { return }
     connections[place: place].attach(
       .init(token: token, place: session), number: sessions[place: session].number,
-      label: handed.label, version: handed.version, acknowledged: handed.acknowledged)
+      label: handed.label, version: handed.version, wantsDecisions: handed.wantsDecisions,
+      acknowledged: handed.acknowledged)
     if let query = handed.follows {
       connections[place: place].queries.following = Following(
         query: query, sequence: core.sequence, isBehind: false)

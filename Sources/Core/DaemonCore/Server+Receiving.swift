@@ -164,7 +164,7 @@ extension Server {
       ? record.outcomes.lastToAcknowledge(after: 0, record.committed) : record.outcomes.last
     connections[place: place].attach(
       .init(token: token, place: session), number: record.number, label: label, version: version,
-      acknowledged: acknowledged)
+      wantsDecisions: hello.wantsDecisions, acknowledged: acknowledged)
     let welcome = ServerMessage.Welcome(
       version: version,
       position: timeline.position(at: publication.flushed), seed: core.seed,

@@ -58,9 +58,19 @@ extension Server {
       connections[place: place].subscriptions[index].progress = .lost(loss)
       return
     }
+    if connections[place: place].client.wantsDecisions { announceDecisions(to: place) }
     connections[place: place].outbox.append(contentsOf: turn.frames)
     if faults.repeatsFrames { connections[place: place].outbox.append(contentsOf: turn.frames) }
     connections[place: place].counters.patches += turn.count
+  }
+
+  /// Announce what is decided of the actions of a connection's session, before their changes.
+  @inline(never)
+  private mutating func announceDecisions(to place: Int) {
+    guard let attachment = connections[place: place].attachment, !faults.announcesLate else {
+      return
+    }
+    connections[place: place].announce(sessions[place: attachment.place].outcomes)
   }
 
   /// Make one connection's `send`, unless it has unsent bytes.
@@ -100,6 +110,9 @@ extension Server {
         acknowledge(&connection, session)
         connection.outbox.append(contentsOf: patches)
       }
+      if connection.client.wantsDecisions, let session, !faults.announcesLate {
+        connection.announce(sessions[place: session].outcomes)
+      }
       if connection.owesNews { sayRevoked(&connection) }
       if !connection.isCurrent { catchUp(&connection, &commands) }
       // Before the answers: an answer implies that every subscription that is not announced anew is
@@ -112,6 +125,9 @@ extension Server {
         if connection.requests.grant > 0, connection.subscriptions.differing == 0 {
           answer(&connection, &commands)
         }
+      }
+      if faults.announcesLate, connection.client.wantsDecisions, let session {
+        connection.announce(sessions[place: session].outcomes)
       }
       if connection.isCurrent, !connection.subscriptions.areAllRevoked {
         acknowledge(&connection, session)

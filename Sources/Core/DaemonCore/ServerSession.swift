@@ -56,6 +56,8 @@ struct ServerSession: Sendable {
     var label = ""
     /// The protocol version that both ends use.
     var version: UInt64 = 1
+    /// Whether it is told of decided actions before their changes.
+    var wantsDecisions = false
     /// The cause of its actions.
     var cause = Cause.owner
   }
@@ -142,7 +144,8 @@ struct ServerSession: Sendable {
 
   /// Attach a session, of this number, after the client's hello.
   mutating func attach(
-    _ attachment: Attachment, number: UInt64, label: String, version: UInt64, acknowledged: UInt64
+    _ attachment: Attachment, number: UInt64, label: String, version: UInt64, wantsDecisions: Bool,
+    acknowledged: UInt64
   ) {
     let cause = Cause(
       .client(
@@ -150,7 +153,9 @@ struct ServerSession: Sendable {
           connection: id.rawValue, pid: peer.pid, uid: peer.uid, gid: peer.gid, label: label,
           session: number)))
     phase = .live(attachment)
-    client = Client(label: label, version: version, cause: cause)
+    client = Client(
+      label: label, version: version,
+      wantsDecisions: wantsDecisions && version >= ProtocolVersion.withDecisions, cause: cause)
     acknowledgements = Acknowledgements(through: acknowledged)
   }
 
@@ -212,6 +217,11 @@ struct ServerSession: Sendable {
     if let frames = acknowledgements.take(outcomes, through: last, version: client.version) {
       outbox.append(frames)
     }
+  }
+
+  /// Announce the decided actions that were not announced yet.
+  mutating func announce(_ outcomes: borrowing Outcomes) {
+    if let message = acknowledgements.announce(outcomes) { send(message) }
   }
 
   /// Send the newest revision to a client that was sent nothing for some time.

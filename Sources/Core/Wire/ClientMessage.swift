@@ -28,16 +28,20 @@ public enum ClientMessage: Equatable, Sendable {
     public var token: SessionToken?
     /// The position that the client's mirrors had reached.
     public var position: Position?
+    /// Whether the daemon should say which actions it has decided, before their changes
+    /// (`ServerMessage.decided`).
+    public var wantsDecisions: Bool
 
     public init(
       versions: ClosedRange<UInt64>, label: String, fingerprint: UInt64? = nil,
-      token: SessionToken? = nil, position: Position? = nil
+      token: SessionToken? = nil, position: Position? = nil, wantsDecisions: Bool = false
     ) {
       self.versions = versions
       self.label = label
       self.fingerprint = fingerprint
       self.token = token
       self.position = position
+      self.wantsDecisions = wantsDecisions
     }
   }
 }
@@ -49,7 +53,8 @@ extension ClientMessage {
   public func encode(into encoder: inout CBOREncoder) {
     switch self {
     case .hello(let hello):
-      encoder.beginMessage(.hello)
+      // The last field was added later: without it the message has its first form.
+      encoder.beginMessage(.hello, extra: hello.wantsDecisions ? 1 : 0)
       encoder.array(2)
       encoder.encode(hello.versions.lowerBound)
       encoder.encode(hello.versions.upperBound)
@@ -57,6 +62,7 @@ extension ClientMessage {
       encoder.encodeOptional(hello.fingerprint) { $0.encode($1) }
       encoder.encodeOptional(hello.token) { $1.encode(into: &$0) }
       encoder.encodeOptional(hello.position) { $1.encode(into: &$0) }
+      if hello.wantsDecisions { encoder.encode(true) }
     case .subscribe(let subscription, let path, let position):
       encoder.beginMessage(.subscribe)
       encoder.encode(subscription)
@@ -104,7 +110,8 @@ extension ClientMessage {
         throw CBORError(.notAllowed("a \(head.type) message comes from daemons only"), at: 0)
       }
       self = message
-      try head.finish(&decoder, read: head.type == .query ? min(head.extra, 1) : 0)
+      let mayHaveOneMore = head.type == .query || head.type == .hello
+      try head.finish(&decoder, read: mayHaveOneMore ? min(head.extra, 1) : 0)
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
       }
@@ -113,11 +120,14 @@ extension ClientMessage {
     }
   }
 
-  /// Decode the fields after a head, those of a `query` with its arguments if it has some. Nil if
-  /// the type is one of the daemon's messages.
+  /// Decode the fields after a head, those of a `hello` or a `query` with the field that was added
+  /// later if it has it. Nil if the type is one of the daemon's messages.
   public init?(_ head: MessageHead, from decoder: inout CBORDecoder) throws(CBORError) {
     switch head.type {
-    case .hello: self = .hello(try Hello(from: &decoder))
+    case .hello:
+      var hello = try Hello(from: &decoder)
+      if head.extra > 0, !decoder.nullIfNext() { hello.wantsDecisions = try decoder.bool() }
+      self = .hello(hello)
     case .subscribe:
       self = .subscribe(
         subscription: try decoder.unsigned(), try Path(from: &decoder),
@@ -137,8 +147,7 @@ extension ClientMessage {
     case .clientGoodbye:
       self = .goodbye(GoodbyeCode(rawValue: try decoder.unsigned()), try decoder.text())
     case .welcome, .subscribed, .snapshot, .patch, .acknowledgement, .pong, .bookmark, .digest,
-      .restarting, .restarted,
-      .schema, .report, .goodbye:
+      .restarting, .restarted, .decided, .schema, .report, .goodbye:
       return nil
     }
   }
@@ -170,6 +179,7 @@ extension ClientMessage.Hello {
     fingerprint = try decoder.optional { decoder throws(CBORError) in try decoder.unsigned() }
     token = try decoder.optional { decoder throws(CBORError) in try SessionToken(from: &decoder) }
     position = try decoder.optional { decoder throws(CBORError) in try Position(from: &decoder) }
+    wantsDecisions = false
   }
 }
 

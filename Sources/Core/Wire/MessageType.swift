@@ -3,7 +3,9 @@ public import CBOR
 /// The versions of `Protocols/wire.md`.
 public enum ProtocolVersion {
   /// The versions that this build speaks, daemon and client.
-  public static let range: ClosedRange<UInt64> = 1...2
+  public static let range: ClosedRange<UInt64> = 1...3
+  /// The version from which on a daemon says which actions it has decided (`decided`).
+  package static let withDecisions: UInt64 = 3
 }
 
 /// The first item of every message. Clients send the numbers below 11, daemons those from 11.
@@ -30,6 +32,7 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
   case goodbye = 21
   case restarting = 22
   case restarted = 23
+  case decided = 24
 
   public var isFromClient: Bool { rawValue < 11 }
 
@@ -59,6 +62,7 @@ public enum MessageType: UInt64, Sendable, CaseIterable {
     case .goodbye: 6
     case .restarting: 1
     case .restarted: 1
+    case .decided: 2
     }
   }
 }

@@ -75,6 +75,8 @@ extension ServerMessage {
     case .goodbye: self = .goodbye(try Goodbye(from: &decoder))
     case .restarting: self = .restarting(retryAfter: try decoder.unsigned())
     case .restarted: self = .restarted(try Position(from: &decoder))
+    case .decided:
+      self = .decided(through: try decoder.unsigned(), revision: try decoder.unsigned())
     case .hello, .subscribe, .unsubscribe, .action, .ping, .digestRequest, .query, .clientGoodbye:
       return nil
     }

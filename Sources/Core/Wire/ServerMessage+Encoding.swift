@@ -63,6 +63,10 @@ extension ServerMessage {
     case .restarted(let position):
       encoder.beginMessage(.restarted)
       position.encode(into: &encoder)
+    case .decided(let last, let revision):
+      encoder.beginMessage(.decided)
+      encoder.encode(last)
+      encoder.encode(revision)
     }
   }
 }

@@ -28,6 +28,10 @@ public enum ServerMessage: Equatable, Sendable {
   /// Another process of the daemon has taken over the connection: from here on, the client's state
   /// belongs to this run.
   case restarted(Position)
+  /// The session's actions up to this number are decided: their changes are in the state from
+  /// `revision` on. Comes before the patches that lead there, to clients that asked for it in
+  /// `hello` (version 3).
+  case decided(through: UInt64, revision: UInt64)
 
   public struct Welcome: Equatable, Sendable {
     public var version: UInt64

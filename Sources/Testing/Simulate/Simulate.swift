@@ -12,8 +12,9 @@ struct Simulate: AsyncParsableCommand {
     discussion: "One seed is one run. A run that fails prints its seed; --seed repeats it.")
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
-    /// `views` are documents of which some users may see only parts.
-    case document, map, errands, views
+    /// `views` are documents of which some users may see only parts; in `optimism` most actions show
+    /// before they are decided.
+    case document, map, errands, views, optimism
   }
 
   @Option(help: "The one seed to run.")
@@ -83,6 +84,12 @@ struct Simulate: AsyncParsableCommand {
       case .views:
         var simulation = Simulation(seed: seed, of: .document) {
           $0.drawViews(seed: seed)
+          $0.isRecorded = isRecorded
+        }
+        return .success(try simulation.run(steps: steps))
+      case .optimism:
+        var simulation = Simulation(seed: seed, of: .document) {
+          $0.optimism = 700
           $0.isRecorded = isRecorded
         }
         return .success(try simulation.run(steps: steps))

@@ -67,6 +67,17 @@ struct Ledger<State: Synchronizable>: Sendable {
     applications[tag] ?? lost[tag].flatMap { $0.run == run ? $0 : nil }
   }
 
+  /// Whether the state at a position has an action's change; nil if that cannot be said, because the
+  /// position is of a run that may not continue the one that performed the action.
+  func includes(_ application: Application, at position: Position) -> Bool? {
+    var key: RunKey? = RunKey(epoch: position.epoch, run: position.run)
+    while let run = key {
+      if run == application.run { return application.revision <= position.revision }
+      key = runs[run]?.former
+    }
+    return nil
+  }
+
   /// Lose every application after this position.
   mutating func lose(after order: Int) {
     for (tag, application) in applications where application.order > order {

@@ -18,6 +18,14 @@ struct SimulatedClient: Sendable {
   var sent: UInt64 = 0
   /// The numbers of malformed actions: they must be rejected, and never performed.
   var malformed: Set<UInt64> = []
+  /// The numbers of the actions that show before they are decided.
+  var optimistic: Set<UInt64> = []
+  /// The numbers of actions that were rejected, or whose outcome is unknown.
+  var failed: Set<UInt64> = []
+  /// The numbers that each optimistic mirror showed when it was looked at last.
+  var shown: [UInt64: Set<UInt64>] = [:]
+  /// The numbers that show no more though the daemon has not done them: they must be rejected.
+  var refused: Set<UInt64> = []
   /// All actions up to this one have been answered.
   var answered: UInt64 = 0
   /// The outcomes in the acknowledgements, recorded for a test.

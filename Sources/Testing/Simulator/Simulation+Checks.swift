@@ -141,7 +141,7 @@ extension Simulation {
     }
   }
 
-  private func checkValue(
+  func checkValue(
     _ value: MirroredValue, at path: Path, _ position: Position, _ slot: Int,
     _ name: @autoclosure () -> String
   ) throws(SimulationFailure) {
@@ -242,6 +242,13 @@ extension Simulation {
       count("answers")
       if isDriven { clients[slot].outcomes.append(acknowledgement.outcome) }
       try checkAnswer(tag, acknowledgement, slot)
+      switch acknowledgement.outcome {
+      case .rejected, .outcomeUnknown: clients[slot].failed.insert(number)
+      case .reduced, .unchanged, .swallowed, .accepted:
+        if clients[slot].refused.contains(number) {
+          throw failure("\(tag) disappeared, and was done")
+        }
+      }
     }
     guard let welcome = client.session.welcome, acknowledgement.revision > 0 else { return }
     var promised = welcome.position

@@ -11,9 +11,11 @@ extension Simulation {
     var configuration = ClientSession.Configuration(label: "client \(nextIdentity)")
     configuration.frameBytes = plan.limits.frameBytes
     configuration.digestInterval = plan.digestInterval
+    configuration.wantsDecisions = plan.optimism > 0
     var session = ClientSession(configuration, seed: random.next())
     #if FAULTS
       session.skipsBaseCheck = plan.skipsBaseCheck
+      session.skipsDecisionCheck = plan.skipsDecisionCheck
     #endif
     var commands: [ClientSession.Command] = []
     session.start(at: now, into: &commands)
@@ -22,8 +24,9 @@ extension Simulation {
         to: .root, as: Mirrored.self, everyRevision: chance(500), into: &commands)
     }
     for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
-      _ = session.subscribe(
+      let number = session.subscribe(
         to: feature.path(&random), as: Mirrored.self, everyRevision: chance(500), into: &commands)
+      if chance(plan.optimism) { session.showOptimistically(number) }
     }
     let uid = plan.users[Int(nextIdentity) % plan.users.count]
     var client = SimulatedClient(nextIdentity, uid: uid, session, starts: starts)
@@ -125,9 +128,11 @@ extension Simulation {
       guard clients[slot].session.mirrors.count <= plan.subscriptions else { return }
       let path = feature.path(&random)
       let everyRevision = chance(500)
+      let isOptimistic = chance(plan.optimism)
       try update(slot) { session, _, commands in
-        _ = session.subscribe(
+        let number = session.subscribe(
           to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
+        if isOptimistic { session.showOptimistically(number) }
       }
     case 2:
       guard let mirror = clients[slot].session.mirrors.first else { return }
@@ -164,7 +169,10 @@ extension Simulation {
     var encoder = CBOREncoder()
     Tagged(tag, action).encode(into: &encoder)
     guard encoder.bytes.count + 64 <= plan.limits.frameBytes else { return nil }
-    try send(encoder.bytes, tag, slot)
+    let isOptimistic = chance(plan.optimism)
+    if isOptimistic { clients[slot].optimistic.insert(tag.number) }
+    try send(encoder.bytes, tag, slot, isOptimistic: isOptimistic)
+    if isOptimistic { try checkShowsAtOnce(tag, slot) }
     return tag.number
   }
 
@@ -179,7 +187,7 @@ extension Simulation {
   }
 
   private mutating func send(
-    _ payload: [UInt8], _ tag: Tag, _ slot: Int
+    _ payload: [UInt8], _ tag: Tag, _ slot: Int, isOptimistic: Bool = false
   ) throws(SimulationFailure) {
     clients[slot].sent += 1
     count("actions")
@@ -187,7 +195,7 @@ extension Simulation {
     let mark: Mark =
       Int.random(in: 0..<1000, using: &diskRandom) < plan.durableActions ? .durable : .applied
     try update(slot) { session, _, commands in
-      id = session.send(payload, mark, into: &commands)
+      id = session.send(payload, mark, isOptimistic: isOptimistic, into: &commands)
     }
     guard id.rawValue == tag.number else {
       throw failure("\(tag) was given the number \(id.rawValue)")
@@ -232,6 +240,7 @@ extension Simulation {
         session.unsubscribe(number, into: &commands)
       }
     }
+    try checkViews(slot)
     if isLost || clients[slot].session.hasEnded && clients[slot].link != nil { try lose(slot) }
   }
 }

@@ -34,6 +34,9 @@ public struct SimulationPlan: Sendable {
   public var diskFaults = 0
   /// The share of actions that should be durable, in thousandths.
   public var durableActions = 0
+  /// The share of actions that show before they are decided, in thousandths; and of mirrors that show
+  /// them.
+  public var optimism = 0
   /// Whether mirrors may detect that they are wrong, as they must if the daemon has a fault that
   /// they can heal.
   public var toleratesDivergence = false
@@ -47,6 +50,7 @@ public struct SimulationPlan: Sendable {
   package var isRecorded = false
   /// Deliberate faults of the clients.
   package var skipsBaseCheck = false
+  package var skipsDecisionCheck = false
 
   public init() {}
 

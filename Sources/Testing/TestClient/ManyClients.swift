@@ -76,7 +76,7 @@ struct ManyClients {
       case .goodbye(let goodbye):
         throw RawClient.Failure(description: "client \(index) was told goodbye: \(goodbye)")
       case .welcome, .snapshot, .pong, .bookmark, .digest, .schema, .report, .restarting,
-        .restarted:
+        .restarted, .decided:
         break
       }
     }

@@ -18,9 +18,9 @@ public import Wire
 ///
 /// `mirror.name` is the state's own field, whatever its name, except for the members of this type:
 /// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session,
-/// end), `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`. A
-/// field with one of these names is `mirror.state.send`, or, to be observed, `mirror[dynamicMember:
-/// \.send]`.
+/// end), `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`, and of
+/// a feature that is a reducer `confirmed` and `pending`. A field with one of these names is
+/// `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
 @dynamicMemberLookup
 public final class MirrorStore<F: Feature>: ObservableStore {
   public typealias State = F.State
@@ -30,6 +30,8 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   /// Encodes an action for the wire, embedded in the actions of the enclosing features.
   let encode: @Sendable (F.Action) -> [UInt8]
   public let stateObservers = StateObservers<F.State>()
+  /// Shows actions before they are decided; nil for a store that does not.
+  let predictor: (any StatePredictor<F.State>)?
   private let news: MirrorNotifier<F>
 
   /// Connect to a daemon, and return when its state has arrived.
@@ -48,6 +50,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   init(
     _ subscription: Subscription<F.State>, _ isolation: (any Actor)?,
+    predictor: (any StatePredictor<F.State>)? = nil,
     _ encode: @escaping @Sendable (F.Action) -> [UInt8]
   ) throws {
     guard let state = subscription.state ?? Self.absent else {
@@ -55,6 +58,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     }
     self.subscription = subscription
     self.encode = encode
+    self.predictor = predictor
     news = MirrorNotifier(told: state, isolation, subscription.link.loop)
     news.watch(self)
   }
@@ -66,8 +70,12 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   // MARK: Reading
 
-  /// The newest state received. A copy is a consistent snapshot, O(1); reading it is not observed.
-  public var state: F.State { subscription.state ?? Self.absent ?? news.told }
+  /// The newest state received, with the optimistic actions that are not in it yet. A copy is a
+  /// consistent snapshot, O(1); reading it is not observed.
+  public var state: F.State { predictor?.state(of: subscription) ?? confirmedState }
+
+  /// The newest state received.
+  var confirmedState: F.State { subscription.state ?? Self.absent ?? news.told }
 
   /// The nil of an optional part, for an absent part; nil for other parts.
   static var absent: F.State? {

@@ -198,7 +198,8 @@ extension JournalSession {
 
 extension HandedConnection {
   func encode(into encoder: inout CBOREncoder) {
-    encoder.array(17)
+    // The last item was added later: without it a former version reads the connection, too.
+    encoder.array(wantsDecisions ? 18 : 17)
     for number in [id, peer.pid, peer.uid, peer.gid] { encoder.encode(number) }
     encoder.array(peer.groups.count)
     for group in peer.groups { encoder.encode(group) }
@@ -223,13 +224,14 @@ extension HandedConnection {
     encoder.encode(bytes: unparsed)
     encoder.encode(bytes: unsent)
     encoder.encode(version)
+    if wantsDecisions { encoder.encode(true) }
   }
 
   init(from decoder: inout CBORDecoder) throws(CBORError) {
     let start = decoder.offset
     let items = try decoder.array()
-    guard (16...17).contains(items) else {
-      throw CBORError(.notAllowed("a connection has 16 or 17 items, not \(items)"), at: start)
+    guard (16...18).contains(items) else {
+      throw CBORError(.notAllowed("a connection has 16 to 18 items, not \(items)"), at: start)
     }
     id = try decoder.count()
     peer = Peer(
@@ -255,6 +257,7 @@ extension HandedConnection {
     unsent = [UInt8](try decoder.byteString())
     decoder.close()
     version = items > 16 ? try decoder.unsigned() : 1
+    wantsDecisions = items > 17 ? try decoder.bool() : false
     decoder.close()
   }
 }

@@ -52,6 +52,8 @@ public struct HandedConnection: Equatable, Sendable {
   public var acknowledged: UInt64
   /// The protocol version that both ends use.
   public var version: UInt64
+  /// Whether it is told of decided actions before their changes.
+  public var wantsDecisions: Bool
   /// The number of its query that follows the log.
   public var follows: UInt64?
   public var subscriptions: [Subscribed]
@@ -88,9 +90,10 @@ public struct HandedConnection: Equatable, Sendable {
   public init(
     id: UInt64, peer: Peer, ordinal: UInt64, token: SessionToken?, offered: SessionToken,
     label: String, acknowledged: UInt64, follows: UInt64?, subscriptions: [Subscribed],
-    version: UInt64, unparsed: [UInt8]
+    version: UInt64, wantsDecisions: Bool = false, unparsed: [UInt8]
   ) {
     self.version = version
+    self.wantsDecisions = wantsDecisions
     self.id = id
     self.peer = peer
     self.ordinal = ordinal

@@ -14,8 +14,8 @@ from .cbor import Raw, Reader, encode
 from .schema import Schema
 from .tree import Array, Object, Path, Value
 
-VERSION = 2
-"""The version of the protocol that this package speaks."""
+VERSIONS = (2, 3)
+"""The lowest and the highest version of the protocol that this package speaks."""
 
 TOKEN_BYTES = 16
 
@@ -36,10 +36,13 @@ def hello(
     fingerprint: Optional[int],
     token: Optional[bytes],
     position: Optional[Position],
-    versions: tuple[int, int] = (VERSION, VERSION),
+    versions: tuple[int, int] = VERSIONS,
+    decisions: bool = False,
 ) -> bytes:
-    """The client introduces itself, and names the session to resume."""
-    return encode((1, versions, label, fingerprint, token, position))
+    """The client introduces itself, and names the session to resume. With `decisions` it is told
+    what is decided before it is told of the changes."""
+    last = (True,) if decisions else ()
+    return encode((1, versions, label, fingerprint, token, position, *last))
 
 
 def subscribe(subscription: int, path: Path, position: Optional[Position]) -> bytes:
@@ -185,9 +188,14 @@ class Restarted(NamedTuple):
     position: Position
 
 
+class Decided(NamedTuple):
+    last: int
+    revision: int
+
+
 Message = Union[
     Welcome, Subscribed, Snapshot, PatchMessage, Acknowledgement, Pong, Bookmark, DigestMessage,
-    SchemaMessage, Report, GoodbyeMessage, Restarting, Restarted,
+    SchemaMessage, Report, GoodbyeMessage, Restarting, Restarted, Decided,
 ]  # fmt: skip
 
 
@@ -405,6 +413,10 @@ def read_restarted(fields: Fields) -> Restarted:
     return Restarted(read_position(fields.next()))
 
 
+def read_decided(fields: Fields) -> Decided:
+    return Decided(fields.unsigned(), fields.unsigned())
+
+
 CLIENT_TYPES = range(1, 9)
 
 READERS: dict[int, tuple[str, int, Callable[[Fields], Message]]] = {
@@ -421,6 +433,7 @@ READERS: dict[int, tuple[str, int, Callable[[Fields], Message]]] = {
     21: ("goodbye", 6, read_goodbye),
     22: ("restarting", 1, read_restarting),
     23: ("restarted", 1, read_restarted),
+    24: ("decided", 2, read_decided),
 }
 """By its type, each message's name, how many fields it has at least, and its reader."""
 

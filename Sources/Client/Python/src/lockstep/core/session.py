@@ -432,9 +432,10 @@ class Session:
             raise ProtocolError("a second welcome", GoodbyeCode.OUT_OF_ORDER)
 
     def _greet(self, welcome: messages.Welcome) -> None:
-        if welcome.version != messages.VERSION:
+        if not messages.VERSIONS[0] <= welcome.version <= messages.VERSIONS[1]:
             raise ProtocolError(
-                f"the daemon speaks version {welcome.version}, not {messages.VERSION}",
+                f"the daemon speaks version {welcome.version}, not "
+                f"{messages.VERSIONS[0]} to {messages.VERSIONS[1]}",
                 GoodbyeCode.VERSION,
             )
         if welcome.schema is None and self.schema is None:

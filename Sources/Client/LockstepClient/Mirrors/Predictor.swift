@@ -1,0 +1,108 @@
+import CBOR
+import ClientCore
+import Lockstep
+import Synchronization
+import Values
+import Wire
+
+/// Shows a mirror with the optimistic actions that are not in it yet.
+protocol StatePredictor<State>: Sendable {
+  associatedtype State: Synchronizable
+
+  /// The state to show; nil if it is the mirror's own.
+  func state(of subscription: Subscription<State>) -> State?
+}
+
+/// Reduces a mirror's optimistic actions on its confirmed state, when somebody looks.
+///
+/// The reducer, which is the user's code, runs on the thread that reads the state, and under no lock:
+/// threads that read at once may do the same work twice. What was shown last is kept, so that a
+/// further action is reduced alone.
+final class Predictor<R: Reducer>: StatePredictor {
+  private struct Shown {
+    let version: UInt64
+    let basis: UInt64
+    var actions: [ActionID] = []
+    var state: R.State
+  }
+
+  /// What is to be shown, as the session says.
+  private enum Look {
+    case confirmed
+    case same(R.State)
+    case view(OptimisticView, ServerMessage.Welcome)
+  }
+
+  private let prediction: Prediction<R>
+  private let label: String
+  private let last = Mutex<Shown?>(nil)
+
+  init(_ prediction: Prediction<R>, label: String) {
+    self.prediction = prediction
+    self.label = label
+  }
+
+  func state(of subscription: Subscription<R.State>) -> R.State? {
+    let known = last.withLock { $0 }
+    switch look(at: subscription, known) {
+    case .confirmed:
+      // The kept state would make the next changes copy what it shares.
+      if known != nil { last.withLock { $0 = nil } }
+      return nil
+    case .same(let state): return state
+    case .view(let view, let welcome):
+      guard let shown = show(view, welcome, after: known) else { return nil }
+      last.withLock { last in
+        if (last?.version ?? 0) < shown.version { last = shown }
+      }
+      return shown.state
+    }
+  }
+
+  /// The waiting actions.
+  func pending(in subscription: Subscription<R.State>) -> [R.Action] {
+    guard case .view(let view, let welcome) = look(at: subscription, nil) else { return [] }
+    return view.actions.compactMap { Self.action($0.payload, seed: welcome.seed) }
+  }
+
+  private func look(at subscription: Subscription<R.State>, _ known: Shown?) -> Look {
+    subscription.link.state.withLock { [number = subscription.number] link -> Look in
+      if let known, known.version == link.session.optimisticVersion { return .same(known.state) }
+      guard let view = link.session.optimisticView(of: number), let welcome = link.session.welcome
+      else { return .confirmed }
+      return .view(view, welcome)
+    }
+  }
+
+  /// Reduce the actions of a view that were not reduced for the former one.
+  private func show(
+    _ view: OptimisticView, _ welcome: ServerMessage.Welcome, after known: Shown?
+  ) -> Shown? {
+    guard let confirmed = view.confirmed.value(as: R.State.self) else { return nil }
+    let ids = view.actions.map(\.id)
+    var shown = Shown(version: view.version, basis: view.basis, state: confirmed)
+    if let known, known.basis == view.basis, ids.starts(with: known.actions) {
+      (shown.actions, shown.state) = (known.actions, known.state)
+    }
+    let cause = Cause(
+      .client(
+        ClientOrigin(
+          connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
+          label: label, session: welcome.session ?? 0)))
+    for (id, payload) in view.actions.dropFirst(shown.actions.count) {
+      if let action = Self.action(payload, seed: welcome.seed) {
+        prediction.reduce(
+          action, into: &shown.state, from: cause, number: id.rawValue, seed: welcome.seed)
+      }
+    }
+    shown.actions = ids
+    return shown
+  }
+
+  /// The action as the daemon will decode it.
+  private static func action(_ payload: [UInt8], seed: HashSeed) -> R.Action? {
+    try? CBORDecoder.read(payload) { (decoder) throws(CBORError) in
+      try R.Action(from: &decoder, seed: seed)
+    }
+  }
+}
