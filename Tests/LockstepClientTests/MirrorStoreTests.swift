@@ -195,6 +195,28 @@ import Wire
     }
   }
 
+  @Test func `TCA-12: a store of a part alone receives nothing else, not even at its start`()
+    async throws
+  {
+    var state = BoardState()
+    state.log = Array(repeating: 7, count: 10_000)
+    try await withDaemon(state: state) { socket, _ in
+      let mirror = try await BoardMirror.connect(.at(socket))
+      let panel = try await BoardMirror.connect(
+        to: \.panel, action: \.panel, .at(socket))
+      #expect(panel.subscription.counters.bytes < 20)
+      try await panel.send(.set(5))
+      #expect(panel.value == 5)
+      let row = try await BoardMirror.connect(to: \.rows, id: 7, action: \.row, .at(socket))
+      #expect(row.state == nil)
+      try await mirror.send(.addRow(7))
+      try await row.send(.note("x"))
+      #expect(row.state == Panel(note: "x") && row.subscription.path == [6, 7])
+      #expect(row.subscription.counters.bytes < 40)
+      for store in [panel.connection, row.connection] { await store.finish() }
+    }
+  }
+
   @Test("TCA-12: optional parts and entries appear and disappear")
   func optionalParts() async throws {
     try await withDaemon { socket, _ in

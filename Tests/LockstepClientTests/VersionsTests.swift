@@ -232,6 +232,26 @@ private struct NewPlant: Reducer {
     }
   }
 
+  @Test func `a client connects to a part while the state elsewhere has an unknown case`()
+    async throws
+  {
+    try await withDaemon(of: NewPlant(), state: NewState()) { socket, _ in
+      let new = try await MirrorStore<NewPlant>.connect(.init(socket: socket, label: "new"))
+      try await new.send(.show(2))
+      let climate = try await OldMirror.connect(
+        to: \.climate, action: \.climate, options(socket))
+      try await climate.send(.fan(4))
+      #expect(climate.fan == 4 && climate.subscription.status == .live)
+      // A key path through two structs; its actions are those of the part around it.
+      let fan = try await OldMirror.connect(
+        to: \.climate.fan, action: \.climate, options(socket))
+      #expect(fan.state == 4 && fan.subscription.path == [0, 0])
+      try await fan.send(.fan(5))
+      #expect(fan.state == 5)
+      await new.connection.finish()
+    }
+  }
+
   private static func expecting(_ socket: String) -> Connection.Options {
     var options = Connection.Options(socket: socket, label: "old")
     options.schemaUse = .expected(OldPlant.schema)

@@ -77,6 +77,16 @@ import Testing
     #expect(Todos.Action.increment.is(\.increment) && !Todos.Action.increment.is(\.set))
   }
 
+  @Test func `a case inside of a case has a path, too`() {
+    let path: CaseKeyPath<Todos.Action, String> = \.child.tag
+    let paths = Todos.Action.allCasePaths[keyPath: path]
+    #expect(paths.embed("a") == .child(.tag("a")))
+    #expect(Todos.Action.child(.tag("b"))[case: path] == "b")
+    #expect(Todos.Action.child(.toggle)[case: path] == nil)
+    #expect(Todos.Action.increment[case: \.child.tag] == nil)
+    #expect(Todos.Action.child(.toggle).is(\.child.toggle))
+  }
+
   @Test func `an enumeration is replaced whole, and compared by its bytes`() throws {
     var composed = Screen.detail(Todo(title: "\u{e9}"), .home)
     let decomposed = Screen.detail(Todo(title: "e\u{301}"), .home)

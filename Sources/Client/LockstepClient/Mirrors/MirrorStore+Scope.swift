@@ -1,5 +1,6 @@
 import CBOR
 public import Lockstep
+import Schemas
 public import Values
 
 /// The feature type of a part: its state and its actions, as in the result of `MirrorStore.scope`.
@@ -42,6 +43,51 @@ extension MirrorStore where F.Action: CasePathable {
   ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State == Wrapped? {
     let actions = F.Action.allCasePaths[keyPath: path]
     return try await part(Wrapped.keys(of: property), isolation) { actions.embed($0) }
+  }
+
+  /// Connect to a daemon for a part of its state, and return when the part has arrived. Nothing else
+  /// of the state is received, so the part can be shown whatever the rest holds.
+  ///
+  ///     let fan = try await MirrorStore<Plant>.connect(to: \.climate.fan, action: \.climate.fan)
+  ///     try await fan.send(.start)
+  ///
+  /// The key path leads through fields of structs. Throws as `connect`, and `AbsentState` if the daemon
+  /// has no value there and `Child` is not optional.
+  public static func connect<Child: Synchronizable, ChildAction: SynchronizableAction>(
+    isolation: isolated (any Actor)? = #isolation,
+    to property: any KeyPath<F.State, Child> & Sendable,
+    action path: CaseKeyPath<F.Action, ChildAction>,
+    _ options: Connection.Options = Connection.Options()
+  ) async throws -> MirrorStore<Part<Child, ChildAction>> where F.State: ObservableState {
+    let actions = F.Action.allCasePaths[keyPath: path]
+    return try await connect(to: keys(of: property), isolation, options) { actions.embed($0) }
+  }
+
+  /// Connect to a daemon for one entry of a map, which may appear and disappear.
+  public static func connect<
+    ID: SyncKey, Child: Synchronizable, ChildAction: SynchronizableAction
+  >(
+    isolation: isolated (any Actor)? = #isolation,
+    to property: any KeyPath<F.State, SyncMap<ID, Child>> & Sendable, id: ID,
+    action path: CaseKeyPath<F.Action, (ID, ChildAction)>,
+    _ options: Connection.Options = Connection.Options()
+  ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State: ObservableState {
+    let actions = F.Action.allCasePaths[keyPath: path]
+    return try await connect(to: keys(of: property) + [id.pathKey], isolation, options) {
+      actions.embed((id, $0))
+    }
+  }
+
+  private static func connect<Child: Synchronizable, ChildAction: SynchronizableAction>(
+    to keys: [PathKey], _ isolation: (any Actor)?, _ options: Connection.Options,
+    _ embed: @escaping @Sendable (ChildAction) -> F.Action
+  ) async throws -> MirrorStore<Part<Child, ChildAction>> {
+    var options = options
+    options.schemaUse = .expected(F.schema)
+    let part = try await Subscription<Child>.connect(to: Path(keys), options)
+    return try MirrorStore<Part<Child, ChildAction>>(part, isolation) { action in
+      Connection.payload(embed(action))
+    }
   }
 
   private static func keys(of property: PartialKeyPath<F.State>) -> [PathKey]

@@ -1,7 +1,9 @@
 /// One case of an enumeration: embeds an associated value in the case, and extracts it.
 ///
 /// `@Action` and `@ObservableState` generate one for every case; it is named by key path:
-/// `Scope(state: \.counter, action: \.counter)`.
+/// `Scope(state: \.counter, action: \.counter)`. The path of a case inside of a case is written as that of
+/// a property inside of a property: `\.climate.fan`.
+@dynamicMemberLookup
 public struct CasePath<Root, Value>: Sendable {
   private let toRoot: @Sendable (Value) -> Root
   private let fromRoot: @Sendable (Root) -> Value?
@@ -18,6 +20,16 @@ public struct CasePath<Root, Value>: Sendable {
 
   /// The associated value of `root`, or nil when it is of another case.
   public func extract(from root: Root) -> Value? { fromRoot(root) }
+
+  /// The path to a case of the associated value.
+  public subscript<Inner>(
+    dynamicMember path: CaseKeyPath<Value, Inner>
+  ) -> CasePath<Root, Inner> where Value: CasePathable & SendableMetatype {
+    let inner = Value.allCasePaths[keyPath: path]
+    return CasePath<Root, Inner>(
+      embed: { toRoot(inner.embed($0)) },
+      extract: { root in fromRoot(root).flatMap { inner.extract(from: $0) } })
+  }
 }
 
 /// An enumeration whose cases have paths.
