@@ -34,26 +34,36 @@ extension SyncMap: Journaled {
       return
     }
     for _ in 0..<(try TrieMap<Key, Value>.openPatch(&decoder)) {
-      let offset = decoder.offset
-      let key = try Key(from: &decoder)
-      let hash = key.hash(seed: seed)
-      if decoder.undefinedIfNext() {
-        guard map.find(key, hash) != nil else {
-          throw TrieMap<Key, Value>.absentRemoval(offset)
-        }
-        let old = map.remove(key, hash)
-        note(hash, key, old)
-      } else if let entry = map.uniqueEntry(key, hash) {
-        note(hash, key, entry.pointee.value)
-        try Ref.value(entry).pointee.apply(patch: &decoder, seed: seed)
-      } else {
-        let value = try TrieMap<Key, Value>.inserted(
-          from: &decoder, seed: seed, keyOffset: offset)
-        note(hash, key, nil)
-        map.insert(key, hash, value)
-      }
+      _ = try applyEntry(&decoder, seed: seed)
     }
     decoder.close()
+  }
+
+  /// Apply the next two items, a key and its patch, and note the change. Returns the key. The map
+  /// hashes with `seed`.
+  @inlinable @inline(__always)
+  mutating func applyEntry(
+    _ decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) -> Key {
+    let offset = decoder.offset
+    let key = try Key(from: &decoder)
+    let hash = key.hash(seed: seed)
+    if decoder.undefinedIfNext() {
+      guard map.find(key, hash) != nil else {
+        throw TrieMap<Key, Value>.absentRemoval(offset)
+      }
+      let old = map.remove(key, hash)
+      note(hash, key, old)
+    } else if let entry = map.uniqueEntry(key, hash) {
+      note(hash, key, entry.pointee.value)
+      try Ref.value(entry).pointee.apply(patch: &decoder, seed: seed)
+    } else {
+      let value = try TrieMap<Key, Value>.inserted(
+        from: &decoder, seed: seed, keyOffset: offset)
+      note(hash, key, nil)
+      map.insert(key, hash, value)
+    }
+    return key
   }
 
   /// Rehash with another seed in the middle of a transaction. O(n).
