@@ -76,6 +76,23 @@ public struct TreeArray<Element: Synchronizable>: Sendable {
     return node
   }
 
+  /// The first index of a range at which a condition holds; nil when there is none. O(length + log n).
+  @inlinable
+  func firstIndex(in range: Range<Int>, where condition: (Element) -> Bool) -> Int? {
+    guard let root else { return nil }
+    var index = range.lowerBound
+    while index < range.upperBound {
+      var place = index
+      let leaf = Self.leaf(below: root, &place)
+      let end = Swift.min(leaf.elements.count, place + range.upperBound - index)
+      for place in place..<end {
+        if condition(leaf.elements[place]) { return index }
+        index += 1
+      }
+    }
+    return nil
+  }
+
   /// Make a tree the contents, without branches of one child at its top, and `seed` the seed.
   @inlinable
   mutating func setRoot(_ tree: TreeArrayNode<Element>?, seed: HashSeed) {
