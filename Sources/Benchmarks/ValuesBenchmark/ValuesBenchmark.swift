@@ -32,6 +32,11 @@ struct ValuesBenchmark {
     }
     var array = ArrayBenchmark(entries: 100_000, operations: 128)
     array.run(rounds: rounds, into: &report)
+    for (entries, operations) in [(1_000, 256), (100_000, 128), (1_000_000, 64)] {
+      var identified = IdentifiedBenchmark(entries: entries, operations: operations)
+      identified.run(rounds: rounds, into: &report)
+      if entries < 1_000_000 || !options.contains("--quick") { identified.runWhole(into: &report) }
+    }
     print(options.contains("--json") ? report.json : report.table)
     if options.contains("--check") && report.hasMissed { exit(1) }
   }
