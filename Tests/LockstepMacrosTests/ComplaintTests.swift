@@ -57,6 +57,9 @@ import Testing
     field(
       "var a: SyncMap<Int, Todo?> = [:]", message, column: 23, fixIt: "Remove '?'",
       fixed: "var a: SyncMap<Int, Todo> = [:]")
+    field(
+      "var a: SyncIdentifiedArray<Todo?> = []", message, column: 30, fixIt: "Remove '?'",
+      fixed: "var a: SyncIdentifiedArray<Todo> = []")
     field("var a: [Int: Optional<Int>] = [:]", message, column: 16)
     field(
       "var a: [String: [Int?]]? = [:]", message, column: 20, fixIt: "Remove '?'",

@@ -127,15 +127,15 @@ public final class Store<R: Reducer>: ObservableStore {
     }
   }
 
-  /// A store of one entry of a map, which may appear and disappear.
-  public func scope<ID: SyncKey, Child: Synchronizable, ChildAction: Sendable>(
-    state property: any KeyPath<R.State, SyncMap<ID, Child>> & Sendable, id: ID,
-    action path: CaseKeyPath<R.Action, (ID, ChildAction)>,
+  /// A store of one entry of a map, or one row of an array, which may appear and disappear.
+  public func scope<Children: KeyedChildren, ChildAction: Sendable>(
+    state property: any KeyPath<R.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<R.Action, (Children.ChildID, ChildAction)>,
     calledFrom caller: (any Actor)? = #isolation
-  ) -> ScopedStore<Child?, ChildAction> where R.Action: CasePathable {
+  ) -> ScopedStore<Children.ChildState?, ChildAction> where R.Action: CasePathable {
     engine.check(caller, .scope)
     let actions = R.Action.allCasePaths[keyPath: path]
-    return ScopedStore(self, { $0[keyPath: property][id] }) { store, action, caller in
+    return ScopedStore(self, { $0[keyPath: property].child(id) }) { store, action, caller in
       store.send(actions.embed((id, action)), calledFrom: caller)
     }
   }

@@ -85,7 +85,9 @@ extension TypeSyntax {
   fileprivate var elements: [TypeSyntax] {
     if let type = self.as(ArrayTypeSyntax.self) { return [type.element] }
     if let type = self.as(DictionaryTypeSyntax.self) { return [type.key, type.value] }
-    let collections: Set = ["Array", "Dictionary", "Set", "SyncArray", "SyncMap"]
+    let collections: Set = [
+      "Array", "Dictionary", "Set", "SyncArray", "SyncIdentifiedArray", "SyncMap",
+    ]
     return genericName.map(collections.contains) == true ? genericArguments : []
   }
 }

@@ -19,6 +19,13 @@ extension SyncArray: CustomDumpReflectable {
   }
 }
 
+extension SyncIdentifiedArray: CustomDumpReflectable {
+  /// As an array.
+  public var customDumpMirror: Mirror {
+    Mirror(self, unlabeledChildren: Array(self), displayStyle: .collection)
+  }
+}
+
 extension Timestamp: CustomDumpStringConvertible {
   public var customDumpDescription: String { description }
 }

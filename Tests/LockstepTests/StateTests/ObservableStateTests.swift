@@ -82,13 +82,16 @@ import Testing
     #expect(
       Everything.fields.map(\.name) == [
         "number", "maybe", "nested", "other", "screen", "list", "bytes", "todos", "byTab", "tags",
-        "array", "deep", "hidden", "alert", "progress",
+        "array", "deep", "hidden", "alert", "progress", "cards",
       ])
-    #expect(Everything.fields.map(\.number) == Array(0..<15))
+    #expect(Everything.fields.map(\.number) == Array(0..<16))
     #expect(Everything.fields.filter(\.isEphemeral).map(\.name) == ["progress"])
     #expect(Everything.path(of: \.nested.fact) == [2, 1])
     #expect(Everything.path(of: \.$alert) == [13])
     #expect(Everything.path(of: \.double) == nil)
+    #expect(Everything.path(of: \.cards) == [15] && Everything.path(of: \.cards.ids) == [15, 1])
+    #expect(Everything.path(of: \.cards.rows) == [15, 0])
+    #expect(Everything.path(of: \.cards.count) == nil)
     var changed = Everything()
     changed.alert = "!"
     changed.number = 2

@@ -27,7 +27,7 @@ private struct Writer {
   mutating func write(_ state: inout Everything) {
     let key = random.below(5)
     let number = random.below(3)
-    switch random.below(30) {
+    switch random.below(36) {
     case 0: state.number = number
     case 1: state.maybe = number == 0 ? nil : number
     case 2: change(&state.number)
@@ -57,6 +57,12 @@ private struct Writer {
     case 26: state.deep["\(number)"]?[key]?.tags = ["whole"]
     case 27: state.alert = number == 0 ? nil : "!"
     case 28: if let copy = copies.randomElement(&random) { state = copy }
+    case 29: state.cards.insert(card(key), at: random.below(state.cards.count + 1))
+    case 30: state.cards.move(id: key, to: random.below(Swift.max(state.cards.count, 1)))
+    case 31: state[keyPath: \.cards[id: key]]?.tags.append("\(number)")
+    case 32: state.cards.remove(id: key)
+    case 33: state.cards = SyncIdentifiedArray((0..<number).map(card)) { first, _ in first }
+    case 34: change(&state.cards[id: key], key)
     default:
       // A modified copy that is moved back in, and one that is discarded.
       var copy = state
@@ -68,6 +74,11 @@ private struct Writer {
   }
 
   private func change(_ number: inout Int) { number &+= 1 }
+
+  private func card(_ id: Int) -> Card { Card(id: id, title: "c\(id)", tags: ["\(id)"]) }
+
+  /// Inserts an absent card, and removes a present one.
+  private func change(_ slot: inout Card?, _ id: Int) { slot = slot == nil ? card(id) : nil }
 }
 
 extension Array {
@@ -80,6 +91,7 @@ extension Array {
   private let paths: [Path] = [
     [], [0], [1], [2], [2, 1], [2, 2], [2, 2, 3], [2, 2, 3, 2], [4], [8], [8, "home"],
     [8, "home", 0], [11], [11, "1"], [11, "1", 2], [11, "1", 2, 0], [13], [99], ["x"], [0, 0],
+    [15], [15, 0], [15, 0, 2], [15, 0, 2, 2], [15, 1], [15, 1, 0],
   ]
 
   @Test(arguments: 1...6 as ClosedRange<UInt64>)

@@ -47,6 +47,14 @@ enum Screen: Equatable {
   indirect case stack(Screen, over: Screen)
 }
 
+/// An element of an ordered collection.
+@ObservableState
+struct Card: Equatable, Identifiable {
+  let id: Int
+  var title = ""
+  var tags: SyncArray<String> = []
+}
+
 /// One field of every kind.
 @ObservableState
 struct Everything: Equatable {
@@ -66,6 +74,7 @@ struct Everything: Equatable {
   @Pulse var alert: String?
   @Ephemeral var progress = 0.5
   @Ignored var cache: [String: Int] = [:]
+  var cards: SyncIdentifiedArray<Card> = []
   let version = 3
   var double: Int { number * 2 }
   static let shared = 7

@@ -21,14 +21,16 @@ extension MirrorStore where F.Action: CasePathable {
     return try await part(Self.keys(of: property), isolation) { actions.embed($0) }
   }
 
-  /// A store of one entry of a map, which may appear and disappear.
-  public func scope<ID: SyncKey, Child: Synchronizable, ChildAction: SynchronizableAction>(
+  /// A store of one entry of a map, or one row of an array, which may appear and disappear. The row
+  /// stays the same when others are inserted, moved or removed.
+  public func scope<Children: KeyedChildren, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
-    state property: any KeyPath<F.State, SyncMap<ID, Child>> & Sendable, id: ID,
-    action path: CaseKeyPath<F.Action, (ID, ChildAction)>
-  ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State: ObservableState {
+    state property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<F.Action, (Children.ChildID, ChildAction)>
+  ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
+  where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Self.keys(of: property) + [id.pathKey], isolation) {
+    return try await part(Self.keys(of: property) + Children.path(to: id), isolation) {
       actions.embed((id, $0))
     }
   }

@@ -10,6 +10,7 @@
   ///       var count = 0
   ///       var fact: String?
   ///       var todos: SyncMap<Int, Todo> = [:]
+  ///       var cards: SyncIdentifiedArray<Card> = []
   ///     }
   ///
   /// Every stored property is a field; its number is its position among those that travel. Computed
