@@ -25,6 +25,16 @@ import Values
     }
   }
 
+  @Test(arguments: 0..<10)
+  func `every mirror of an ordered state is true`(portion: UInt64) {
+    for seed in (portion * 5 + 1)...(portion * 5 + 5) {
+      #expect(throws: Never.self) {
+        var simulation = Simulation(seed: seed, of: .cards)
+        _ = try simulation.run(steps: 200)
+      }
+    }
+  }
+
   @Test(arguments: 0..<8)
   func `every mirror of a client with a partial view is true`(portion: UInt64) {
     for seed in (portion * 3 + 1)...(portion * 3 + 3) {

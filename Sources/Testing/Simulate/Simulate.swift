@@ -12,9 +12,9 @@ struct Simulate: AsyncParsableCommand {
     discussion: "One seed is one run. A run that fails prints its seed; --seed repeats it.")
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
-    /// `views` are documents of which some users may see only parts; in `optimism` most actions show
-    /// before they are decided.
-    case document, map, errands, views, optimism
+    /// `cards` are an array of identified elements; `views` are documents of which some users may see
+    /// only parts; in `optimism` most actions show before they are decided.
+    case document, map, cards, errands, views, optimism
   }
 
   @Option(help: "The one seed to run.")
@@ -77,6 +77,9 @@ struct Simulate: AsyncParsableCommand {
         return .success(try simulation.run(steps: steps))
       case .map:
         var simulation = Simulation(seed: seed, of: .counters) { $0.isRecorded = isRecorded }
+        return .success(try simulation.run(steps: steps))
+      case .cards:
+        var simulation = Simulation(seed: seed, of: .cards) { $0.isRecorded = isRecorded }
         return .success(try simulation.run(steps: steps))
       case .errands:
         var simulation = Simulation(seed: seed, of: .errands) { $0.isRecorded = isRecorded }
