@@ -9,19 +9,16 @@ import Values
 struct MiddlewareTests {
   /// A middleware whose two stages are closures of the test.
   struct Stage: Middleware {
-    typealias State = Trace
-    typealias Action = Act
     var name: String
     var before:
-      @Sendable (inout Act, inout MiddlewareContext<Act>) throws(Rejection) -> MiddlewareVerdict = {
-        (_, _) throws(Rejection) in .proceed
-      }
+      @Sendable (inout Act, Trace, inout MiddlewareContext<Act>) throws(Rejection)
+        -> MiddlewareVerdict = { (_, _, _) throws(Rejection) in .proceed }
     var after: @Sendable (Act, Trace, Reduction) -> Effect<Act> = { _, _, _ in .none }
 
     func before(
-      _ action: inout Act, context: inout MiddlewareContext<Act>
+      _ action: inout Act, state: Trace, context: inout MiddlewareContext<Act>
     ) throws(Rejection) -> MiddlewareVerdict {
-      try before(&action, &context)
+      try before(&action, state, &context)
     }
 
     func after(
@@ -40,7 +37,7 @@ struct MiddlewareTests {
     func adding(_ word: String) -> Stage {
       Stage(
         name: word,
-        before: { (action: inout Act, _) throws(Rejection) in
+        before: { (action: inout Act, _, _) throws(Rejection) in
           action = Act("\(action) \(word)")
           return .proceed
         })
@@ -57,12 +54,12 @@ struct MiddlewareTests {
     var bench = makeBench(
       Stage(
         name: "guard",
-        before: { (action: inout Act, _) throws(Rejection) in
+        before: { (action: inout Act, _, _) throws(Rejection) in
           action == "bad" ? .swallow : .proceed
         }),
       Stage(
         name: "witness",
-        before: { (action: inout Act, _) throws(Rejection) in
+        before: { (action: inout Act, _, _) throws(Rejection) in
           let name = action.name
           seen.withLock { $0.append("before \(name)") }
           return .proceed
@@ -81,13 +78,13 @@ struct MiddlewareTests {
     var bench = makeBench(
       Stage(
         name: "adder",
-        before: { (action: inout Act, context) throws(Rejection) in
+        before: { (action: inout Act, _, context) throws(Rejection) in
           if action == "a" { context.add("b") }
           return .proceed
         }),
       Stage(
         name: "marker",
-        before: { (action: inout Act, _) throws(Rejection) in
+        before: { (action: inout Act, _, _) throws(Rejection) in
           action = Act("\(action)!")
           return .proceed
         }))
@@ -102,7 +99,7 @@ struct MiddlewareTests {
   func addedIsOfCascade() {
     let stage = Stage(
       name: "adder",
-      before: { (action: inout Act, context) throws(Rejection) in
+      before: { (action: inout Act, _, context) throws(Rejection) in
         if action == "a" { context.add("b") }
         return .proceed
       })
@@ -123,12 +120,47 @@ struct MiddlewareTests {
     var bench = makeBench(
       Stage(
         name: "auth",
-        before: { (_, context) throws(Rejection) in
+        before: { (_, _, context) throws(Rejection) in
           if context.cause.client == nil { throw Rejection(.refused, "who are you?") }
           return .proceed
         }))
     #expect(bench.send("a") == [.rejected(Rejection(.refused, "who are you?"))])
     #expect(bench.send("a", from: .client(1)) == [.changed(1)])
+  }
+
+  @Test("2.4, Redux getState: before the reducer, middleware decides by the state")
+  func decidesByState() {
+    let stage = Stage(
+      name: "at most two",
+      before: { (action: inout Act, state, _) throws(Rejection) in
+        guard state.log.count < 2 else { throw Rejection(.limit, "there are \(state.log.count)") }
+        action = Act("\(state.log.count) \(action)")
+        return .proceed
+      })
+    var bench = makeBench(stage)
+    #expect(bench.send("a") + bench.send("b") == [.changed(1), .changed(2)])
+    #expect(bench.send("c") == [.rejected(Rejection(.limit, "there are 2"))])
+    #expect(bench.log == ["0 a", "1 b"])
+  }
+
+  @Test("2.4: the state is lent to the stage before the reducer, which edits it in place")
+  func stateIsLent() {
+    let seen = Mutex<[Int]>([])
+    let keeper = Mutex<[Counted.State]>([])
+    func bench(keeps: Bool) -> Bench<Counted> {
+      let stage = Counted.Stage { state in
+        seen.withLock { $0.append(state.count) }
+        if keeps { keeper.withLock { $0.append(state) } }
+      }
+      return Bench(Counted.State(), Counted(), middleware: [stage, stage])
+    }
+    var lent = bench(keeps: false)
+    for _ in 0..<3 { lent.send("a") }
+    #expect(lent.core.state.count == 3 && lent.core.state.copies == 0)
+    #expect(seen.withLock { $0 } == [0, 0, 1, 1, 2, 2])
+    var kept = bench(keeps: true)
+    for _ in 0..<3 { kept.send("a") }
+    #expect(kept.core.state.count == 3 && kept.core.state.copies == 3)
   }
 
   @Test("RDX-12, RDX-16, RDX-20a: middleware runs after the reducer, in order, with the new state")
@@ -189,7 +221,7 @@ struct MiddlewareTests {
     values.date = .constant(Timestamp(nanoseconds: 5))
     let stage = Stage(
       name: "clock",
-      before: { (_, _) throws(Rejection) in
+      before: { (_, _, _) throws(Rejection) in
         note()
         return .proceed
       },
@@ -206,7 +238,7 @@ struct MiddlewareTests {
   @Test("2.2: a stub middleware keeps every action from the feature, and the log has them")
   func stub() {
     var bench = makeBench(
-      Stage(name: "stub", before: { (_, _) throws(Rejection) in .swallow }))
+      Stage(name: "stub", before: { (_, _, _) throws(Rejection) in .swallow }))
     bench.send("a")
     bench.send("b")
     #expect(bench.log == [] && bench.core.log.all.map(\.name) == ["a", "b"])

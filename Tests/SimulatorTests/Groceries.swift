@@ -96,7 +96,8 @@ enum GroceryAction: Equatable, SynchronizableAction, SynchronizableScalar {
 /// Swallows sugar.
 struct NoSweets: Middleware {
   func before(
-    _ action: inout GroceryAction, context: inout MiddlewareContext<GroceryAction>
+    _ action: inout GroceryAction, state: SyncMap<String, Int>,
+    context: inout MiddlewareContext<GroceryAction>
   ) throws(Rejection) -> MiddlewareVerdict {
     if case .add("sugar", _) = action { .swallow } else { .proceed }
   }

@@ -157,7 +157,7 @@ struct ChildErrands: Reducer {
 /// A middleware that does everything that a middleware may do.
 struct ErrandMiddleware: Middleware {
   func before(
-    _ action: inout ErrandAction, context: inout MiddlewareContext<ErrandAction>
+    _ action: inout ErrandAction, state: ErrandMap, context: inout MiddlewareContext<ErrandAction>
   ) throws(Rejection) -> MiddlewareVerdict {
     guard case .errand(let errand, let name, let number) = action else { return .proceed }
     switch errand {

@@ -121,7 +121,7 @@ struct WitnessGate<State: Synchronizable, Action: SynchronizableAction>: Middlew
   let log: WitnessLog<State>
 
   func before(
-    _ action: inout Tagged<Action>, context: inout MiddlewareContext<Tagged<Action>>
+    _ action: inout Tagged<Action>, state: State, context: inout MiddlewareContext<Tagged<Action>>
   ) throws(Rejection) -> MiddlewareVerdict {
     log.entries.append(.init(tag: action.tag))
     return .proceed
@@ -144,19 +144,20 @@ struct WitnessMiddleware<State: Synchronizable, Action: SynchronizableAction>: M
   var name: String { base.name }
 
   func before(
-    _ action: inout Tagged<Action>, context: inout MiddlewareContext<Tagged<Action>>
+    _ action: inout Tagged<Action>, state: State, context: inout MiddlewareContext<Tagged<Action>>
   ) throws(Rejection) -> MiddlewareVerdict {
-    try before(base, &action, &context)
+    try before(base, &action, state, &context)
   }
 
   private func before<M: Middleware<State, Action>>(
-    _ base: M, _ action: inout Tagged<Action>, _ context: inout MiddlewareContext<Tagged<Action>>
+    _ base: M, _ action: inout Tagged<Action>, _ state: State,
+    _ context: inout MiddlewareContext<Tagged<Action>>
   ) throws(Rejection) -> MiddlewareVerdict {
     var inner = MiddlewareContext<Action>(
       sequence: context.sequence, cause: context.cause, time: context.time)
     let verdict: MiddlewareVerdict
     do throws(Rejection) {
-      verdict = try base.before(&action.action, context: &inner)
+      verdict = try base.before(&action.action, state: state, context: &inner)
     } catch {
       log.note(.rejected(error))
       throw error

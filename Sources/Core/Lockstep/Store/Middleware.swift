@@ -2,11 +2,9 @@ public import Values
 
 /// Sees every action on its way through a store: before it is reduced, and after.
 ///
-/// The two stages are the two meanings of middleware in Redux: *before* it may change, swallow, add
-/// or reject actions; *after*, it sees the new state and may start effects. In each stage, a store
-/// calls its middleware in the order of its list.
-///
-/// A middleware that has only the first stage declares its state: `typealias State = App.State`.
+/// The two stages are the two meanings of middleware in Redux: *before*, it sees the state and may
+/// change, swallow, add or reject actions; *after*, it sees the new state and may start effects. In
+/// each stage, a store calls its middleware in the order of its list.
 public protocol Middleware<State, Action>: Sendable {
   associatedtype State: Synchronizable
   associatedtype Action: SynchronizableAction
@@ -14,10 +12,14 @@ public protocol Middleware<State, Action>: Sendable {
   /// The name of the middleware in the log.
   var name: String { get }
 
-  /// Called before an action is reduced. Change it in place, add others after it (`context.add`),
-  /// return `.swallow` to stop it, or throw to reject it.
+  /// Called before an action is reduced, with the state that it would change. Change the action in
+  /// place, add others after it (`context.add`), return `.swallow` to stop it, or throw to reject
+  /// it: authorisation and validation by the state.
+  ///
+  /// The state is lent for the call, not copied: the reducer then edits it in place, unless a
+  /// middleware keeps a copy.
   func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict
 
   /// Called after an action was reduced, with the resulting state. The returned effect is listed
@@ -34,7 +36,7 @@ extension Middleware {
   public var name: String { "\(Self.self)" }
 
   public func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
     .proceed
   }

@@ -206,7 +206,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     let result = DependencyValues.$current.withValue(dependencies) {
       do throws(Rejection) {
         return Result<MiddlewareVerdict, Rejection>.success(
-          try middleware.before(&action, context: &context))
+          try middleware.before(&action, state: state, context: &context))
       } catch {
         return .failure(error)
       }

@@ -19,7 +19,7 @@ public struct CrashReportMiddleware<State: Synchronizable, Action: Synchronizabl
   public var name: String { "crash report" }
 
   public func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
     CrashReport.note("\(context.sequence) \(action.name) from \(context.cause.origin)\n")
     return .proceed

@@ -7,25 +7,29 @@ public import Values
 /// Rejects actions that their client may not send. The client's identity is the kernel's, not the
 /// client's own claim.
 ///
-///     AuthorizationMiddleware { action, client in
-///       client.uid == 0 || !action.is(\.reset)
+///     AuthorizationMiddleware { action, client, state in
+///       client.uid == state.owner || !action.is(\.reset)
 ///     }
 public struct AuthorizationMiddleware<State: Synchronizable, Action: SynchronizableAction>:
   Middleware
 {
-  private let mayClient: @Sendable (_ action: Action, _ client: ClientOrigin) -> Bool
+  private let mayClient: @Sendable (Action, ClientOrigin, State) -> Bool
 
-  /// A hook that decides whether a client may send an action. Actions of other origins pass.
-  public init(mayClient: @escaping @Sendable (Action, ClientOrigin) -> Bool) {
+  /// A hook that decides whether a client may send an action in a state. Actions of other origins
+  /// pass.
+  public init(
+    mayClient: @escaping @Sendable (_ action: Action, _ client: ClientOrigin, State) -> Bool
+  ) {
     self.mayClient = mayClient
   }
 
   public var name: String { "authorization" }
 
   public func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
-    guard case .client(let client) = context.cause.origin, !mayClient(action, client) else {
+    guard case .client(let client) = context.cause.origin, !mayClient(action, client, state)
+    else {
       return .proceed
     }
     throw Rejection(.denied, "the user \(client.uid) may not send \(action.name)")
@@ -48,7 +52,7 @@ public struct RateLimitMiddleware<State: Synchronizable, Action: SynchronizableA
   public var name: String { "rate limit" }
 
   public func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
     guard case .client(let client) = context.cause.origin else { return .proceed }
     if take(client.uid, at: context.time) { return .proceed }
@@ -71,7 +75,7 @@ struct FeatureFilter<State: Synchronizable, Action: SynchronizableAction>: Middl
   var name: String { "feature filter" }
 
   func before(
-    _ action: inout Action, context: inout MiddlewareContext<Action>
+    _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
   ) throws(Rejection) -> MiddlewareVerdict {
     let name = action.name
     if parts.contains(where: { $0.covers(name) }) { return .proceed }

@@ -25,7 +25,7 @@ struct AppShellDaemon: LockstepDaemon {
   var middleware: [any Middleware<AppState, AppAction>] {
     [
       StateLoggingMiddleware(),
-      AuthorizationMiddleware { [administrator] action, client in
+      AuthorizationMiddleware { [administrator] action, client, _ in
         action.mayBeSent(by: client.uid, administrator: administrator)
       },
       UserNameMiddleware(),

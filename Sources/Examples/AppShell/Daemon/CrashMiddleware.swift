@@ -3,13 +3,11 @@ import Lockstep
 
 /// Traps on request, if the daemon permits that.
 struct CrashMiddleware: Middleware {
-  typealias State = AppState
-
   let isAllowed: Bool
   var name: String { "crash" }
 
   func before(
-    _ action: inout AppAction, context: inout MiddlewareContext<AppAction>
+    _ action: inout AppAction, state: AppState, context: inout MiddlewareContext<AppAction>
   ) throws(Rejection) -> MiddlewareVerdict {
     guard case .crash = action else { return .proceed }
     guard isAllowed else {

@@ -8,7 +8,7 @@ public struct StateLoggingMiddleware: Middleware {
   public init(name: String = "logging") { self.name = name }
 
   public func before(
-    _ action: inout AppAction, context: inout MiddlewareContext<AppAction>
+    _ action: inout AppAction, state: AppState, context: inout MiddlewareContext<AppAction>
   ) throws(Rejection) -> MiddlewareVerdict {
     writeLine("\(name): \(action.name), from \(context.cause.origin)")
     return .proceed

@@ -3,14 +3,12 @@ public import Lockstep
 /// Trims the name of a login, and swallows the login if nothing is left: the reducer sees no empty
 /// names.
 public struct UserNameMiddleware: Middleware {
-  public typealias State = AppState
-
   public let name = "user name"
 
   public init() {}
 
   public func before(
-    _ action: inout AppAction, context: inout MiddlewareContext<AppAction>
+    _ action: inout AppAction, state: AppState, context: inout MiddlewareContext<AppAction>
   ) throws(Rejection) -> MiddlewareVerdict {
     guard case .loginAction(.login(let user)) = action else { return .proceed }
     let trimmed = user.trimmingSpaces
