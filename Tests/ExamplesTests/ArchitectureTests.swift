@@ -188,7 +188,7 @@ struct ArchitectureTests {
     var state = Counter.State(count: 4)
     let effect = withDependencies {
       $0.numberFacts = facts
-    } _: {
+    } operation: {
       Counter().reduce(into: &state, action: .numberFactButtonTapped)
     }
     // The reducer has returned an effect, and has not run it.
@@ -292,7 +292,7 @@ struct ArchitectureTests {
     }
     withDependencies {
       $0.numberFacts = nothing
-    } _: {
+    } operation: {
       for action in [Counter.Action.increment, .numberFactButtonTapped, .cancelFact, .decrement] {
         let effects = [
           Counter().reduce(into: &first, action: action),

@@ -30,12 +30,12 @@ struct DependencyTests {
     let date = DateGenerator.constant(Timestamp(nanoseconds: 3))
     withDependencies {
       $0.date = date
-    } _: { [] in
+    } operation: { [] in
       #expect(DependencyValues.current.date().nanoseconds == 3)
     }
     await withDependencies {
       $0.date = date
-    } _: {
+    } operation: {
       await Task.yield()
       #expect(DependencyValues.current.date().nanoseconds == 3)
     }

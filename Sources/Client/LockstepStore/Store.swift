@@ -23,8 +23,9 @@ public final class Store<R: Reducer>: ObservableStore {
   /// A store with a new log, whose first actions are the start actions of its features
   /// (`Lifecycle.onStart`). Its effects are cancelled when it is released.
   ///
-  /// `withDependencies` changes the dependencies of reducers and effects, which default to the live
-  /// ones. With `strictThreads`, use outside of the store's isolation stops the program.
+  /// `withDependencies` changes the dependencies of reducers and effects: those that are set for
+  /// the code that makes the store, and the live ones for the other keys. With `strictThreads`, use
+  /// outside of the store's isolation stops the program.
   public convenience init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     isolation: (any Actor)? = #isolation, calledFrom caller: (any Actor)? = #isolation,
@@ -42,7 +43,7 @@ public final class Store<R: Reducer>: ObservableStore {
     _ state: R.State, _ reducer: R, _ middleware: [any Middleware<R.State, R.Action>],
     _ check: ThreadCheck, _ delivery: EffectDelivery, _ change: (inout DependencyValues) -> Void
   ) {
-    var dependencies = DependencyValues.ofLiveStore
+    var dependencies = DependencyValues.current.over(.ofLiveStore)
     change(&dependencies)
     var random = SystemRandomNumberGenerator()
     let core = StoreCore(

@@ -48,21 +48,31 @@ public final class SyncTestStore<R: Reducer> {
   ///   - misfortunes: The faults of the network and of the daemon's process, until `settle`.
   ///   - effectsMayWait: Whether effects may wait for input that only the test provides, such as
   ///     the events of a fake device.
-  ///   - withDependencies: Changes the dependencies of the reducer and its effects, which by
-  ///     default are the test values of all keys.
+  ///   - withDependencies: Changes the dependencies of the reducer and its effects: those that are
+  ///     set for the code that makes the store, and the test values of the other keys. The use of a
+  ///     live dependency is a failure, once for each key.
   public init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     seed: UInt64, mirrors: Int = 2, misfortunes: Misfortunes = .some,
     effectsMayWait: Bool = false,
     @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
-    withDependencies change: @escaping @Sendable (inout DependencyValues) -> Void = { _ in }
+    withDependencies change: @escaping @Sendable (inout DependencyValues) -> Void = { _ in },
+    fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) throws(SyncTestFailure) where R: Reducer<FeatureState, FeatureAction> {
     precondition(mirrors > 0, "A store that nobody mirrors is for TestStore.")
     var feature = SimulatedFeature(
       reducer(), mirroredAs: R.State.self, initial: { initialState }, action: { _ in nil },
       path: { _ in .root })
     feature.middleware = middleware
-    feature.dependencies = change
+    let (around, place) = (
+      DependencyValues.current, SourcePlace(fileID, filePath, line, column)
+    )
+    feature.dependencies = { values in
+      values.test(reportingTo: place)
+      values = around.over(values)
+      change(&values)
+    }
     self.mirrors = mirrors
     do throws(SimulationFailure) {
       simulation = try DrivenSimulation(

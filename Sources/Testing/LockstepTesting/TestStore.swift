@@ -33,7 +33,9 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
   let settings: Mutex<Settings>
   let place: SourcePlace
 
-  /// A store with the dependencies of a test, changed by `withDependencies`.
+  /// A store with the dependencies that are set for the code that makes it, and those of a test for
+  /// the other keys; `withDependencies` changes them. The use of a live dependency is a failure,
+  /// once for each key.
   public init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
     @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
@@ -42,7 +44,9 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     column: UInt = #column
   ) where R: Reducer<FeatureState, FeatureAction> {
     let clock = TestClock()
-    var dependencies = DependencyValues(testing: clock)
+    let place = SourcePlace(fileID, filePath, line, column)
+    let testing = DependencyValues(testing: clock, reportingTo: place)
+    var dependencies = DependencyValues.current.over(testing)
     change(&dependencies)
     let core = StoreCore(
       initialState, reducer: reducer(), middleware: middleware, seed: .unseeded,
@@ -50,7 +54,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     settings = Mutex(Settings(state: core.state))
     engine = TestStoreEngine(core, clock: clock)
     self.clock = clock
-    place = SourcePlace(fileID, filePath, line, column)
+    self.place = place
   }
 
   deinit {

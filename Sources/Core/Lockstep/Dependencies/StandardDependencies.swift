@@ -53,21 +53,26 @@ public struct RandomSource: Sendable {
   private let isFixed: Bool
 
   /// Numbers from `draw`, in reducers too.
-  public init(_ draw: @escaping @Sendable () -> UInt64) {
-    self.draw = draw
-    isFixed = true
-  }
+  public init(_ draw: @escaping @Sendable () -> UInt64) { self.init(isFixed: true, draw) }
 
-  private init() {
-    draw = {
-      var generator = SystemRandomNumberGenerator()
-      return generator.next()
-    }
-    isFixed = false
+  private init(isFixed: Bool, _ draw: @escaping @Sendable () -> UInt64) {
+    self.draw = draw
+    self.isFixed = isFixed
   }
 
   /// Numbers from the system's generator, except in reducers.
-  public static let live = RandomSource()
+  public static let live = RandomSource(isFixed: false) {
+    var generator = SystemRandomNumberGenerator()
+    return generator.next()
+  }
+
+  /// The live numbers, except that every use outside of a reducer is reported.
+  fileprivate static func reporting(_ use: LiveUseInTest?) -> RandomSource {
+    RandomSource(isFixed: false) {
+      use?.report()
+      return live.draw()
+    }
+  }
 
   public func callAsFunction<R>(_ body: (inout any RandomNumberGenerator) throws -> R) rethrows
     -> R
@@ -88,6 +93,8 @@ public struct RandomSource: Sendable {
   }
 }
 
+// What a `TestStore` does not set has a test value here.
+
 private enum ClockKey: DependencyKey {
   // Daemons set a clock that needs no timer of libdispatch (`LoopClock`).
   static var liveValue: any Clock<Duration> { ContinuousClock() }
@@ -104,6 +111,7 @@ private enum UniqueIDKey: DependencyKey {
 
 private enum RandomKey: DependencyKey {
   static var liveValue: RandomSource { .live }
+  static var testValue: RandomSource { .reporting(LiveUseInTest.current) }
 }
 
 extension DependencyValues {

@@ -61,4 +61,5 @@ extension DependencyValues {
 /// By default nothing is stored.
 private enum StorageKey: DependencyKey {
   static var liveValue: Storage { Storage(load: { nil }, save: { _ in }) }
+  static var testValue: Storage { liveValue }
 }

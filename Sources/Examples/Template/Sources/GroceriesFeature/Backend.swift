@@ -1,6 +1,7 @@
 import Lockstep
 
-/// Where the items come from: in the daemon this one, in tests the one that a test gives.
+/// Where the items come from: in the daemon this one, in tests the one that a test gives. A test that
+/// gives none fails with the name of the dependency.
 public struct Backend: Sendable {
   public var fetch: @Sendable () async throws -> [Item]
 
