@@ -15,9 +15,11 @@ private let macros: [String: MacroSpec] = [
     conformances: ["ObservableState", "SynchronizableScalar", "CasePathable"]),
   "Action": MacroSpec(
     type: ActionMacro.self,
-    conformances: ["SynchronizableAction", "SynchronizableScalar", "CasePathable"]),
+    conformances: [
+      "SynchronizableAction", "SynchronizableScalar", "CasePathable", "BindableAction",
+    ]),
   "Ignored": MacroSpec(type: MarkerMacro.self), "Ephemeral": MacroSpec(type: MarkerMacro.self),
-  "Fallback": MacroSpec(type: MarkerMacro.self),
+  "Fallback": MacroSpec(type: MarkerMacro.self), "Settable": MacroSpec(type: MarkerMacro.self),
 ]
 
 /// Expects that a source expands to another.
@@ -46,7 +48,10 @@ func expectComplaint(
 /// The source without our attributes.
 private func bare(_ source: String) -> String {
   var result = source
-  for name in ["@ObservableState ", "@Action ", "@Ignored ", "@Ephemeral ", "@Fallback "] {
+  let names = [
+    "@ObservableState ", "@Action ", "@Ignored ", "@Ephemeral ", "@Fallback ", "@Settable ",
+  ]
+  for name in names {
     result = result.split(separator: name, omittingEmptySubsequences: false).joined()
   }
   return result

@@ -18,8 +18,11 @@ enum ActionMacro: ExtensionMacro, MemberMacro {
       return []
     }
     // The member expansion reports the complaints.
-    guard CaseReader(declaration).complaints.isEmpty else { return [] }
-    return [try ExtensionDeclSyntax(of: type, conformingTo: protocols)]
+    let reader = CaseReader(declaration)
+    guard reader.complaints.isEmpty else { return [] }
+    let setsFields = reader.cases.contains(where: \.setsFields)
+    let wanted = protocols.filter { setsFields || !$0.isBindableAction }
+    return [try ExtensionDeclSyntax(of: type, conformingTo: wanted)]
   }
 
   static func expansion(
@@ -46,8 +49,14 @@ extension EnumerationWriter {
       target: Target(declaration, generics: declaration.genericParameterClause, in: context),
       cases: reader.cases, isIndirect: reader.isIndirect,
       isAction: isAction && !declaration.memberBlock.declares("name"))
-    return writer.members.map { DeclSyntax(stringLiteral: $0) }
+    return (writer.members + (isAction ? writer.setting : [])).map {
+      DeclSyntax(stringLiteral: $0)
+    }
   }
+}
+
+extension TypeSyntax {
+  fileprivate var isBindableAction: Bool { trimmedDescription.hasSuffix("BindableAction") }
 }
 
 extension MemberBlockSyntax {

@@ -1,5 +1,6 @@
 import SwiftDiagnostics
 import SwiftSyntax
+import SwiftSyntaxBuilder
 
 /// A stored property of a struct.
 struct Field {
@@ -13,6 +14,10 @@ struct Field {
   let isPulse: Bool
   let isIgnored: Bool
   let isEphemeral: Bool
+  /// The attribute `@Settable`, if the field has it.
+  let settable: AttributeSyntax?
+  /// The type of the initial value, if it is a literal that shows it.
+  let initialType: TypeSyntax?
 
   /// The name that peers know.
   var name: String { identifier.filter { $0 != "`" } }
@@ -81,7 +86,9 @@ struct FieldReader {
       identifier: pattern.identifier.text, isConstant: isConstant, type: type?.trimmed,
       initial: binding.initializer?.value.trimmedDescription ?? (implied ? "nil" : nil),
       isPulse: variable.attributes.named("Pulse") != nil, isIgnored: isIgnored,
-      isEphemeral: variable.attributes.named("Ephemeral") != nil)
+      isEphemeral: variable.attributes.named("Ephemeral") != nil,
+      settable: variable.attributes.named("Settable"),
+      initialType: binding.initializer?.value.literalType)
     checkMarks(field, variable, binding)
     checkModifiers(field, variable)
     if !isIgnored { checkTravelling(field, variable, binding, type) }
@@ -172,6 +179,17 @@ extension AccessorBlockSyntax {
   }
 }
 
+extension ExprSyntax {
+  /// The type that Swift gives the literal where no other is asked for; nil for other expressions.
+  fileprivate var literalType: TypeSyntax? {
+    if self.is(IntegerLiteralExprSyntax.self) { return "Int" }
+    if self.is(FloatLiteralExprSyntax.self) { return "Double" }
+    if self.is(BooleanLiteralExprSyntax.self) { return "Bool" }
+    if self.is(StringLiteralExprSyntax.self) { return "String" }
+    return self.as(PrefixOperatorExprSyntax.self)?.expression.literalType
+  }
+}
+
 extension AttributeListSyntax {
   /// The attribute of this name, with or without a module name in front.
   func named(_ name: String) -> AttributeSyntax? {
@@ -182,7 +200,7 @@ extension AttributeListSyntax {
   fileprivate var wrappers: [AttributeSyntax] {
     compactMap { $0.as(AttributeSyntax.self) }.filter {
       $0.shortName.first?.isUppercase == true
-        && !["Pulse", "Ignored", "Ephemeral"].contains($0.shortName)
+        && !["Pulse", "Ignored", "Ephemeral", "Settable"].contains($0.shortName)
     }
   }
 }

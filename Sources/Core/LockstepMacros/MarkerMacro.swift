@@ -1,8 +1,8 @@
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// `@Ignored`, `@Ephemeral` and `@Fallback`: they mark a member for the macro of its type, and
-/// expand to nothing.
+/// `@Ignored`, `@Ephemeral`, `@Settable` and `@Fallback`: they mark a member for the macro of its
+/// type, and expand to nothing.
 enum MarkerMacro: PeerMacro {
   static func expansion(
     of node: AttributeSyntax, providingPeersOf declaration: some DeclSyntaxProtocol,

@@ -1,5 +1,6 @@
 import SwiftDiagnostics
 import SwiftSyntax
+import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
 /// `@ObservableState`: a struct whose fields travel one by one, or an enumeration that travels
@@ -36,6 +37,8 @@ enum ObservableStateMacro: ExtensionMacro {
     }
     let target = Target(
       declaration, generics: declaration.genericParameterClause, in: context)
+    // The member expansion reports the complaints.
+    guard SettingWriter(target, reader.fields).complaints.isEmpty else { return [] }
     let writer = StructureWriter(target: target, all: reader.fields)
     let wanted = protocols.filter(\.isObservableState)
     return [
@@ -49,8 +52,27 @@ extension ObservableStateMacro: MemberMacro {
     of node: AttributeSyntax, providingMembersOf declaration: some DeclGroupSyntax,
     conformingTo protocols: [TypeSyntax], in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
+    if let declaration = declaration.as(StructDeclSyntax.self) {
+      return setting(of: declaration, in: context)
+    }
     guard let declaration = declaration.as(EnumDeclSyntax.self) else { return [] }
     return EnumerationWriter.members(of: declaration, isAction: false, in: context)
+  }
+
+  /// The enumeration `Setting` of a struct with fields under `@Settable`.
+  private static func setting(
+    of declaration: StructDeclSyntax, in context: some MacroExpansionContext
+  ) -> [DeclSyntax] {
+    let reader = FieldReader(declaration)
+    // The extension expansion reports the complaints.
+    guard reader.complaints.isEmpty else { return [] }
+    let target = Target(declaration, generics: declaration.genericParameterClause, in: context)
+    let writer = SettingWriter(target, reader.fields)
+    guard writer.complaints.isEmpty else {
+      writer.complaints.report(to: context)
+      return []
+    }
+    return writer.declaration.map { DeclSyntax(stringLiteral: $0) }
   }
 }
 

@@ -14,6 +14,14 @@ struct Target {
   let access: String
   /// Whether the type may have static stored properties.
   let mayStore: Bool
+
+  init(simpleName: String, name: String, access: String, mayStore: Bool) {
+    self.simpleName = simpleName
+    self.name = name
+    self.access = access
+    self.mayStore = mayStore
+  }
+
   init(
     _ declaration: some DeclGroupSyntax & NamedDeclSyntax,
     generics: GenericParameterClauseSyntax?, in context: some MacroExpansionContext

@@ -24,6 +24,9 @@
   /// refers to another macro's type in a file further on may need its type written out
   /// (`var tab: Tab = Tab()`).
   ///
+  /// Fields under `@Settable` may be set by an action: the macro makes `State.Setting` of them, the
+  /// value of the case `set(State.Setting)` (`FieldSetting`).
+  ///
   /// The macro rejects property observers, which would run again in every mirror, lazy and weak
   /// properties, property wrappers other than `@Pulse`, and types that cannot be decoded.
   ///
@@ -38,7 +41,7 @@
   @attached(
     member,
     names: named(isSame), named(encode), named(init), named(adopt), named(holdsCollections),
-    named(schemaKind), named(AllCasePaths), named(allCasePaths))
+    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(Setting))
   public macro ObservableState() =
     #externalMacro(module: "LockstepMacros", type: "ObservableStateMacro")
 
@@ -54,11 +57,15 @@
   /// The number of a case is its position, and so is that of an associated value; values that are
   /// optional or have a default may be appended. An unknown case number is decoded as the case
   /// marked `@Fallback`; without one it is an error.
-  @attached(extension, conformances: SynchronizableAction, SynchronizableScalar, CasePathable)
+  ///
+  /// An enumeration with the case `set(State.Setting)` is a `BindableAction`.
+  @attached(
+    extension,
+    conformances: SynchronizableAction, SynchronizableScalar, CasePathable, BindableAction)
   @attached(
     member,
     names: named(isSame), named(encode), named(init), named(adopt), named(holdsCollections),
-    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(name))
+    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(name), named(setting))
   public macro Action() = #externalMacro(module: "LockstepMacros", type: "ActionMacro")
 
   /// A field that never travels: each process has its own. A new copy of the state begins with the
@@ -70,6 +77,11 @@
   /// value.
   @attached(peer)
   public macro Ephemeral() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
+
+  /// A field that an action may set: `case set(State.Setting)`, `store.send(.set(\.volume, 7))`.
+  /// Its type is written out, unless a literal shows it.
+  @attached(peer)
+  public macro Settable() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
 
   /// The case as which unknown cases of a later version are decoded.
   @attached(peer)
