@@ -101,6 +101,15 @@ extension Lifecycle {
       }, initial: nil)
   }
 
+  /// An action at the start of the store, or the daemon, if the state then needs one.
+  static func onStartByState(_ action: @escaping @Sendable (State) -> Action?) -> Lifecycle {
+    Lifecycle(
+      has: { kind, _ in kind == .start },
+      append: { event, state, _, actions in
+        if case .started = event, let action = action(state) { actions.append(action) }
+      }, initial: nil)
+  }
+
   /// The actions that notify the feature of session events. A daemon watches the processes of its
   /// clients if any of its features has this hook.
   public static func onSession(
