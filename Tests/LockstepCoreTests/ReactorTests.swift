@@ -212,11 +212,6 @@ struct ReactorTests {
       return Trace(log: state.log + [mutation])
     }
 
-    func transform(state: Trace) -> Trace {
-      notes.add("transform state")
-      return state
-    }
-
     var events: Mutations<String>? { .just("shared") }
   }
 
@@ -229,8 +224,8 @@ struct ReactorTests {
     await store.receive(.mutation("2")) { $0.log = ["1", "2"] }
     #expect(
       reactor.notes.list.withLock { $0 } == [
-        "transform action", "mutate", "transform mutation 1", "reduce 1", "transform state",
-        "next part", "transform mutation 2", "reduce 2", "transform state",
+        "transform action", "mutate", "transform mutation 1", "reduce 1", "next part",
+        "transform mutation 2", "reduce 2",
       ])
     await store.finish()
   }

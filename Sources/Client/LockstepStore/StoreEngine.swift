@@ -251,7 +251,10 @@ final class StoreEngine<R: Reducer>: Sendable {
     case .start(let id):
       guard let operation else { return }
       // Under the lock, so that the end of the effect finds it in the table.
-      tasks.withLock { $0.tasks[id] = start(operation) }
+      tasks.withLock { tasks in
+        operation.enter(&tasks.named)
+        tasks.tasks[id] = start(operation)
+      }
     case .cancel(let id): tasks.withLock { $0.tasks.removeValue(forKey: id) }?.cancel()
     case .cancelTasks(let name): cancelTasks(name)
     }
@@ -358,6 +361,12 @@ extension StoreEngine: EffectHost {
     _ body: @escaping @Sendable (inout NamedTasks) -> T
   ) async -> T? {
     tasks.withLock { body(&$0.named) }
+  }
+
+  func withState<T: Sendable>(
+    _ body: @escaping @Sendable (any Sendable) -> T
+  ) async -> T? {
+    body(state)
   }
 
   func cancel(_ name: ScopedEffectKey) async { await cancel(name, isolation: landing) }

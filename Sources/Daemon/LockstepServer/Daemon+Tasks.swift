@@ -157,7 +157,9 @@ extension Daemon {
     let daemon = Unchecked(self)
     let host = DaemonEffectHost(
       loop: loop, access: { change in daemon.value.map { change(&$0.effects) } },
-      cancelNamed: { name in daemon.value?.tell(.effectCancelled(name)) })
+      cancelNamed: { name in daemon.value?.tell(.effectCancelled(name)) },
+      state: { daemon.value?.server.state })
+    operation.enter(&effects.named)
     effects.tasks[id] = Task.detached(priority: operation.priority) {
       let error = await operation.run(host: host) { action in
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

@@ -25,6 +25,8 @@ struct DaemonEffectHost: EffectHost {
   let access: @Sendable ((inout EffectTasks) -> Void) -> Void
   /// Cancels the effects that run under a name, on the loop.
   let cancelNamed: @Sendable (ScopedEffectKey) -> Void
+  /// The state, on the loop; nil when the daemon is gone.
+  let state: @Sendable () -> (any Sendable)?
 
   func withNamedTasks<T: Sendable>(
     _ body: @escaping @Sendable (inout NamedTasks) -> T
@@ -34,6 +36,16 @@ struct DaemonEffectHost: EffectHost {
         var result: T?
         access { result = body(&$0.named) }
         continuation.resume(returning: result)
+      }
+    }
+  }
+
+  func withState<T: Sendable>(
+    _ body: @escaping @Sendable (any Sendable) -> T
+  ) async -> T? {
+    await withCheckedContinuation { continuation in
+      loop.execute(orElse: { continuation.resume(returning: nil) }) {
+        continuation.resume(returning: state().map(body))
       }
     }
   }

@@ -118,6 +118,7 @@ final class TestStoreEngine<R: Reducer>: Sendable {
       switch order {
       case .start(let id):
         if let operation = storage.core.operation(of: id) {
+          operation.enter(&storage.named)
           storage.tasks[id] = start(operation)
         }
       case .cancel(let id):
@@ -184,6 +185,12 @@ extension TestStoreEngine: EffectHost {
     _ body: @escaping @Sendable (inout NamedTasks) -> T
   ) async -> T? {
     storage.withLock { body(&$0.named) }
+  }
+
+  func withState<T: Sendable>(
+    _ body: @escaping @Sendable (any Sendable) -> T
+  ) async -> T? {
+    body(storage.withLock { $0.core.state })
   }
 
   func cancel(_ name: ScopedEffectKey) async { change { $0.core.cancelEffects(under: name) } }

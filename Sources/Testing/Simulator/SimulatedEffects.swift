@@ -19,6 +19,8 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
   struct Delivery: Sendable {
     enum Content: Sendable {
       case action(Action, UnsafeContinuation<Void, Never>)
+      /// The state is to be read.
+      case read(@Sendable (any Sendable) -> Void, UnsafeContinuation<Void, Never>)
       /// A named task is to be cancelled.
       case cancel(ScopedEffectKey, UnsafeContinuation<Void, Never>)
       /// With the error that the effect did not catch.
@@ -70,7 +72,10 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
 
   func start(_ operation: EffectOperation<Action>, _ effect: RunningEffect) {
     let id = operation.id
-    storage.withLock { $0.runs[id] = Run(effect: effect) }
+    storage.withLock { storage in
+      storage.runs[id] = Run(effect: effect)
+      operation.enter(&storage.named)
+    }
     let task = Task(executorPreference: executor, priority: operation.priority) { [self] in
       await SimulatedClock.$owner.withValue(.init(run: run, effect: id.rawValue)) {
         let error = await operation.run(host: self) { [self] in await deliver($0, id) }
@@ -184,10 +189,26 @@ extension SimulatedEffects: EffectHost {
     storage.withLock { body(&$0.named) }
   }
 
+  func withState<T: Sendable>(
+    _ body: @escaping @Sendable (any Sendable) -> T
+  ) async -> T? {
+    guard let id = caller else { return nil }
+    let result = Mutex<T?>(nil)
+    await deliver(id) { continuation in
+      .read({ state in result.withLock { $0 = body(state) } }, continuation)
+    }
+    return result.withLock { $0 }
+  }
+
   func cancel(_ name: ScopedEffectKey) async {
-    let owner = SimulatedClock.owner?.effect
-    guard let id = storage.withLock({ $0.runs.keys.first { $0.rawValue == owner } }) else { return }
+    guard let id = caller else { return }
     await deliver(id) { .cancel(name, $0) }
+  }
+
+  /// The effect that calls; nil if it has ended.
+  private var caller: EffectID? {
+    let owner = SimulatedClock.owner?.effect
+    return storage.withLock { $0.runs.keys.first { $0.rawValue == owner } }
   }
 
   /// Cancel the tasks with this name inside effects.

@@ -114,6 +114,9 @@ extension Simulation {
       }
       try enterWork(isDirect: true)
       continuation.resume()
+    case .read(let read, let continuation):
+      if let daemon { read(daemon.state) }
+      continuation.resume()
     case .cancel(let name, let continuation):
       count("cancellations by effects")
       try tell(effect: .effectCancelled(name))

@@ -132,6 +132,7 @@ extension Effect.Work {
     var mapped = Effect<Parent>.Work(
       name: name, priority: priority, place: place, isTimer: isTimer, dependencies: dependencies,
       operation: { send in try await operation(send.map(transform)) })
+    mapped.entry = entry
     if let handler {
       mapped.handler = { error, send in await handler(error, send.map(transform)) }
     }

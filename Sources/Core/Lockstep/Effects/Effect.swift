@@ -44,6 +44,8 @@ public struct Effect<Action: Sendable>: Sendable {
     var dependencies: DependencyValues
     var operation: @Sendable (Send<Action>) async throws -> Void
     var handler: (@Sendable (any Error, Send<Action>) async -> Void)?
+    /// Called when the shell starts the operation, in the order of starts, with its scope.
+    var entry: EffectEntry?
   }
 
   let node: Node?
@@ -72,6 +74,17 @@ public struct Effect<Action: Sendable>: Sendable {
           name: name, priority: priority, place: "\(fileID):\(line)",
           dependencies: DependencyValues.current.outsideReduction, operation: operation,
           handler: handler)))
+  }
+
+  /// Run an operation, of which the shell is told in the order in which effects start.
+  static func run(
+    name: String, entering entry: @escaping EffectEntry,
+    operation: @escaping @Sendable (Send<Action>) async throws -> Void
+  ) -> Effect {
+    let effect = run(name: name, operation: operation)
+    guard case .run(var work)? = effect.node else { return effect }
+    work.entry = entry
+    return Effect(node: .run(work))
   }
 
   /// Run effects concurrently; done when all are.

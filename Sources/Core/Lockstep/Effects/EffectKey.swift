@@ -41,14 +41,33 @@ private struct Child: Hashable, @unchecked Sendable, CustomStringConvertible {
   let property: AnyKeyPath
   var actions: AnyKeyPath?
   var id: AnyHashable?
+  /// Finds the child; follows from the property.
+  let finder: any ChildFinder.Type
 
   var description: String { id.map { "\($0.base)" } ?? "child" }
+
+  static func == (first: Self, second: Self) -> Bool {
+    first.property == second.property && first.actions == second.actions && first.id == second.id
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(property)
+    hasher.combine(actions)
+    hasher.combine(id)
+  }
 }
 
 extension EffectKey {
-  /// The step to the child that a property holds.
-  init<Root, Value>(child property: any KeyPath<Root, Value> & Sendable) {
-    self.init(Child(property: property))
+  /// The step to the child that a property holds while it is not nil.
+  init<Root, Value>(child property: any KeyPath<Root, Value?> & Sendable) {
+    self.init(Child(property: property, finder: OptionalFinder<Root, Value>.self))
+  }
+
+  /// The step to the child that a case holds.
+  init<Root: CasePathable, Value>(
+    child property: CaseKeyPath<Root, Value>, of root: Root.Type
+  ) {
+    self.init(Child(property: property, finder: CaseFinder<Root, Value>.self))
   }
 
   /// The step to a child that always exists: one of those to which the property may belong.
@@ -56,14 +75,24 @@ extension EffectKey {
     child property: any KeyPath<Root, Value> & Sendable,
     actions: any KeyPath<Actions, Action> & Sendable
   ) {
-    self.init(Child(property: property, actions: actions))
+    self.init(
+      Child(property: property, actions: actions, finder: PropertyFinder<Root, Value>.self))
   }
 
   /// The step to one of the children that a property holds.
-  init<Root, Value>(
-    child property: any KeyPath<Root, Value> & Sendable, _ id: some Hashable & Sendable
+  init<Root, Children: KeyedChildren>(
+    child property: any KeyPath<Root, Children> & Sendable, _ id: some Hashable & Sendable
   ) {
-    self.init(Child(property: property, id: AnyHashable(id)))
+    self.init(
+      Child(
+        property: property, id: AnyHashable(id), finder: ElementFinder<Root, Children>.self))
+  }
+
+  /// The child to which the step leads in a state of its parent; nil if it is absent, or the step
+  /// leads to no child. O(1), or O(log n) among n children.
+  func child(in parent: Any) -> Any? {
+    guard let child = name.value.base as? Child else { return nil }
+    return child.finder.child(in: parent, child.property, child.id)
   }
 
   /// Whether the step leads to one of several children, which are added and removed by themselves.

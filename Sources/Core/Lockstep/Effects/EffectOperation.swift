@@ -8,6 +8,10 @@ public struct EffectOperation<Action: Sendable>: Sendable {
   public var name: String { work.name }
   public var priority: TaskPriority? { work.priority }
 
+  /// Note the start of the operation. The shell calls it when it is ordered to start the effect,
+  /// in the sequence of its orders.
+  package func enter(_ tasks: inout NamedTasks) { work.entry?(&tasks, scope) }
+
   /// Run the operation to its end. Returns the error that it did not catch, as text.
   ///
   /// `host` is notified of the tasks that the operation runs under names of their own; `deliver`
@@ -44,6 +48,8 @@ package protocol EffectHost: Sendable {
   ) async -> R?
   /// Cancel everything that runs under a name, effects and parts of effects.
   func cancel(_ name: ScopedEffectKey) async
+  /// Run a body with the store's state after the last reduction. Returns nil when the shell is gone.
+  func withState<R: Sendable>(_ body: @escaping @Sendable (any Sendable) -> R) async -> R?
 }
 
 extension EffectHost {
@@ -70,6 +76,26 @@ struct EffectSurroundings: Sendable {
 
   func name(_ id: some Hashable & Sendable) -> ScopedEffectKey {
     ScopedEffectKey(scope: scope, key: EffectKey(id))
+  }
+
+  /// The state of the feature whose effect it is, after the last reduction. O(the depth of the
+  /// feature).
+  ///
+  /// Throws `CancellationError` when the feature is a child that was removed, or the store is gone,
+  /// and `NoCurrentState` when its state is of another type.
+  func state<State: Sendable>(as type: State.Type) async throws -> State {
+    let found = await host.withState { [scope] root -> Result<State, any Error> in
+      guard let part = scope.reduce(root as Any?, { $0.flatMap($1.child(in:)) }) else {
+        return .failure(CancellationError())
+      }
+      if let state = part as? State { return .success(state) }
+      guard let state = (part as? any ShowingState)?.shownState as? State else {
+        return .failure(NoCurrentState())
+      }
+      return .success(state)
+    }
+    guard let found else { throw CancellationError() }
+    return try found.get()
   }
 }
 

@@ -1,4 +1,5 @@
-/// The tasks that a shell's effects run under names of their own (`withTaskCancellation`).
+/// The tasks that a shell's effects run under names of their own (`withTaskCancellation`), and the
+/// elements that wait for effects of a name (`ReactorPipe`).
 ///
 /// Cancels nothing itself: it returns the closures that do, to be called when no lock is held.
 package struct NamedTasks: Sendable {
@@ -8,6 +9,7 @@ package struct NamedTasks: Sendable {
   private var tasks: [ScopedEffectKey: [(number: UInt64, cancel: Cancel)]] = [:]
   private var inUse = ScopedEffectKeys()
   private var last: UInt64 = 0
+  private var inboxes: [ScopedEffectKey: EffectInbox] = [:]
 
   package init() {}
 
@@ -39,4 +41,34 @@ package struct NamedTasks: Sendable {
   package var cancels: [Cancel] {
     tasks.values.joined().sorted { $0.number < $1.number }.map(\.cancel)
   }
+
+  // MARK: Inboxes
+
+  /// Let an element wait for the effect of a name.
+  mutating func put(_ delivery: any AnyObject & Sendable, into name: ScopedEffectKey) {
+    inboxes[name, default: EffectInbox()].put(delivery)
+  }
+
+  /// Take the first element that waits for the effect of a name; if there is none, `bell` is
+  /// finished when there may be one.
+  mutating func take(
+    from name: ScopedEffectKey, orRing bell: AsyncStream<Never>.Continuation
+  ) -> (any AnyObject & Sendable)? {
+    let delivery = inboxes[name, default: EffectInbox()].take(orRing: bell)
+    tidy(name)
+    return delivery
+  }
+
+  /// Remove an element that need not be handled any more.
+  mutating func withdraw(_ delivery: any AnyObject & Sendable, from name: ScopedEffectKey) {
+    inboxes[name]?.withdraw(delivery)
+    tidy(name)
+  }
+
+  private mutating func tidy(_ name: ScopedEffectKey) {
+    if inboxes[name]?.isEmpty == true { inboxes[name] = nil }
+  }
 }
+
+/// Notes the start of an operation in its scope.
+typealias EffectEntry = @Sendable (inout NamedTasks, [EffectKey]) -> Void

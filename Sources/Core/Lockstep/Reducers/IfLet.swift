@@ -85,7 +85,7 @@ where Base.State: CasePathable, Base.Action: CasePathable {
   public func reduce(
     into state: inout Base.State, action: Base.Action
   ) throws(Rejection) -> Effect<Base.Action> {
-    let step = EffectKey(child: states)
+    let step = EffectKey(child: states, of: Base.State.self)
     let states = Base.State.allCasePaths[keyPath: states]
     let path = Base.Action.allCasePaths[keyPath: actions]
     var effect = Effect<Base.Action>.none

@@ -53,6 +53,13 @@ public struct EmptyReducer<State: Synchronizable, Action: SynchronizableAction>:
 ///       state.total += 1
 ///       return .none
 ///     }
+///
+/// A closure that rejects actions says so, since Swift infers no type of thrown errors:
+///
+///     Reduce { (state: inout State, action: Action) throws(Rejection) in
+///       if state.isLocked { throw Rejection(.refused, "it is locked") }
+///       return .none
+///     }
 public struct Reduce<State: Synchronizable, Action: SynchronizableAction>: Reducer {
   public typealias Body = Never
   let run: @Sendable (inout State, Action) throws(Rejection) -> Effect<Action>

@@ -13,6 +13,15 @@ public struct StubReducer<Base: Feature>: Reducer {
 }
 
 extension Feature {
-  /// A reducer that takes the feature's actions and does nothing: a reactor's `stub`.
+  /// A reducer that takes the feature's actions and does nothing.
   public var stub: StubReducer<Self> { StubReducer() }
+}
+
+extension Reactor {
+  /// The reactor as a stub, for tests of its views: it takes the same actions as `reducer` and does
+  /// nothing, the store's log records them, and a test sets the state.
+  ///
+  ///     let store = Store(initialState: Cars.State()) { Cars().stub }
+  ///     store.send(.stub(Cars.State(loading: true)))
+  public var stub: ReactorReducer<Self> { ReactorReducer(self, isStub: true) }
 }

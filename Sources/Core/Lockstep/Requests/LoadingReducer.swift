@@ -52,7 +52,9 @@ public struct LoadingReducer<
   }
 
   /// The name of both parts of the effect.
-  private var running: RequestKey { RequestKey(property: EffectKey(child: property)) }
+  private var running: RequestKey {
+    RequestKey(property: EffectKey(child: property, actions: actions))
+  }
 
   /// An outcome from a client would be a way to set the state.
   private func requireNoClient() throws(Rejection) {
