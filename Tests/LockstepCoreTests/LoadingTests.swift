@@ -219,7 +219,7 @@ struct Weather: Reducer {
   }
 }
 
-@ObservableState enum WeatherFailure: Error, Equatable {
+@ObservableState(frozen: true) enum WeatherFailure: Error, Equatable {
   case unknownCity(String)
   case other(String)
 }

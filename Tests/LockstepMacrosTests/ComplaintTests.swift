@@ -163,4 +163,41 @@ import Testing
       """
     expectExpansionSucceeds(source)
   }
+
+  // MARK: Enumerations of a state
+
+  private static let noFallback = """
+    A case that a newer version adds would disconnect older peers: mark one '@Fallback', or say \
+    '@ObservableState(frozen: true)' if none will be added.
+    """
+
+  @Test func `an enumeration of a state without a fallback gets a warning`() {
+    let (_, complaints) = expansion(of: "@ObservableState enum Part {\n  case a\n}")
+    #expect(complaints == [Self.noFallback])
+    for source in [
+      "@ObservableState enum Part {\n  case a\n  @Fallback case b\n}",
+      "@ObservableState(frozen: true) enum Part {\n  case a\n}", "@Action enum Part {\n  case a\n}",
+      "@ObservableState struct Part {\n  var a = 1\n}",
+    ] {
+      #expect(expansion(of: source).complaints == [])
+    }
+    let open = "@ObservableState(frozen: false) enum Part {\n  case a\n}"
+    #expect(expansion(of: open).complaints == [Self.noFallback])
+  }
+
+  @Test func `the warning offers a fallback, and to say that the enumeration is frozen`() {
+    let source = "@ObservableState enum Part {\n  case a\n}"
+    #expect(
+      fixed(source, "Add '@Fallback case unknown'")
+        == "@ObservableState enum Part {\n  case a\n  @Fallback case unknown\n}")
+    #expect(
+      fixed(source, "Say that no case will be added")
+        == "@ObservableState(frozen: true) enum Part {\n  case a\n}")
+  }
+
+  @Test func `a struct cannot be frozen`() {
+    #expect(
+      expansion(of: "@ObservableState(frozen: true) struct Part {\n  var a = 1\n}").complaints
+        == ["Only an enumeration is frozen: a field may always be added."])
+  }
 }

@@ -33,11 +33,11 @@ import Testing
       member("static let fields", of: state) == [
         "static let fields: [Lockstep.StateField<Self>] = {",
         "  var fields: [Lockstep.StateField<Self>] = []",
-        "  fields.append(.init(0, \"count\", \\.count))",
-        "  fields.append(.init(1, \"fact\", \\.$fact))",
-        "  fields.append(.init(2, \"todos\", \\.todos))",
-        "  fields.append(.init(3, \"draft\", \\.draft, isEphemeral: true))",
-        "  fields.append(.init(4, \"id\", \\.id))", "  return fields", "}()",
+        "  fields.append(Lockstep.StateField(0, \"count\", \\Self.count))",
+        "  fields.append(Lockstep.StateField(1, \"fact\", \\Self.$fact))",
+        "  fields.append(Lockstep.StateField(2, \"todos\", \\Self.todos))",
+        "  fields.append(Lockstep.StateField(3, \"draft\", \\Self.draft, isEphemeral: true))",
+        "  fields.append(Lockstep.StateField(4, \"id\", \\Self.id))", "  return fields", "}()",
       ])
   }
 
@@ -130,9 +130,12 @@ import Testing
         "func encode(into encoder: inout CBOR.CBOREncoder) {", "  switch self {",
         "  case .increment:", "    encoder.encode(0)", "  case .decrement:",
         "    encoder.encode(1)", "  case .set(let _0, let _1):", "    encoder.array(3)",
-        "    encoder.encode(2)", "    _0.encode(into: &encoder)", "    _1.encode(into: &encoder)",
+        "    encoder.encode(2)",
+        "    Values.StructureCoding.encode(_0, into: &encoder)",
+        "    Values.StructureCoding.encode(_1, into: &encoder)",
         "  case .child(let _0):", "    encoder.array(2)", "    encoder.encode(3)",
-        "    _0.encode(into: &encoder)", "  case .other:", "    encoder.encode(4)", "  }", "}",
+        "    Values.StructureCoding.encode(_0, into: &encoder)", "  case .other:",
+        "    encoder.encode(4)", "  }", "}",
       ])
   }
 

@@ -20,6 +20,7 @@ private let macros: [String: MacroSpec] = [
     ]),
   "Ignored": MacroSpec(type: MarkerMacro.self), "Ephemeral": MacroSpec(type: MarkerMacro.self),
   "Fallback": MacroSpec(type: MarkerMacro.self), "Settable": MacroSpec(type: MarkerMacro.self),
+  "_Travels": MacroSpec(type: TravelCheckMacro.self),
 ]
 
 /// Expects that a source expands to another.
@@ -77,4 +78,26 @@ func expansion(of source: String) -> (text: String, complaints: [String]) {
         sharingWith: context, lexicalContext: $0.allMacroLexicalContexts())
     }, indentationWidth: .spaces(2))
   return (expanded.description, context.diagnostics.map(\.message))
+}
+
+/// The source after the fix-it of this message has been applied; nil if there is none.
+func fixed(_ source: String, _ message: String) -> String? {
+  let file = Parser.parse(source: source)
+  let context = BasicMacroExpansionContext(
+    sourceFiles: [file: .init(moduleName: "Test", fullFilePath: "Test.swift")])
+  _ = file.expand(
+    macroSpecs: macros,
+    contextGenerator: {
+      BasicMacroExpansionContext(
+        sharingWith: context, lexicalContext: $0.allMacroLexicalContexts())
+    }, indentationWidth: .spaces(2))
+  let fixIt = context.diagnostics.flatMap(\.fixIts).first { $0.message.message == message }
+  guard let fixIt else { return nil }
+  return fixIt.changes.reduce(source) { text, change in
+    guard case .replace(let old, let new) = change else { return text }
+    guard let range = text.firstRange(of: old.description) else { return text }
+    var changed = text
+    changed.replaceSubrange(range, with: new.description)
+    return changed
+  }
 }

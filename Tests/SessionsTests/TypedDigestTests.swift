@@ -105,7 +105,7 @@ struct Lamp: Equatable {
   var level = 0.0
 }
 
-@ObservableState
+@ObservableState(frozen: true)
 enum Mode: Equatable {
   case off
   case scene(String)

@@ -82,7 +82,7 @@ struct Counter: Reducer {
 
 extension Counter.State: ObservableState {
   func isSame(as other: Self) -> Bool {
-    if !self.count.isSame(as: other.count) {
+    if !Values.StructureCoding.isSame(self.count, other.count) {
       return false
     }
     return true
@@ -122,7 +122,7 @@ extension Counter.State: ObservableState {
     for _ in 0 ..< count {
       switch try decoder.unsigned() {
       case 0:
-        try self.count.apply(patch: &decoder, seed: seed)
+        try Values.StructureCoding.apply(&self.count, patch: &decoder, seed: seed)
       default:
         try decoder.skip()
       }
@@ -137,7 +137,7 @@ extension Counter.State: ObservableState {
   }
 
   mutating func adopt(seed: Values.HashSeed) {
-    self.count.adopt(seed: seed)
+    Values.StructureCoding.adopt(&self.count, seed: seed)
   }
 
   static var holdsCollections: Bool {
@@ -174,7 +174,7 @@ extension Counter.State: ObservableState {
 
   static let fields: [Lockstep.StateField<Self>] = {
     var fields: [Lockstep.StateField<Self>] = []
-    fields.append(.init(0, "count", \.count))
+    fields.append(Lockstep.StateField(0, "count", \Self.count))
     return fields
   }()
 

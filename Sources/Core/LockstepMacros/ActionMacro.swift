@@ -49,9 +49,10 @@ extension EnumerationWriter {
       target: Target(declaration, generics: declaration.genericParameterClause, in: context),
       cases: reader.cases, isIndirect: reader.isIndirect,
       isAction: isAction && !declaration.memberBlock.declares("name"))
-    return (writer.members + (isAction ? writer.setting : [])).map {
-      DeclSyntax(stringLiteral: $0)
-    }
+    let generics = context.genericParameterNames
+      .union(declaration.genericParameterClause?.parameters.map(\.name.text) ?? [])
+    let members = writer.members + (isAction ? writer.setting : []) + writer.travelCheck(generics)
+    return members.map { DeclSyntax(stringLiteral: $0) }
   }
 }
 

@@ -7,9 +7,9 @@ struct Complaint: DiagnosticMessage {
   let message: String
   /// An identifier for tools.
   let name: String
+  var severity = DiagnosticSeverity.error
 
   var diagnosticID: MessageID { MessageID(domain: "Lockstep", id: name) }
-  var severity: DiagnosticSeverity { .error }
 }
 
 /// A fix that the compiler offers for a complaint.

@@ -10,6 +10,7 @@ struct EnumerationWriter {
   /// Whether to write `name`, the name of the action for people.
   let isAction: Bool
 
+  private var coding: String { "Values.StructureCoding" }
   private var access: String { target.access }
   private var carrying: [Case] { cases.filter { !$0.payload.isEmpty } }
 
@@ -35,7 +36,7 @@ struct EnumerationWriter {
   private var isSame: String {
     let entries = each { _, item in
       ["case (\(item.binding("let", "a")), \(item.binding("let", "b"))):"]
-        + item.payload.indices.map { "  if !a\($0).isSame(as: b\($0)) { return false }" }
+        + item.payload.indices.map { "  if !\(coding).isSame(a\($0), b\($0)) { return false }" }
         + ["  return true"]
     }
     return member(
@@ -55,7 +56,7 @@ struct EnumerationWriter {
           return [
             "case \(item.binding("let")):", "  encoder.array(\(item.payload.count + 1))",
             "  encoder.encode(\(number))",
-          ] + item.locals().map { "  \($0).encode(into: &encoder)" }
+          ] + item.locals().map { "  \(coding).encode(\($0), into: &encoder)" }
         } + ["}"])
   }
 
@@ -88,7 +89,8 @@ struct EnumerationWriter {
 
   private var adopt: String {
     let entries = carrying.flatMap { item in
-      ["case \(item.binding("var")):"] + item.locals().map { "  \($0).adopt(seed: seed)" }
+      ["case \(item.binding("var")):"]
+        + item.locals().map { "  \(coding).adopt(&\($0), seed: seed)" }
         + ["  self = \(item.with(item.locals(), labels: true))"]
     }
     return member(
@@ -104,7 +106,9 @@ struct EnumerationWriter {
       "static var holdsCollections: Bool",
       isIndirect
         ? ["true"]
-        : types.map { "if (\($0)).holdsCollections { return true }" } + ["return false"])
+        : types.map { "if \(coding).holdsCollections((\($0)).self) { return true }" } + [
+          "return false"
+        ])
   }
 
   // MARK: Schema, paths and names
@@ -118,7 +122,7 @@ struct EnumerationWriter {
       return ["  fields = []"]
         + item.payload.indices.map { index in
           "  fields.append(.init(\(index + 1), \"\(fieldName(item, index))\", "
-            + "(\(item.payload[index].type)).schemaKind(in: &schema)"
+            + "schema.kind(of: (\(item.payload[index].type)).self)"
             + (item.payload[index].initial == nil ? "))" : ", hasDefault: true))")
         } + ["  cases.append(.init(\(number), \"\(item.name)\", fields))"]
     }

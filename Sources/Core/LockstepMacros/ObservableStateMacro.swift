@@ -12,7 +12,7 @@ enum ObservableStateMacro: ExtensionMacro {
     in context: some MacroExpansionContext
   ) throws -> [ExtensionDeclSyntax] {
     if let declaration = declaration.as(StructDeclSyntax.self) {
-      return try expand(declaration, type, protocols, in: context)
+      return try expand(node, declaration, type, protocols, in: context)
     }
     if let declaration = declaration.as(EnumDeclSyntax.self) {
       // The member expansion reports the complaints.
@@ -27,10 +27,15 @@ enum ObservableStateMacro: ExtensionMacro {
   }
 
   private static func expand(
-    _ declaration: StructDeclSyntax, _ type: some TypeSyntaxProtocol, _ protocols: [TypeSyntax],
+    _ node: AttributeSyntax, _ declaration: StructDeclSyntax, _ type: some TypeSyntaxProtocol,
+    _ protocols: [TypeSyntax],
     in context: some MacroExpansionContext
   ) throws -> [ExtensionDeclSyntax] {
-    let reader = FieldReader(declaration)
+    var reader = FieldReader(declaration)
+    if node.isFrozen {
+      reader.complaints.add(
+        "frozenStruct", at: node, "Only an enumeration is frozen: a field may always be added.")
+    }
     guard reader.complaints.isEmpty else {
       reader.complaints.report(to: context)
       return []
@@ -41,8 +46,11 @@ enum ObservableStateMacro: ExtensionMacro {
     guard SettingWriter(target, reader.fields).complaints.isEmpty else { return [] }
     let writer = StructureWriter(target: target, all: reader.fields)
     let wanted = protocols.filter(\.isObservableState)
+    let generics = context.genericParameterNames
+      .union(declaration.genericParameterClause?.parameters.map(\.name.text) ?? [])
+    let check = StructureWriter.travelCheck(declaration, generics)
     return [
-      try ExtensionDeclSyntax(of: type, conformingTo: wanted, members: writer.members)
+      try ExtensionDeclSyntax(of: type, conformingTo: wanted, members: writer.members + check)
     ]
   }
 }
@@ -56,6 +64,9 @@ extension ObservableStateMacro: MemberMacro {
       return setting(of: declaration, in: context)
     }
     guard let declaration = declaration.as(EnumDeclSyntax.self) else { return [] }
+    if CaseReader(declaration).isOpen(node) {
+      context.diagnose(FallbackWarning.of(declaration, node))
+    }
     return EnumerationWriter.members(of: declaration, isAction: false, in: context)
   }
 
@@ -76,6 +87,16 @@ extension ObservableStateMacro: MemberMacro {
   }
 }
 
+extension ObservableStateMacro: MemberAttributeMacro {
+  static func expansion(
+    of node: AttributeSyntax, attachedTo declaration: some DeclGroupSyntax,
+    providingAttributesFor member: some DeclSyntaxProtocol,
+    in context: some MacroExpansionContext
+  ) -> [AttributeSyntax] {
+    TravelCheckMacro.attributes(for: member, of: declaration, in: context)
+  }
+}
+
 extension TypeSyntax {
   fileprivate var isObservableState: Bool { trimmedDescription.hasSuffix("ObservableState") }
 }
@@ -87,7 +108,8 @@ extension Complaints {
       let keyword = declaration.introducer.text
       add(
         "notAValue", at: node,
-        "'\(node.trimmedDescription)' is for structs and enumerations, not for \(keyword)s.")
+        "'@\(node.attributeName.trimmedDescription)' is for structs and enumerations, not for \(keyword)s."
+      )
       return
     }
     add(

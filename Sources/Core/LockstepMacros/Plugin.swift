@@ -4,6 +4,6 @@ import SwiftSyntaxMacros
 @main
 struct LockstepPlugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [
-    ObservableStateMacro.self, ActionMacro.self, MarkerMacro.self,
+    ObservableStateMacro.self, ActionMacro.self, MarkerMacro.self, TravelCheckMacro.self,
   ]
 }

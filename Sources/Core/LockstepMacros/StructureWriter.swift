@@ -43,7 +43,9 @@ struct StructureWriter {
     member(
       "func isSame(as other: Self) -> Bool",
       each { _, field in
-        ["if !self.\(field.storage).isSame(as: other.\(field.storage)) { return false }"]
+        [
+          "if !\(coding).isSame(self.\(field.storage), other.\(field.storage)) { return false }"
+        ]
       } + ["return true"])
   }
 
@@ -115,7 +117,7 @@ struct StructureWriter {
           let change =
             field.isConstant
             ? "self = try Self(_patching: self, \(number), &decoder, seed: seed)"
-            : "try self.\(field.storage).apply(patch: &decoder, seed: seed)"
+            : "try \(coding).apply(&self.\(field.storage), patch: &decoder, seed: seed)"
           return ["  case \(number): \(change)"]
         } + ["  default: try decoder.skip()", "  }", "}", "decoder.close()"])
   }
@@ -129,7 +131,8 @@ struct StructureWriter {
       guard field.isConstant else { return [] }
       return [
         "var \(field.local) = other.\(field.identifier)",
-        "if number == \(number) { try \(field.local).apply(patch: &decoder, seed: seed) }",
+        "if number == \(number) {",
+        "  try \(coding).apply(&\(field.local), patch: &decoder, seed: seed)", "}",
         "self.\(field.identifier) = \(field.local)",
       ]
     }
@@ -157,7 +160,7 @@ struct StructureWriter {
 
   private var adopt: String {
     let changes = fields.filter { !$0.isConstant }.map {
-      "self.\($0.storage).adopt(seed: seed)"
+      "\(coding).adopt(&self.\($0.storage), seed: seed)"
     }
     let rebuilding =
       constants.isEmpty
@@ -173,7 +176,8 @@ struct StructureWriter {
       guard field.isConstant else { return ["self.\(field.storage) = other.\(field.storage)"] }
       return [
         "var \(field.local) = other.\(field.identifier)",
-        "\(field.local).adopt(seed: seed)", "self.\(field.identifier) = \(field.local)",
+        "\(coding).adopt(&\(field.local), seed: seed)",
+        "self.\(field.identifier) = \(field.local)",
       ]
     }
     return "private init(_adopting other: Self, seed: Values.HashSeed) {\n"
@@ -236,7 +240,7 @@ struct StructureWriter {
       : ["var fields: \(type) = []"]
         + each { number, field in
           [
-            "fields.append(.init(\(number), \"\(field.name)\", \\.\(field.projection)"
+            "fields.append(Lockstep.StateField(\(number), \"\(field.name)\", \\Self.\(field.projection)"
               + "\(field.isEphemeral ? ", isEphemeral: true" : "")))"
           ]
         } + ["return fields"]

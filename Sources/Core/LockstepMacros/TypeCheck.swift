@@ -71,6 +71,32 @@ extension TypeSyntax {
     } ?? []
   }
 
+  /// Whether the type is known by its name to travel.
+  var isKnownToTravel: Bool { unknownNames.isEmpty }
+
+  /// The names in the type that are not known to travel, in their order, each once.
+  var unknownNames: [String] {
+    let parts = parts
+    if parts.isEmpty {
+      let name = trimmedDescription
+      return Self.plainTypes.contains(name) ? [] : [name]
+    }
+    var names = parts.flatMap(\.unknownNames)
+    if let name = genericName, !Self.containers.contains(name) {
+      names.insert(name, at: 0)
+    }
+    return names.enumerated().filter { !names[..<$0.offset].contains($0.element) }.map(\.element)
+  }
+
+  private static let plainTypes: Set = [
+    "Bool", "Double", "Duration", "Float", "Int", "Int8", "Int16", "Int32", "Int64", "String",
+    "UInt", "UInt8", "UInt16", "UInt32", "UInt64",
+  ]
+
+  private static let containers: Set = [
+    "Array", "Dictionary", "Optional", "Set", "SyncArray", "SyncMap",
+  ]
+
   /// The component types of this type.
   fileprivate var parts: [TypeSyntax] {
     if let type = self.as(OptionalTypeSyntax.self) { return [type.wrappedType] }

@@ -27,6 +27,11 @@ public struct SchemaBuilder {
     return .type(unique)
   }
 
+  /// The kind of a type that a case carries.
+  public mutating func kind<T: Synchronizable>(of type: T.Type) -> Schema.Kind {
+    T.schemaKind(in: &self)
+  }
+
   /// A field, with the kind of the property that a key path leads to.
   public mutating func field<Root, T: Synchronizable>(
     _ id: Int, _ name: String, _ property: KeyPath<Root, T>, hasDefault: Bool = false

@@ -7,7 +7,7 @@ private struct Hidden: Reducer {
     let id: Int
     var part = Part()
     @ObservableState struct Part: Equatable { var tags: SyncMap<Int, String> = [:] }
-    @ObservableState enum Screen: Equatable { case list, row(Int) }
+    @ObservableState(frozen: true) enum Screen: Equatable { case list, row(Int) }
   }
 
   @Action enum Action: Equatable {

@@ -39,7 +39,7 @@ enum TodoAction: Equatable {
 enum Tab: String, SynchronizableScalar, SyncKey { case home, search }
 
 /// A case with each kind of payload, collections among them.
-@ObservableState
+@ObservableState(frozen: true)
 enum Screen: Equatable {
   case none
   case list(SyncMap<String, Int>)
@@ -100,7 +100,7 @@ struct Page<Item: Synchronizable & Equatable, Key: SyncKey & Synchronizable>: Eq
   var byKey: SyncMap<Key, Item> = [:]
 }
 
-@ObservableState
+@ObservableState(frozen: true)
 enum Loadable<Value: Synchronizable & Equatable>: Equatable {
   case idle
   case loaded(Value)
@@ -129,7 +129,7 @@ public struct Published: Equatable {
     case loaded(Result<Int, Failure>)
   }
 
-  @ObservableState
+  @ObservableState(frozen: true)
   public enum Failure: Error { case offline, timeout }
 }
 

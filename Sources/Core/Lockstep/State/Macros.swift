@@ -31,18 +31,21 @@
   /// properties, property wrappers other than `@Pulse`, and types that cannot be decoded.
   ///
   /// An enumeration under `@ObservableState` is a part of a state: it travels whole, as an
-  /// `@Action` does.
+  /// `@Action` does. A newer version may add a case, which an older peer decodes as the one marked
+  /// `@Fallback`; without one it is disconnected. So the macro warns of an enumeration that has no
+  /// such case, unless it is `frozen`: no version will ever add a case.
   @attached(
     extension,
     conformances: ObservableState, SynchronizableScalar, CasePathable,
     names: named(isSame), named(encode), named(init), named(encodeDifference), named(apply),
     named(digest), named(adopt), named(holdsCollections), named(schemaKind), named(visit),
-    named(fields), named(initialValue), named(resetEphemeral))
+    named(fields), named(initialValue), named(resetEphemeral), named(_travels))
   @attached(
     member,
     names: named(isSame), named(encode), named(init), named(adopt), named(holdsCollections),
-    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(Setting))
-  public macro ObservableState() =
+    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(Setting), named(_travels))
+  @attached(memberAttribute)
+  public macro ObservableState(frozen: Bool = false) =
     #externalMacro(module: "LockstepMacros", type: "ObservableStateMacro")
 
   /// Makes an enumeration an action: it can be sent, and has a readable name and a path for every
@@ -65,7 +68,8 @@
   @attached(
     member,
     names: named(isSame), named(encode), named(init), named(adopt), named(holdsCollections),
-    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(name), named(setting))
+    named(schemaKind), named(AllCasePaths), named(allCasePaths), named(name), named(setting),
+    named(_travels))
   public macro Action() = #externalMacro(module: "LockstepMacros", type: "ActionMacro")
 
   /// A field that never travels: each process has its own. A new copy of the state begins with the
@@ -82,6 +86,11 @@
   /// Its type is written out, unless a literal shows it.
   @attached(peer)
   public macro Settable() = #externalMacro(module: "LockstepMacros", type: "MarkerMacro")
+
+  /// Checks that the type of a field can travel. Written by `@ObservableState`.
+  @attached(peer, names: prefixed(_travels_))
+  public macro _Travels() =
+    #externalMacro(module: "LockstepMacros", type: "TravelCheckMacro")
 
   /// The case as which unknown cases of a later version are decoded.
   @attached(peer)

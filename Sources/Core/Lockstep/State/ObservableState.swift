@@ -65,4 +65,13 @@ public struct StateField<Root>: Sendable {
     self.isEphemeral = isEphemeral
     isSame = { $0[keyPath: property].isSame(as: $1[keyPath: property]) }
   }
+
+  /// Never called: see `Values/Types/UncheckedFields.swift`.
+  @_disfavoredOverload
+  public init<T>(
+    _ number: Int, _ name: String, _ property: any KeyPath<Root, T> & Sendable,
+    isEphemeral: Bool = false
+  ) {
+    StructureCoding.unreachable()
+  }
 }

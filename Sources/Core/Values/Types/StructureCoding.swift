@@ -5,6 +5,12 @@ public import CBOR
 
 /// The parts of a struct's coding that are the same for every field.
 public enum StructureCoding {
+  /// Whether two values of a field are the same.
+  @inlinable @inline(__always)
+  public static func isSame<T: Synchronizable>(_ first: T, _ second: T) -> Bool {
+    first.isSame(as: second)
+  }
+
   /// The number of fields that the value takes in an encoding: 0 if it is absent, else 1.
   @inlinable @inline(__always)
   public static func presence(of value: some Synchronizable) -> Int { value.isAbsent ? 0 : 1 }
@@ -16,6 +22,12 @@ public enum StructureCoding {
   ) {
     if value.isAbsent { return }
     encoder.encode(number)
+    value.encode(into: &encoder)
+  }
+
+  /// Append a value that a case carries.
+  @inlinable @inline(__always)
+  public static func encode(_ value: some Synchronizable, into encoder: inout CBOREncoder) {
     value.encode(into: &encoder)
   }
 
@@ -91,6 +103,26 @@ public enum StructureCoding {
       throw CBORError(.notAllowed("an edit of a struct by an array"), at: decoder.offset)
     }
     return try decoder.map()
+  }
+
+  /// Apply the next item, a patch, to a field.
+  @inlinable @inline(__always)
+  public static func apply<T: Synchronizable>(
+    _ value: inout T, patch decoder: inout CBORDecoder, seed: HashSeed
+  ) throws(CBORError) {
+    try value.apply(patch: &decoder, seed: seed)
+  }
+
+  /// Make the collections in a field hash with `seed`.
+  @inlinable @inline(__always)
+  public static func adopt<T: Synchronizable>(_ value: inout T, seed: HashSeed) {
+    value.adopt(seed: seed)
+  }
+
+  /// Whether values of a type that a case carries may hold collections.
+  @inlinable @inline(__always)
+  public static func holdsCollections<T: Synchronizable>(_ type: T.Type) -> Bool {
+    T.holdsCollections
   }
 
   /// Whether the field that a closure returns may hold collections. The closure is not called.

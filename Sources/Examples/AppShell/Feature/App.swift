@@ -17,7 +17,7 @@ public struct TabState: Equatable, Sendable {
   public init() {}
 }
 
-@ObservableState
+@ObservableState(frozen: true)
 public enum Tab: String, CaseIterable, Equatable, Sendable {
   case home, search, profile
 }

@@ -14,12 +14,12 @@ public struct Feed: Reducer {
     public init() {}
   }
 
-  @ObservableState
+  @ObservableState(frozen: true)
   public enum ScenePhase: Equatable, Sendable {
     case background, active
   }
 
-  @ObservableState
+  @ObservableState(frozen: true)
   public enum Connection: Equatable, Sendable {
     case disconnected, connecting, connected
     /// The connection was lost for this reason; the next attempt follows after a backoff.

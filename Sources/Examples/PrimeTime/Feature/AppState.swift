@@ -23,7 +23,7 @@ public struct Activity: Equatable, Sendable {
   }
 }
 
-@ObservableState
+@ObservableState(frozen: true)
 public enum ActivityType: Equatable, Sendable {
   case addedFavoritePrime(Int)
   case removedFavoritePrime(Int)

@@ -22,7 +22,7 @@ public struct Backend: Sendable {
 }
 
 /// The reason why a request to the backend failed.
-@ObservableState public enum BackendError: Error, Equatable, Sendable {
+@ObservableState(frozen: true) public enum BackendError: Error, Equatable, Sendable {
   case unavailable(reason: String)
   case badTitle(String)
 }
