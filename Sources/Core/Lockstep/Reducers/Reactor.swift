@@ -12,7 +12,8 @@
 ///       func reduce(state: State, mutation: Mutation) -> State { … }
 ///     }
 ///
-/// A reactor whose mutations are its actions needs no `mutate`.
+/// A reactor whose mutations are its actions needs no `mutate`. One that shows another state than
+/// it reduces is a `StateTransformingReactor`.
 public protocol Reactor<State, Action>: Feature {
   // Redeclared, so that they are inferred from the types of `reduce` where they are not named.
   associatedtype State
@@ -100,6 +101,8 @@ extension Reactor {
 
 /// `Reactor.currentState` was read outside of the streams of the reactor.
 public struct NoCurrentState: Error, Hashable, Sendable, CustomStringConvertible {
+  public init() {}
+
   public var description: String {
     "a reactor's current state is read in its own streams, in a store that runs it"
   }

@@ -76,10 +76,11 @@ enum ReactorPipe: Hashable, Sendable {
       // A stream that ended without taking the element with which it began drops it.
       if let left, left !== first {
         first = left
-      } else {
-        left?.finish()
-        first = await inbox.next()
+        continue
       }
+      left?.finish()
+      guard let next = await inbox.next() else { return }
+      first = next
     }
   }
 
@@ -123,7 +124,7 @@ private struct ReactorInbox<Element: Sendable>: Sendable {
   let host: any EffectHost
   let key: ScopedEffectKey
 
-  /// The next delivery, when there is one; nil when the task is cancelled.
+  /// The next delivery, when there is one; nil when the task is cancelled, or the shell is gone.
   func next() async -> EffectDelivery<Element>? {
     while !Task.isCancelled {
       let (wait, bell) = AsyncStream<Never>.makeStream()
@@ -135,7 +136,7 @@ private struct ReactorInbox<Element: Sendable>: Sendable {
     return nil
   }
 
-  /// Hand what enters to the subscribers, until cancelled. Returns the element that none took.
+  /// Hand what enters to the subscribers, while `next` has it. Returns the element that none took.
   func pass(
     to hub: ReactorHub<Element>, beginningWith first: EffectDelivery<Element>?
   ) async -> EffectDelivery<Element>? {
