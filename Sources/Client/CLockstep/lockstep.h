@@ -445,10 +445,13 @@ enum lockstep_send_flag {
  *
  *     lockstep_send(connection, "increment", "{\"path\": \"/visits\", \"by\": 1}", 0, &action);
  *     lockstep_send(connection, "todos.add", "\"milk\"", 0, &action);
+ *     lockstep_send(connection, "beds.water", "[3, {\"seconds\": 60}]", 0, &action);
  *     lockstep_send(connection, "reset", NULL, 0, &action);
  *     lockstep_send(connection, NULL, "{\"todos\": {\"add\": \"milk\"}}", 0, &action);
  *
- * Cases inside of cases are joined by dots. `arguments` is NULL for an action that carries nothing. With
+ * Cases inside of cases are joined by dots. Where an outer case carries other values before the action,
+ * as a row's does its key, `arguments` is an array of them and of what the action carries, if anything.
+ * `arguments` is NULL for an action that carries nothing. With
  * `name` NULL, `arguments` is the whole action. The daemon's schema gives names their meaning, so one
  * must have answered before: until then LOCKSTEP_ERROR_NOT_CONNECTED. `lockstep schema` lists the actions.
  *

@@ -24,7 +24,9 @@ public enum ActionJSON {
   }
 
   /// The action of a name, with what it carries, in the form that `payload` takes. Cases inside of
-  /// cases are joined by dots, from the outermost one on: `todos.add`.
+  /// cases are joined by dots, from the outermost one on: `todos.add`. Where an outer case carries
+  /// other values before the action, as a row's does its key, `content` is an array of these and
+  /// of what the inner one carries, if anything: `beds.water` with `[3, {"seconds": 60}]`.
   public static func action(
     named name: String, carrying content: Value?, schema: Schema
   ) throws(ActionJSONError) -> Value {
@@ -48,11 +50,40 @@ public enum ActionJSON {
       throw ActionJSONError(
         "there is no action \"\(name.truncated)\"; \(Schema.list(cases.map(\.name)))")
     }
-    guard item.fields.count == 1 else {
-      throw ActionJSONError("\"\(name)\" carries \(item.fields.count) values, and no action")
+    guard let last = item.fields.last else {
+      throw ActionJSONError("\"\(name)\" carries 0 values, and no action")
     }
-    let inner = try action(names.dropFirst(), item.fields[0].kind, content, schema)
-    return .object([name: item.fields[0].isUnnamed ? inner : .object([item.fields[0].name: inner])])
+    if item.fields.count == 1 {
+      let inner = try action(names.dropFirst(), last.kind, content, schema)
+      return .object([name: last.isUnnamed ? inner : .object([last.name: inner])])
+    }
+    return .object([name: try row(item, names.dropFirst(), content, schema)])
+  }
+
+  /// What a case carries that has an action as its last value.
+  private static func row(
+    _ item: Schema.Case, _ names: ArraySlice<String>, _ content: Value?, _ schema: Schema
+  ) throws(ActionJSONError) -> Value {
+    let fields = item.fields
+    guard case .type(let type) = fields[fields.count - 1].kind.present,
+      case .enumeration = try schema.definition(type)
+    else {
+      throw ActionJSONError("\"\(item.name)\" carries \(fields.count) values, and no action")
+    }
+    guard case .array(let values)? = content,
+      (fields.count - 1...fields.count).contains(values.count)
+    else {
+      throw ActionJSONError(
+        "\"\(item.name)\" carries \(fields.count - 1) values before its action: give an array of "
+          + "them, and what the action carries")
+    }
+    var given = Array(values.prefix(fields.count - 1))
+    let inner = values.count == fields.count ? values[fields.count - 1] : nil
+    given.append(try action(names, fields[fields.count - 1].kind, inner, schema))
+    if fields.allSatisfy(\.isUnnamed) { return .array(TreeArray(given)) }
+    var members = TrieMap<String, Value>()
+    for (field, value) in zip(fields, given) { members.updateValue(value, forKey: field.name) }
+    return .object(members)
   }
 }
 

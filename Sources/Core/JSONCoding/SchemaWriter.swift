@@ -95,7 +95,7 @@ struct SchemaWriter {
   ) throws(ActionJSONError) {
     guard case .object(let members) = value else { throw mismatch(value, .type(name)) }
     try checkNames(of: members, fields, "field")
-    let present = fields.filter { members[$0.name] != nil || !$0.kind.isOptional }
+    let present = fields.filter { members[$0.name] != nil || !$0.mayBeLeftOut }
     encoder.map(present.count)
     for field in present.sorted(by: { $0.id < $1.id }) {
       guard let member = members[field.name] else { throw missing(field) }
@@ -110,11 +110,12 @@ struct SchemaWriter {
     switch value {
     case .text(let name):
       let item = try find(name, in: cases)
-      guard item.fields.isEmpty else {
+      guard item.fields.allSatisfy(\.mayBeLeftOut) else {
         let fields = item.fields.map(\.name).joined(separator: ", ")
         throw error("\"\(name)\" needs its fields: {\"\(name)\": …} with \(fields)")
       }
-      encoder.encode(item.id)
+      if item.fields.isEmpty { return encoder.encode(item.id) }
+      try write([Value?](repeating: nil, count: item.fields.count), of: item)
     case .object(let members):
       guard members.count == 1, let (name, fields) = members.first(where: { _ in true }) else {
         throw error("an action is one name with its fields, not \(value.summary)")
@@ -146,32 +147,67 @@ struct SchemaWriter {
       encoder.encode(item.id)
       return
     }
-    encoder.array(fields.count + 1)
-    encoder.encode(item.id)
-    if fields.count == 1 && fields[0].isUnnamed { return try write(value, fields[0].kind) }
+    try write(try values(value, of: fields), of: item)
+  }
+
+  /// The values of the fields of a case; nil for those left out.
+  private func values(
+    _ value: Value, of fields: [Schema.Field]
+  ) throws(ActionJSONError) -> [Value?] {
+    if fields.count == 1 && fields[0].isUnnamed { return [given(value, fields[0])] }
     if fields.allSatisfy(\.isUnnamed) {
-      guard case .array(let values) = value, values.count == fields.count else {
+      guard case .array(let values) = value, values.count <= fields.count,
+        fields[values.count...].allSatisfy(\.hasDefault)
+      else {
         throw error("expected an array of \(fields.count) values, got \(value.summary)")
       }
-      for (index, field) in fields.enumerated() {
-        try write(values[index], field.kind, at: "\(index)")
-      }
-      return
+      let left = [Value?](repeating: nil, count: fields.count - values.count)
+      return zip(values, fields).map(given) + left
     }
     guard case .object(let members) = value else {
       let names = Schema.list(fields.map(\.name))
       throw error("expected an object of fields (\(names)), got \(value.summary)")
     }
     try checkNames(of: members, fields, "field")
-    for field in fields {
-      if let member = members[field.name] {
-        try write(member, field.kind, at: field.name)
-      } else if field.kind.isOptional {
+    return fields.map { members[$0.name] }
+  }
+
+  /// The value of an unnamed field; nil where null means that a field with a default is left out.
+  private func given(_ value: Value, _ field: Schema.Field) -> Value? {
+    // `nil` alone would be the value null.
+    value == .null && field.hasDefault && !field.kind.hasNull ? Value?.none : value
+  }
+
+  /// Append a case with these values. Those with a default are left out at the end, and
+  /// `undefined` before.
+  private mutating func write(
+    _ values: [Value?], of item: Schema.Case
+  ) throws(ActionJSONError) {
+    let fields = item.fields
+    let end =
+      fields.indices.last { values[$0] != nil || !fields[$0].hasDefault }.map { $0 + 1 } ?? 0
+    encoder.array(end + 1)
+    encoder.encode(item.id)
+    for (field, value) in zip(fields, values).prefix(end) {
+      if let value {
+        try write(value, field, of: item)
+      } else if field.mayBeLeftOut {
         encoder.encodeUndefined()
       } else {
         throw missing(field)
       }
     }
+  }
+
+  private mutating func write(
+    _ value: Value, _ field: Schema.Field, of item: Schema.Case
+  ) throws(ActionJSONError) {
+    guard field.isUnnamed else { return try write(value, field.kind, at: field.name) }
+    if item.fields.count == 1 { return try write(value, field.kind) }
+    guard item.fields.allSatisfy(\.isUnnamed),
+      let index = item.fields.firstIndex(where: { $0.id == field.id })
+    else { return try write(value, field.kind, at: field.name) }
+    try write(value, field.kind, at: "\(index)")
   }
 
   // MARK: Errors

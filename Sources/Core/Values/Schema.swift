@@ -40,8 +40,8 @@ public struct Schema: Hashable, Sendable {
     public var id: Int
     public var name: String
     public var kind: Kind
-    /// Whether a value that lacks the field decodes, with a default in its place. Only a process
-    /// that has the type knows this: it is not sent, and `==` ignores it.
+    /// Whether a value that lacks the field decodes, with a default in its place. It is sent for the
+    /// fields of actions, so that a sender may leave them out; `==` ignores it.
     public var hasDefault: Bool
 
     public init(_ id: Int, _ name: String, _ kind: Kind, hasDefault: Bool = false) {
@@ -50,6 +50,9 @@ public struct Schema: Hashable, Sendable {
       self.kind = kind
       self.hasDefault = hasDefault
     }
+
+    /// Whether a sender may leave the field out.
+    public var mayBeLeftOut: Bool { kind.isOptional || hasDefault }
 
     /// Whether the field is unnamed: its name is empty, or `_` and digits.
     public var isUnnamed: Bool {
@@ -125,25 +128,29 @@ public struct Schema: Hashable, Sendable {
 // MARK: Form
 
 extension Schema {
-  /// Append the schema as `{"state": kind, "types": {name: definition}, "action": kind}`.
+  /// Append the schema as `{"state": kind, "types": {name: definition}, "action": kind}`, and
+  /// `"defaults"` (`Schema+Defaults.swift`) if fields of actions have any.
   public func encode(into encoder: inout CBOREncoder) {
-    encoder.map(3)
+    let defaults = actionDefaults
+    encoder.map(defaults.isEmpty ? 3 : 4)
     encoder.encode("state")
     state.encode(into: &encoder)
     encoder.encode("types")
     encoder.map(types.count)
-    // Deterministic: shorter names first, then by bytes, as their encoded forms sort.
-    let sorted = types.sorted {
-      let (first, second) = ($0.key.utf8, $1.key.utf8)
-      return first.count != second.count
-        ? first.count < second.count : first.lexicographicallyPrecedes(second)
-    }
-    for (name, definition) in sorted {
+    // Deterministic: as their encoded forms sort.
+    for (name, definition) in types.sorted(by: { Self.precedes($0.key, $1.key) }) {
       encoder.encode(name)
       definition.encode(into: &encoder)
     }
     encoder.encode("action")
     action.encode(into: &encoder)
+    if !defaults.isEmpty { Self.encode(defaults, into: &encoder) }
+  }
+
+  /// Whether a name comes before another in an encoding: shorter ones first.
+  static func precedes(_ first: String, _ second: String) -> Bool {
+    first.utf8.count != second.utf8.count
+      ? first.utf8.count < second.utf8.count : first.utf8.lexicographicallyPrecedes(second.utf8)
   }
 
   public init(from decoder: inout CBORDecoder) throws(CBORError) {
@@ -151,6 +158,7 @@ extension Schema {
     var state: Kind?
     var action: Kind?
     var types: [String: Definition] = [:]
+    var defaults: [String: [Member]] = [:]
     for _ in 0..<(try decoder.map()) {
       switch try decoder.text() {
       case "state": state = try Kind(from: &decoder)
@@ -161,6 +169,7 @@ extension Schema {
           types[name] = try Definition(from: &decoder)
         }
         decoder.close()
+      case "defaults": defaults = try Self.defaults(from: &decoder)
       default: try decoder.skip()
       }
     }
@@ -169,6 +178,7 @@ extension Schema {
       throw CBORError(.notAllowed("a schema without \"state\" and \"action\""), at: start)
     }
     self.init(state: state, action: action, types: types)
+    note(defaults)
   }
 }
 

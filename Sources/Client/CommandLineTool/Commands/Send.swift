@@ -10,13 +10,15 @@ struct Send: SendingCommand {
     abstract: "Have any action of the daemon's feature done.",
     discussion: """
       The action is the names of its cases, and behind them what it carries, in order or by name; \
-      'lockstep schema' lists them. What an action carries is text as it stands, else JSON. Or \
+      'lockstep schema' lists them. A row's action has the key of the row first. What is optional \
+      or has a default may be left out. What an action carries is text as it stands, else JSON. Or \
       the whole is JSON, by names and fields. A path is a JSON Pointer, bytes are base64.
 
       EXAMPLES:
         lockstep send toggle 1
         lockstep send counter.incrTapped
         lockstep send resize width=640 height=480
+        lockstep send beds.water 3 60
         lockstep send '{"drafts": {"rename": "milk"}}'
         lockstep send '{"increment": {"path": "/visits", "by": 2}}'
       """)

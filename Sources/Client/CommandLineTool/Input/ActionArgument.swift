@@ -8,8 +8,26 @@ import Values
 ///     counter.incrTapped                the names of the cases, from the outermost one
 ///     todos.add milk                    then what the last one carries, in order
 ///     resize width=640 height=480       or by name
+///     beds.water 3 60                   what an outer one carries beside the action comes first
+///     beds 3 water 60                   or stands where the outer one has it
+///
+/// A value that is optional or has a default may be left out.
 struct ActionArgument {
   private let schema: Schema
+
+  /// The cases around a value: their names, and the fields that they carry beside it.
+  private struct Context {
+    var names: [String] = []
+    var fields: [Schema.Field] = []
+
+    var name: String { names.joined(separator: ".") }
+
+    func inside(_ name: String) -> Context { Context(names: names + [name], fields: fields) }
+
+    func behind(_ fields: some Sequence<Schema.Field>) -> Context {
+      Context(names: names, fields: self.fields + fields)
+    }
+  }
 
   /// The action that the words describe.
   static func value(_ words: [String], schema: Schema) throws(Failure) -> Value {
@@ -22,8 +40,8 @@ struct ActionArgument {
       return try JSONArgument.value(first)
     }
     let parser = ActionArgument(schema: schema)
-    let names = first.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    return try parser.action(names[...], schema.action, under: [], Array(words.dropFirst()))
+    return try parser.action(
+      names(in: first)[...], schema.action, in: Context(), Array(words.dropFirst()))
   }
 
   /// Whether a word is JSON. Names of cases begin with none of these characters, or are not JSON.
@@ -32,28 +50,76 @@ struct ActionArgument {
     return "{[\"-0123456789 \n\t".utf8.contains(first)
   }
 
+  /// The names of cases in a word. Never empty.
+  private static func names(in word: String) -> [String] {
+    word.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+  }
+
   // MARK: Names
 
   /// The case of the first name, which contains the cases of the other names.
   private func action(
-    _ names: ArraySlice<String>, _ kind: Schema.Kind, under parents: [String], _ words: [String]
+    _ names: ArraySlice<String>, _ kind: Schema.Kind, in context: Context, _ words: [String]
   ) throws(Failure) -> Value {
     guard let cases = cases(of: kind), let name = names.first else {
-      throw Failure(
-        .usage, "\(parents.joined(separator: ".")) carries \(kind.text), which has no cases.")
+      throw Failure(.usage, "\(context.name) carries \(kind.text), which has no cases.")
     }
-    let item = try find(name, in: cases, under: parents)
-    let path = parents + [name]
-    guard names.count > 1 else { return try content(of: item, path, words) }
-    guard item.fields.count == 1 else {
+    let item = try find(name, in: cases, under: context.names)
+    let inside = context.inside(name)
+    guard names.count > 1 else { return try content(of: item, inside, words) }
+    guard let last = item.fields.last, item.fields.count == 1 || self.cases(of: last.kind) != nil
+    else {
       throw Failure(
         .usage,
         item.fields.isEmpty
-          ? "\(path.joined(separator: ".")) carries nothing, so there is nothing under it."
-          : "\(path.joined(separator: ".")) carries several values: write \(usage(item, path)).")
+          ? "\(inside.name) carries nothing, so there is nothing under it."
+          : "\(inside.name) carries several values: write \(usage(item, inside)).")
     }
-    let inner = try action(names.dropFirst(), item.fields[0].kind, under: path, words)
-    return .object([name: item.fields[0].isUnnamed ? inner : .object([item.fields[0].name: inner])])
+    guard let (outer, rest) = divide(words, item) else { throw needsMore(item, inside) }
+    return try nest(names.dropFirst(), outer, item, inside, rest)
+  }
+
+  /// The case with an action of these names as its last value, and `outer` before it.
+  private func nest(
+    _ names: ArraySlice<String>, _ outer: [String?], _ item: Schema.Case, _ context: Context,
+    _ words: [String]
+  ) throws(Failure) -> Value {
+    var values: [Value?] = []
+    for (word, field) in zip(outer, item.fields) {
+      guard let word else {
+        values.append(nil)
+        continue
+      }
+      values.append(try value(word, field.kind, context.name))
+    }
+    let behind = context.behind(item.fields.dropLast())
+    // Invariant: the case carries an action, so it has a last field.
+    if let last = item.fields.last {
+      values.append(try action(names, last.kind, in: behind, words))
+    }
+    return Self.value(of: item, values)
+  }
+
+  /// The words for all fields of a case but the last, and the other words, which are for the last;
+  /// nil if a field that may not be left out has no word.
+  private func divide(
+    _ words: [String], _ item: Schema.Case
+  ) -> (outer: [String?], rest: [String])? {
+    let fields = item.fields.dropLast()
+    var outer = [String?](repeating: nil, count: fields.count)
+    var rest: [String] = []
+    for word in words {
+      if let (index, text) = named(word, in: fields) {
+        outer[index] = text
+      } else {
+        rest.append(word)
+      }
+    }
+    for index in outer.indices where outer[index] == nil && !rest.isEmpty {
+      outer[index] = rest.removeFirst()
+    }
+    let isWhole = zip(outer, fields).allSatisfy { $0 != nil || $1.mayBeLeftOut }
+    return isWhole ? (outer, rest) : nil
   }
 
   private func cases(of kind: Schema.Kind) -> [Schema.Case]? {
@@ -83,20 +149,44 @@ struct ActionArgument {
   // MARK: Payloads
 
   private func content(
-    of item: Schema.Case, _ path: [String], _ words: [String]
+    of item: Schema.Case, _ context: Context, _ words: [String]
   ) throws(Failure) -> Value {
     if item.fields.isEmpty {
       if words.isEmpty { return .text(item.name) }
       throw Failure(
-        .usage,
-        "\(path.joined(separator: ".")) carries nothing: what is '\(words[0].shortened)'?")
+        .usage, "\(context.name) carries nothing: what is '\(words[0].shortened)'?")
     }
-    let values = try assign(words, item.fields, item, path)
-    if item.fields.allSatisfy(\.isUnnamed) {
-      let list = values.map { $0 ?? .null }
-      return .object([item.name: list.count == 1 ? list[0] : .array(TreeArray(list))])
+    if let value = try actionWithin(item, context, words) { return value }
+    if let structure = try structure(words, item.fields) {
+      return Self.value(of: item, [structure])
     }
-    return .object([item.name: Self.object(item.fields, values)])
+    return Self.value(of: item, try assign(words, item, context))
+  }
+
+  /// The case with an action as its last value, if the words name one there.
+  private func actionWithin(
+    _ item: Schema.Case, _ context: Context, _ words: [String]
+  ) throws(Failure) -> Value? {
+    guard let last = item.fields.last, let cases = cases(of: last.kind),
+      let (outer, rest) = divide(words, item), let word = rest.first
+    else { return nil }
+    let names = Self.names(in: word)
+    guard cases.contains(where: { String.isSame($0.name, names[0]) }) else { return nil }
+    return try nest(names[...], outer, item, context, Array(rest.dropFirst()))
+  }
+
+  /// The case with these values of its fields; nil for those left out.
+  private static func value(of item: Schema.Case, _ values: [Value?]) -> Value {
+    guard item.fields.allSatisfy(\.isUnnamed) else {
+      return .object([item.name: object(item.fields, values)])
+    }
+    let last = values.lastIndex { $0 != nil } ?? -1
+    let list = zip(values, item.fields).enumerated()
+      .filter { $0.offset <= last || !$0.element.1.hasDefault }.map { $0.element.0 ?? .null }
+    if item.fields.count == 1 {
+      return list.isEmpty ? .text(item.name) : .object([item.name: list[0]])
+    }
+    return .object([item.name: .array(TreeArray(list))])
   }
 
   private static func object(_ fields: [Schema.Field], _ values: [Value?]) -> Value {
@@ -109,32 +199,42 @@ struct ActionArgument {
 
   /// The words as the values of fields, in order or by name; nil for those left out.
   private func assign(
-    _ words: [String], _ fields: [Schema.Field], _ item: Schema.Case, _ path: [String]
+    _ words: [String], _ item: Schema.Case, _ context: Context
   ) throws(Failure) -> [Value?] {
-    if let structure = try structure(words, fields) { return [structure] }
+    let fields = item.fields
     var values = [Value?](repeating: nil, count: fields.count)
     for word in words {
-      let (index, text) = try place(of: word, in: fields, values, item, path)
-      values[index] = try value(text, fields[index].kind, "\(path.joined(separator: "."))")
+      let (index, text) = try place(of: word, values, item, context)
+      values[index] = try value(text, fields[index].kind, context.name)
     }
-    for (field, value) in zip(fields, values) where value == nil && !field.kind.isOptional {
-      throw Failure(.usage, "\(path.joined(separator: ".")) needs more: \(usage(item, path)).")
+    for (field, value) in zip(fields, values) where value == nil && !field.mayBeLeftOut {
+      throw needsMore(item, context)
     }
     return values
   }
 
+  private func needsMore(_ item: Schema.Case, _ context: Context) -> Failure {
+    Failure(.usage, "\(context.name) needs more: \(usage(item, context)).")
+  }
+
   private func place(
-    of word: String, in fields: [Schema.Field], _ values: [Value?], _ item: Schema.Case,
-    _ path: [String]
+    of word: String, _ values: [Value?], _ item: Schema.Case, _ context: Context
   ) throws(Failure) -> (Int, String) {
-    let named = fields.firstIndex { !$0.isUnnamed && word.hasPrefix("\($0.name)=") }
-    if let named { return (named, String(word.dropFirst(fields[named].name.count + 1))) }
+    if let place = named(word, in: item.fields[...]) { return place }
     guard let next = values.firstIndex(where: { $0 == nil }) else {
-      throw Failure(
-        .usage,
-        "'\(word.shortened)' is too much: \(usage(item, path)).")
+      throw Failure(.usage, "'\(word.shortened)' is too much: \(usage(item, context)).")
     }
     return (next, word)
+  }
+
+  /// The index of the field that a word names, and its text: `width=640`.
+  private func named(
+    _ word: String, in fields: ArraySlice<Schema.Field>
+  ) -> (index: Int, text: String)? {
+    guard
+      let index = fields.firstIndex(where: { !$0.isUnnamed && word.hasPrefix("\($0.name)=") })
+    else { return nil }
+    return (index, String(word.dropFirst(fields[index].name.count + 1)))
   }
 
   /// The value of a case that carries one struct, when its fields are given by name.
@@ -167,10 +267,10 @@ struct ActionArgument {
     case .bool, .integer, .unsigned, .double, .array, .map, .type:
       if let value = try? JSON.parse(word) { return value }
       if let cases = cases(of: kind) {
-        // A case without fields, or with such cases inside.
-        let names = word.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        // A case that carries nothing, or nothing that may not be left out.
+        let names = Self.names(in: word)
         if cases.contains(where: { String.isSame($0.name, names[0]) }) {
-          return try action(names[...], kind, under: [], [])
+          return try action(names[...], kind, in: Context(), [])
         }
         throw Failure(
           .usage,
@@ -183,16 +283,12 @@ struct ActionArgument {
   }
 
   /// How the action is written.
-  private func usage(_ item: Schema.Case, _ path: [String]) -> String {
-    let fields = item.fields.map { field in
-      let text = field.isUnnamed ? "" : "\(field.name)="
-      guard case .optional(let kind) = field.kind else { return "\(text)<\(field.kind.text)>" }
-      return "[\(text)<\(kind.text)>]"
+  private func usage(_ item: Schema.Case, _ context: Context) -> String {
+    let fields = (context.fields + item.fields).map { field in
+      let name = field.isUnnamed ? "" : "\(field.name)="
+      let text = "\(name)<\(field.kind.present.text)>"
+      return field.mayBeLeftOut ? "[\(text)]" : text
     }
-    return "'\(([path.joined(separator: ".")] + fields).joined(separator: " "))'"
+    return "'\(([context.name] + fields).joined(separator: " "))'"
   }
-}
-
-extension Schema.Kind {
-  fileprivate var isOptional: Bool { if case .optional = self { true } else { false } }
 }
