@@ -23,8 +23,8 @@ public struct Optimism: Sendable {
 
 extension MirrorStore where F: Reducer {
   /// Connect to a daemon, and return when its state has arrived. Actions that are sent `.optimistic`
-  /// are reduced here by the feature, too, with its dependencies: those of a `Store`, unless `change`
-  /// says otherwise. Its effects run in the daemon only.
+  /// are reduced here by the feature, too, with the dependencies that a `Store` would take here, unless
+  /// `change` says otherwise. Its effects run in the daemon only.
   ///
   ///     let mirror = try await MirrorStore.connect(optimistic: Todos())
   ///     mirror.post(.toggle(id), .optimistic)
@@ -40,7 +40,7 @@ extension MirrorStore where F: Reducer {
     var options = options
     options.schemaUse = .expected(F.schema)
     options.wantsDecisions = true
-    var dependencies = DependencyValues.ofLiveStore
+    var dependencies = DependencyValues.current.over(.ofLiveStore)
     change(&dependencies)
     let subscription = try await Subscription<F.State>.connect(options)
     subscription.link.perform { [number = subscription.number] state in
