@@ -65,17 +65,17 @@ extension MirrorStore where F.Action: CasePathable {
     return try await connect(to: keys(of: property), isolation, options) { actions.embed($0) }
   }
 
-  /// Connect to a daemon for one entry of a map, which may appear and disappear.
-  public static func connect<
-    ID: SyncKey, Child: Synchronizable, ChildAction: SynchronizableAction
-  >(
+  /// Connect to a daemon for one entry of a map, or one row of an array of identified elements, which
+  /// may appear and disappear.
+  public static func connect<Children: KeyedChildren, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
-    to property: any KeyPath<F.State, SyncMap<ID, Child>> & Sendable, id: ID,
-    action path: CaseKeyPath<F.Action, (ID, ChildAction)>,
+    to property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<F.Action, (Children.ChildID, ChildAction)>,
     _ options: Connection.Options = Connection.Options()
-  ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State: ObservableState {
+  ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
+  where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await connect(to: keys(of: property) + [id.pathKey], isolation, options) {
+    return try await connect(to: keys(of: property) + Children.path(to: id), isolation, options) {
       actions.embed((id, $0))
     }
   }
