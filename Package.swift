@@ -238,6 +238,12 @@ let others: [Target] = [
     ],
     path: "Sources/Benchmarks/ValuesBenchmark", swiftSettings: settings),
   .executableTarget(
+    name: "OptimismBenchmark",
+    dependencies: [
+      "LockstepClient", "LockstepServer", "Documents", "EventLoop", "Lockstep", "Values", logging,
+    ],
+    path: "Sources/Benchmarks/OptimismBenchmark", swiftSettings: settings),
+  .executableTarget(
     name: "Monitor",
     dependencies: [
       "LockstepClient", "Documents", "EventLoop", "Wire", "Values",

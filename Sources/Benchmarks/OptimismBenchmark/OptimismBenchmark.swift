@@ -1,0 +1,104 @@
+import Documents
+import EventLoop
+import Foundation
+import Lockstep
+import LockstepClient
+import LockstepServer
+import Logging
+import Values
+
+/// Measures what a client pays to show an action before the daemon has decided it.
+///
+///     Scripts/build OptimismBenchmark, and run it
+///
+/// A *keystroke* is one action that is sent and then seen: no answer of the daemon is waited for. A
+/// *replay* reduces 100 waiting actions again on a new confirmed state.
+@main
+struct OptimismBenchmark {
+  static func main() async throws {
+    print("entries\tkeystroke p50, µs\tp99\treplay of 100, µs\tthe same, each")
+    for entries in [10, 1_000, 1_000_000] { try await measure(entries: entries) }
+  }
+
+  private static func measure(entries: Int) async throws {
+    let seed = HashSeed(7)
+    let document = Document(
+      ["n": 0, "map": .object(TrieMap(uniqueKeysWithValues: (0..<entries).map { ("\($0)", 0) }))],
+      seed: seed)
+    var keystrokes = try await keystrokes(document, rounds: 2_000)
+    keystrokes.sort()
+    var replays = (0..<101).map { _ in replay(on: document, entries: entries, seed: seed) }
+    replays.sort()
+    let columns = [
+      keystrokes[keystrokes.count / 2], keystrokes[keystrokes.count * 99 / 100],
+      replays[replays.count / 2], replays[replays.count / 2] / 100,
+    ]
+    let texts = columns.map { String(format: "%.2f", $0) }
+    print((["\(entries)"] + texts).joined(separator: "\t"))
+  }
+
+  /// The microseconds from before an action is posted until its change has been read.
+  private static func keystrokes(_ document: Document, rounds: Int) async throws -> [Double] {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let socket = folder.appendingPathComponent("socket").path
+    let loop = try Loop.startThread(name: "daemon")
+    try await serve(document, at: socket, on: loop)
+    let mirror = try await MirrorStore<DocumentFeature>.connect(
+      optimistic: DocumentFeature(), Connection.Options(socket: socket, label: "benchmark"))
+    var times: [Double] = []
+    for round in 1...rounds {
+      let start = DispatchTime.now().uptimeNanoseconds
+      mirror.post(.increment(["n"], by: 1), .optimistic)
+      let shown = mirror.state.root.value(at: ["n"])
+      times.append(Double(DispatchTime.now().uptimeNanoseconds - start) / 1000)
+      guard shown == .integer(Int64(round)) else { throw Wrong(round: round, shown: shown) }
+      // Until nothing waits, so that each keystroke is the first.
+      try await mirror.send(.test(["n"], .integer(Int64(round))))
+    }
+    await mirror.connection.finish()
+    loop.stop()
+    return times
+  }
+
+  private static func serve(_ document: Document, at socket: String, on loop: Loop) async throws {
+    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+      loop.execute {
+        done.resume(
+          with: Result {
+            var logger = Logger(label: "benchmark")
+            logger.logLevel = .critical
+            let daemon = Daemon(initialState: document, logger: logger, on: loop) {
+              DocumentFeature()
+            }
+            try daemon.serve(at: socket, mode: 0o600)
+            // It lives as long as the process.
+            _ = Unmanaged.passRetained(daemon)
+          })
+      }
+    }
+  }
+
+  /// The microseconds that 100 actions take on a copy of a state.
+  private static func replay(on document: Document, entries: Int, seed: HashSeed) -> Double {
+    let prediction = Prediction(of: DocumentFeature(), dependencies: DependencyValues())
+    var random = SplitMix64(1)
+    let actions = (0..<100).map { _ in
+      DocumentAction.increment(
+        ["map", .text("\(Int.random(in: 0..<entries, using: &random))")], by: 1)
+    }
+    let start = DispatchTime.now().uptimeNanoseconds
+    var state = document
+    for (number, action) in actions.enumerated() {
+      prediction.reduce(
+        action, into: &state, from: .owner, number: UInt64(number), seed: seed)
+    }
+    return Double(DispatchTime.now().uptimeNanoseconds - start) / 1000
+  }
+
+  private struct Wrong: Error {
+    let round: Int
+    let shown: Value?
+  }
+}
