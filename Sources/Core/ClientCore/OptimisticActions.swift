@@ -25,6 +25,8 @@ struct OptimisticActions: Sendable {
   private(set) var decided = (through: ActionID(0), revision: UInt64(0))
   /// Rises with every change of what is to be shown.
   private(set) var version: UInt64 = 1
+  /// How often actions were removed.
+  private(set) var removals: UInt64 = 0
 
   var isEmpty: Bool { waiting.isEmpty }
 
@@ -61,8 +63,20 @@ struct OptimisticActions: Sendable {
   private mutating func remove(_ isGone: (ActionID) -> Bool) -> Bool {
     let before = waiting.count
     waiting.removeAll { isGone($0.id) }
-    if waiting.count != before { version += 1 }
-    return waiting.count != before
+    guard waiting.count != before else { return false }
+    version += 1
+    removals += 1
+    return true
+  }
+
+  /// The actions from one on. O(log n).
+  func waiting(from id: ActionID) -> ArraySlice<Action> {
+    var (low, high) = (0, waiting.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if waiting[middle].id < id { low = middle + 1 } else { high = middle }
+    }
+    return waiting[low...]
   }
 }
 
@@ -84,11 +98,18 @@ public struct OptimisticView: Sendable {
   public let position: Position?
   /// The actions that are not in it, oldest first: each with its encoded form, in the client's
   /// schema.
-  public let actions: [(id: ActionID, payload: [UInt8])]
-  /// Differs when `confirmed` does: else a view continues the one before.
-  public let basis: UInt64
+  public let actions: ArraySlice<(id: ActionID, payload: [UInt8])>
+  /// Views of one lineage have the same confirmed value, and the later one has all actions of the
+  /// earlier one, and perhaps more behind them.
+  public let lineage: Lineage
   /// Rises with every change of a view of the session.
   public let version: UInt64
+
+  /// Identifies a lineage of views of one mirror.
+  public struct Lineage: Hashable, Sendable {
+    let basis: UInt64
+    let removals: UInt64
+  }
 }
 
 extension ClientSession {
@@ -102,12 +123,13 @@ extension ClientSession {
   public var optimisticVersion: UInt64 { optimistic.version }
 
   /// What an optimistic mirror shows; nil if no optimistic action waits, so that it shows its value.
-  /// O(actions).
+  /// O(log actions).
   public func optimisticView(of number: UInt64) -> OptimisticView? {
     guard !optimistic.isEmpty, let basis = mirror(number)?.basis else { return nil }
     return OptimisticView(
       confirmed: basis.value, position: basis.position,
-      actions: optimistic.waiting.filter { $0.id >= basis.next }, basis: basis.number,
+      actions: optimistic.waiting(from: basis.next),
+      lineage: .init(basis: basis.number, removals: optimistic.removals),
       version: optimistic.version)
   }
 

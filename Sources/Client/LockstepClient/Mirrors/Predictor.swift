@@ -21,8 +21,9 @@ protocol StatePredictor<State>: Sendable {
 final class Predictor<R: Reducer>: StatePredictor {
   private struct Shown {
     let version: UInt64
-    let basis: UInt64
-    var actions: [ActionID] = []
+    let lineage: OptimisticView.Lineage
+    /// The number of actions that were reduced.
+    var count = 0
     var state: R.State
   }
 
@@ -79,23 +80,22 @@ final class Predictor<R: Reducer>: StatePredictor {
     _ view: OptimisticView, _ welcome: ServerMessage.Welcome, after known: Shown?
   ) -> Shown? {
     guard let confirmed = view.confirmed.value(as: R.State.self) else { return nil }
-    let ids = view.actions.map(\.id)
-    var shown = Shown(version: view.version, basis: view.basis, state: confirmed)
-    if let known, known.basis == view.basis, ids.starts(with: known.actions) {
-      (shown.actions, shown.state) = (known.actions, known.state)
+    var shown = Shown(version: view.version, lineage: view.lineage, state: confirmed)
+    if let known, known.lineage == view.lineage, known.version < view.version {
+      (shown.count, shown.state) = (known.count, known.state)
     }
     let cause = Cause(
       .client(
         ClientOrigin(
           connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
           label: label, session: welcome.session ?? 0)))
-    for (id, payload) in view.actions.dropFirst(shown.actions.count) {
+    for (id, payload) in view.actions.dropFirst(shown.count) {
       if let action = Self.action(payload, seed: welcome.seed) {
         prediction.reduce(
           action, into: &shown.state, from: cause, number: id.rawValue, seed: welcome.seed)
       }
     }
-    shown.actions = ids
+    shown.count = view.actions.count
     return shown
   }
 
