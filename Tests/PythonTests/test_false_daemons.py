@@ -87,7 +87,7 @@ async def test_garbage_is_a_protocol_error(folder: str, seed: int) -> None:
     [
         (encode((16, 0, 0)), "OUT_OF_ORDER"),
         (encode((5, 7)), "MALFORMED"),
-        (encode((24, 7)), "UNKNOWN_MESSAGE"),
+        (encode((25, 7)), "UNKNOWN_MESSAGE"),
         (WELCOME[:2] + b"\x01" + WELCOME[3:], "VERSION"),
         (b"\x81" * 200, "MALFORMED"),
         (b"\xc1" + WELCOME, "MALFORMED"),
