@@ -30,7 +30,7 @@ func eventually(
   isolation: isolated (any Actor)? = #isolation,
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async rethrows {
-  let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+  let deadline = ContinuousClock.now.advanced(by: .seconds(20))
   while ContinuousClock.now < deadline {
     if try await condition() { return }
     try? await LoopClock().sleep(for: .milliseconds(2))
