@@ -426,4 +426,35 @@ import Wire
     let said = bench.said(to: 2, bench.turn())
     #expect(said == [subscribed(1, scope: 0, .snapshot, .lagged, at: 1), .pong(1, revision: 1)])
   }
+
+  @Test func `a pong does not overtake the news of a subscription whose snapshot is not begun yet`() {
+    var limits = Limits()
+    limits.heldStates = 1
+    limits.inlineSnapshotBytes = 0
+    limits.concurrentSnapshots = 1
+    var bench = Bench(["a": 0, "b": 0], limits: limits)
+    for number in 1...3 as ClosedRange<UInt64> { _ = bench.join(number) }
+    for (number, name) in [(1, "a"), (2, "b")] as [(UInt64, String)] {
+      bench.say(2, .subscribe(subscription: number, [.text(name)], nil))
+    }
+    bench.say(3, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    bench.pass(.seconds(3))
+    bench.handle(.tick)
+    bench.act(1, 1, .put("a", 1), .put("b", 1))
+    _ = bench.turn()
+    bench.handle(.blocked(ConnectionID(3), unsent: 5))
+    bench.handle(.drained(ConnectionID(2)))
+    bench.say(2, .ping(1))
+    var lost: Set<UInt64> = [1, 2]
+    for message in bench.said(to: 2, bench.settle()) {
+      switch message {
+      case .subscribed(let subscribed): lost.remove(subscribed.subscription)
+      case .pong(_, let revision): #expect(revision == 2 && lost.isEmpty)
+      default: continue
+      }
+    }
+    #expect(lost.isEmpty)
+  }
 }

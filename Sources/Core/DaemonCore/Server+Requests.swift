@@ -57,7 +57,7 @@ extension Server {
   /// Put a connection with requests to answer into its user's queue.
   mutating func lineUp(_ place: Int) {
     guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
-      !connections[place: place].isBlocked, connections[place: place].subscriptions.differing == 0
+      !connections[place: place].isBlocked, connections[place: place].subscriptions.unannounced == 0
     else { return }
     connections[place: place].requests.isInLine = true
     users.lineUp(

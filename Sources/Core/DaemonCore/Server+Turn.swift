@@ -122,7 +122,7 @@ extension Server {
         answerRefused(&connection, &commands)
       } else {
         if leaving == nil, !connection.isCurrent { join(&connection, &commands) }
-        if connection.requests.grant > 0, connection.subscriptions.differing == 0 {
+        if connection.requests.grant > 0, connection.subscriptions.unannounced == 0 {
           answer(&connection, &commands)
         }
       }

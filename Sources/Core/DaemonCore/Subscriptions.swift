@@ -27,7 +27,7 @@ struct Subscription: Sendable {
     case differing(SnapshotJobID, UInt64)
     /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
-    /// Needs a snapshot, for this reason.
+    /// Needs a snapshot, for this reason. The client may not know: as for `differing`.
     case lost(ServerMessage.Reason)
   }
 }
@@ -36,8 +36,9 @@ struct Subscription: Sendable {
 /// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live, `joining` and `differing` those that wait for a job; each that is behind has a ticket in one
-/// of two lists; once there are more than `few`, both dictionaries hold the index of each.
+/// live, `joining` those that wait for a snapshot, `unannounced` those of which the client may not
+/// know that they are behind; each that is behind has a ticket in one of two lists; once there are more
+/// than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
   /// Names a subscription that is behind. One that has ended, or was replaced, is not found by it.
   struct Ticket: Sendable {
@@ -50,9 +51,11 @@ struct Subscriptions: Sendable {
   private var indexOfScope: [UInt64: Int] = [:]
   /// The number of subscriptions that are not live.
   private(set) var behind = 0
-  /// The number of those that wait for a snapshot, and of those that wait for a difference.
+  /// The number of those that wait for a snapshot.
   private(set) var joining = 0
-  private(set) var differing = 0
+  /// The number of those that differ or are lost. While there are any, the client must not be told of a
+  /// newer revision: their mirrors are not at it.
+  private(set) var unannounced = 0
   /// Those that lag or wait for a job.
   private var active: [Ticket] = []
   /// Those that need a snapshot, in the order in which they came; before `lostStart` they have been
@@ -94,13 +97,13 @@ struct Subscriptions: Sendable {
   private mutating func count(_ progress: Subscription.Progress, _ difference: Int) {
     switch progress {
     case .live: break
-    case .lagging, .lost: behind += difference
+    case .lagging: behind += difference
     case .joining:
       behind += difference
       joining += difference
-    case .differing:
+    case .differing, .lost:
       behind += difference
-      differing += difference
+      unannounced += difference
     }
   }
 
@@ -201,7 +204,7 @@ struct Subscriptions: Sendable {
   mutating func removeAll() -> [Subscription] {
     defer {
       (list, indexOfNumber, indexOfScope, behind, joining) = ([], [:], [:], 0, 0)
-      (active, lost, lostStart, differing) = ([], [], 0, 0)
+      (active, lost, lostStart, unannounced) = ([], [], 0, 0)
     }
     return list
   }
