@@ -97,6 +97,30 @@ import Wire
     #expect(pair.session.optimisticView(of: root) == nil)
   }
 
+  @Test func `an action that a crash of the daemon took back shows until it is done again`() {
+    var start = Pair.optimistic()
+    let root = start.subscribeOptimistically()
+    start.run()
+    let kept = start.bench
+    start.send(.increment(["n"], by: 1), isOptimistic: true)
+    let answer = start.answer()
+    for received in answer.indices {
+      var pair = start
+      pair.receive(Array(answer[..<received]))
+      pair.bench = kept
+      pair.lose()
+      #expect(pair.session.unacknowledged == 1)
+      while case let bytes = pair.answer(), !bytes.isEmpty {
+        for byte in bytes {
+          pair.receive([byte])
+          #expect(pair.shown(root) == ["n": 1])
+        }
+      }
+      #expect(pair.session.optimisticView(of: root) == nil && pair.session.unacknowledged == 0)
+      #expect(pair.session.value(of: root, as: Value.self) == ["n": 1])
+    }
+  }
+
   @Test func `an action whose outcome is unknown shows no more`() {
     var limits = Limits()
     limits.detachedSessions = 0

@@ -105,18 +105,17 @@ extension ClientSession {
     if !welcome.isResumed {
       forgetSent(&commands)
       // The next action to be sent is number 1 of the new session.
-      numberOffset =
-        (firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction) - 1
+      numberOffset = firstUnacknowledged - 1
     }
     // The next action that the daemon has not decided. If the daemon has lost actions that it
     // decided before, the pending actions take over their numbers.
-    let next = firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
+    let next = firstUnacknowledged
     // Invariant: numbers begin at 1, so `next` is more than the offset; the daemon's number may be
     // anything.
     if welcome.isResumed, next - numberOffset - 1 > welcome.lastAction {
       numberOffset = next - 1 - welcome.lastAction
     }
-    reconnectOptimistic(isResumed: welcome.isResumed)
+    reconnectOptimistic(isResumed: welcome.isResumed, last: welcome.lastAction)
     commands.append(.notify(.connection(.live)))
     for index in mirrors.indices { mirrors[index].isUnreadable = false }
     for mirror in mirrors { commands.append(subscription(of: mirror)) }

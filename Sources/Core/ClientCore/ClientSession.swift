@@ -280,6 +280,11 @@ public struct ClientSession: Sendable {
   public var hasEnded: Bool { if case .ended = phase { true } else { false } }
   public var unacknowledged: Int { pending.count - firstPending }
 
+  /// The identifier of the oldest action that is not acknowledged; of the next one, if there is none.
+  var firstUnacknowledged: UInt64 {
+    firstPending < pending.count ? pending[firstPending].id.rawValue : nextAction
+  }
+
   // MARK: Events of the socket
 
   public mutating func connected(at now: Instant, into commands: inout [Command]) {

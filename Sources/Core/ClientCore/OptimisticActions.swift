@@ -12,10 +12,13 @@ public import Wire
 // mirror is live and has reached that revision. Until then the former basis stays, so that no action
 // shows twice, and none disappears and comes back.
 //
+// A decided action waits on until it is acknowledged. A daemon that comes back after a crash may have
+// lost it, and then it shows again, because it is sent again.
+//
 // While no optimistic action waits there is no basis: the mirror's value is shown, and patches
 // change it in place.
 
-/// The optimistic actions that still show, and how far the daemon has decided.
+/// The optimistic actions that show or may show again, and how far the daemon has decided.
 struct OptimisticActions: Sendable {
   typealias Action = (id: ActionID, payload: [UInt8])
 
@@ -40,9 +43,10 @@ struct OptimisticActions: Sendable {
     if id >= decided.through { decided = (id, revision) }
   }
 
-  /// Another connection: revisions of the former one may mean nothing now. A daemon that knows the
-  /// session announces again what it has decided, before it sends anything of the state.
-  mutating func reconnect() { decided.revision = 0 }
+  /// Another connection to a daemon that has decided the actions up to one, and perhaps more than it
+  /// announced. Revisions of the former connection may mean nothing now. The daemon announces again
+  /// what it has decided, before it sends anything of the state.
+  mutating func reconnect(through id: ActionID) { decided = (min(decided.through, id), 0) }
 
   /// A basis has changed.
   mutating func rebase() { version += 1 }
@@ -52,7 +56,8 @@ struct OptimisticActions: Sendable {
     remove { ids.contains($0) }
   }
 
-  /// Remove actions that every basis contains. Returns whether any waited.
+  /// Remove actions that every basis contains, and that no crash takes back. Returns whether any
+  /// waited.
   mutating func drop(before id: ActionID) -> Bool {
     remove { $0 < id }
   }
@@ -156,16 +161,22 @@ extension ClientSession {
 
   /// Note the daemon's announcement: actions up to this number of the session are decided.
   mutating func decided(through number: UInt64, at revision: UInt64) {
+    optimistic.decide(through: action(ofNumber: number), at: revision)
+  }
+
+  /// The action with a number in this session, which may be any; at most the last one.
+  private func action(ofNumber number: UInt64) -> ActionID {
     let (id, overflow) = number.addingReportingOverflow(numberOffset)
-    optimistic.decide(
-      through: ActionID(overflow ? nextAction - 1 : min(id, nextAction - 1)), at: revision)
+    return ActionID(overflow ? nextAction - 1 : min(id, nextAction - 1))
   }
 
   /// Note that the session continues on another connection, or that a new one begins, in which the
-  /// actions that were sent before have no numbers.
-  mutating func reconnectOptimistic(isResumed: Bool) {
-    optimistic.reconnect()
-    if !isResumed { optimistic.decide(through: ActionID(numberOffset), at: 0) }
+  /// actions that were sent before have no numbers. `last` is the number of the last action that the
+  /// daemon has decided.
+  mutating func reconnectOptimistic(isResumed: Bool, last: UInt64) {
+    let decided = action(ofNumber: isResumed ? last : 0)
+    optimistic.reconnect(through: decided)
+    if !isResumed { optimistic.decide(through: decided, at: 0) }
     if !isAnnounced, optimistic.dropAll() { noteViews() }
   }
 
@@ -182,7 +193,8 @@ extension ClientSession {
   mutating func rebaseOptimistic() {
     guard !optimistic.isEmpty else { return }
     let skipsCheck = skipsDecisionCheck
-    var contained = ActionID(optimistic.decided.through.rawValue + 1)
+    var contained = ActionID(
+      min(optimistic.decided.through.rawValue + 1, firstUnacknowledged))
     for index in mirrors.indices where mirrors[index].isOptimistic {
       if mirrors[index].rebase(
         optimistic.decided, number: optimistic.version + 1, skipsCheck: skipsCheck)
@@ -212,8 +224,8 @@ extension ClientSubscription {
     isBasisDue = false
   }
 
-  /// Make the value the basis, if it contains exactly what is decided. Returns whether the basis has
-  /// changed. O(1).
+  /// Make the value the basis, if it contains exactly what is decided: that may be less than the basis
+  /// contains, after a crash of the daemon. Returns whether the basis has changed. O(1).
   mutating func rebase(
     _ decided: (through: ActionID, revision: UInt64), number: UInt64, skipsCheck: Bool
   ) -> Bool {
@@ -221,9 +233,8 @@ extension ClientSubscription {
       return false
     }
     let next = ActionID(decided.through.rawValue + 1)
-    if let basis, basis.next >= next, !isBasisDue { return false }
-    basis = OptimisticBasis(
-      value: value, position: position, next: max(next, basis?.next ?? next), number: number)
+    if let basis, basis.next == next, !isBasisDue { return false }
+    basis = OptimisticBasis(value: value, position: position, next: next, number: number)
     isBasisDue = false
     return true
   }

@@ -24,8 +24,9 @@ struct SimulatedClient: Sendable {
   var failed: Set<UInt64> = []
   /// The numbers that each optimistic mirror showed when it was looked at last.
   var shown: [UInt64: Set<UInt64>] = [:]
-  /// The numbers that show no more though the daemon has not done them: they must be rejected.
-  var refused: Set<UInt64> = []
+  /// The numbers that show no more though the daemon has not done them, and where: the same run must
+  /// reject them.
+  var refused: [UInt64: Position] = [:]
   /// All actions up to this one have been answered.
   var answered: UInt64 = 0
   /// The outcomes in the acknowledgements, recorded for a test.

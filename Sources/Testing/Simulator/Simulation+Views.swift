@@ -26,7 +26,8 @@ extension Simulation {
       for number in before.subtracting(shown).subtracting(client.failed).sorted() {
         try checkGone(number, slot, at: position)
       }
-      clients[slot].shown[mirror.number] = shown
+      // One that is not acknowledged shows again, if a crash lost it.
+      clients[slot].shown[mirror.number] = shown.union(before.filter { $0 > client.answered })
     }
   }
 
@@ -60,8 +61,11 @@ extension Simulation {
   ) throws(SimulationFailure) {
     let tag = Tag(client: clients[slot].identity, number: number)
     guard let application = application(of: tag, at: position) else {
-      // It was refused, as its answer must say; or it was answered, and a crash lost it.
-      if number > clients[slot].answered { clients[slot].refused.insert(number) }
+      // It was refused, as its answer must say, unless another run gives it, to which a crash left
+      // nothing of the refusal. Or it was answered, and a crash lost it.
+      if number > clients[slot].answered {
+        clients[slot].refused[number] = position
+      }
       return
     }
     if application.outcome == .reduced, ledger.includes(application, at: position) == false {
