@@ -37,6 +37,8 @@ import Testing
     ("var p = make()", "put @ObservableState on its type"),
     ("var p: Geometry.Point?", "put @ObservableState on Geometry.Point"),
     ("var p: Pair<Point, Size>", "put @ObservableState on Pair and Point and Size"),
+    ("var p: [UInt8: Int] = [:]", "use a key of another type than UInt8"),
+    ("var p: Set<Double> = []", "use a key of another type than Double"),
     ("var d: Date?", "import LockstepFoundation for Date"),
     ("var d = Foundation.Date()", "import LockstepFoundation for Foundation.Date"),
     (
@@ -61,6 +63,14 @@ import Testing
   ])
   func `what is known to travel, or never does, has no check`(_ member: String) {
     #expect(!text(member).contains("_travels_"))
+  }
+
+  @Test(arguments: ["Duration", "[Int]?", "SyncMap<Int, String>"])
+  func `what is known by its name is compared by what only types that travel have`(type: String) {
+    #expect(text("var a: \(type)").contains("!self.a.isSame(as: other.a)"))
+    let cases = text("case a(\(type))", in: "enum State")
+    #expect(cases.contains("!a0.isSame(as: b0)"))
+    #expect(text("@Pulse var a: Point?").contains("!self._a.isSame(as: other._a)"))
   }
 
   @Test func `fields that share a declaration are checked by their type`() {

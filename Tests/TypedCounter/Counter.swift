@@ -82,7 +82,7 @@ struct Counter: Reducer {
 
 extension Counter.State: ObservableState {
   func isSame(as other: Self) -> Bool {
-    if !Values.StructureCoding.isSame(self.count, other.count) {
+    if !self.count.isSame(as: other.count) {
       return false
     }
     return true

@@ -36,7 +36,13 @@ struct EnumerationWriter {
   private var isSame: String {
     let entries = each { _, item in
       ["case (\(item.binding("let", "a")), \(item.binding("let", "b"))):"]
-        + item.payload.indices.map { "  if !\(coding).isSame(a\($0), b\($0)) { return false }" }
+        + item.payload.enumerated().map { index, value in
+          // Only values with a check of their own may be of any type.
+          let isSame =
+            value.type.isKnownToTravel
+            ? "a\(index).isSame(as: b\(index))" : "\(coding).isSame(a\(index), b\(index))"
+          return "  if !\(isSame) { return false }"
+        }
         + ["  return true"]
     }
     return member(

@@ -14,6 +14,8 @@ struct Field {
   let isPulse: Bool
   let isIgnored: Bool
   let isEphemeral: Bool
+  /// Whether a check of its own says that its type can travel (`TravelCheckMacro`).
+  let isChecked: Bool
   /// The attribute `@Settable`, if the field has it.
   let settable: AttributeSyntax?
   /// The type of the initial value, if it is a literal that shows it.
@@ -87,6 +89,7 @@ struct FieldReader {
       initial: binding.initializer?.value.trimmedDescription ?? (implied ? "nil" : nil),
       isPulse: variable.attributes.named("Pulse") != nil, isIgnored: isIgnored,
       isEphemeral: variable.attributes.named("Ephemeral") != nil,
+      isChecked: variable.attributes.named("Pulse") == nil && !binding.isKnownToTravel,
       settable: variable.attributes.named("Settable"),
       initialType: binding.initializer?.value.literalType)
     checkMarks(field, variable, binding)

@@ -43,9 +43,10 @@ struct StructureWriter {
     member(
       "func isSame(as other: Self) -> Bool",
       each { _, field in
-        [
-          "if !\(coding).isSame(self.\(field.storage), other.\(field.storage)) { return false }"
-        ]
+        let (own, others) = ("self.\(field.storage)", "other.\(field.storage)")
+        let isSame =
+          field.isChecked ? "\(coding).isSame(\(own), \(others))" : "\(own).isSame(as: \(others))"
+        return ["if !\(isSame) { return false }"]
       } + ["return true"])
   }
 

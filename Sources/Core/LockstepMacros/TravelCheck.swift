@@ -10,6 +10,10 @@ import SwiftSyntaxMacros
 // each value whose type is not known by its name, a function that compiles if the type conforms. If
 // not, the call is of an unavailable function, whose message is the error.
 //
+// A name may be another type's than it seems: a `Duration` of the author's own. So values that have
+// no such check are compared by a method that only types that travel have: no program is built in
+// which a value was checked by its name alone.
+//
 // A field gets an attribute for that, `@_Travels`, so that the error is at the field. Cases, and the
 // fields of `var a, b: Point`, cannot have it, since it would expand once for each name; theirs is
 // an error of the type.
@@ -67,8 +71,8 @@ private struct UncheckedField {
       guard binding.accessorBlock == nil, !(isConstant && binding.initializer != nil),
         let identifier = binding.pattern.as(IdentifierPatternSyntax.self)?.identifier.text
       else { return nil }
+      if binding.isKnownToTravel { return nil }
       let (type, initial) = (binding.typeAnnotation?.type, binding.initializer?.value)
-      if type?.isKnownToTravel ?? initial?.isLiteral ?? false { return nil }
       return UncheckedField(
         identifier: identifier, names: type?.unknownNames ?? initial?.calledTypes ?? [])
     }
@@ -129,6 +133,7 @@ private struct TravelAdvice {
   private var text: String {
     let parts = [
       advice("import LockstepFoundation for ", isFoundation),
+      advice("use a key of another type than ", TypeSyntax.plainTypes.contains),
       advice("constrain to Synchronizable ", generics.contains),
       advice("put @Action on ") { isOwn($0) && $0.hasSuffix("Action") },
       advice("put @ObservableState on ") { isOwn($0) && !$0.hasSuffix("Action") },
@@ -143,7 +148,9 @@ private struct TravelAdvice {
 
   private func isFoundation(_ name: String) -> Bool { Self.foundation.contains(name.unqualified) }
 
-  private func isOwn(_ name: String) -> Bool { !isFoundation(name) && !generics.contains(name) }
+  private func isOwn(_ name: String) -> Bool {
+    !isFoundation(name) && !generics.contains(name) && !TypeSyntax.plainTypes.contains(name)
+  }
 }
 
 extension MacroExpansionContext {
@@ -160,6 +167,13 @@ extension MacroExpansionContext {
 extension String {
   /// The last name of a qualified one.
   fileprivate var unqualified: String { split(separator: ".").last.map(String.init) ?? self }
+}
+
+extension PatternBindingSyntax {
+  /// Whether the type of a field is known to travel, by its name or by a literal.
+  var isKnownToTravel: Bool {
+    typeAnnotation?.type.isKnownToTravel ?? initializer?.value.isLiteral ?? false
+  }
 }
 
 extension ExprSyntax {

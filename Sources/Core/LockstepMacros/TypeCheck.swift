@@ -82,16 +82,30 @@ extension TypeSyntax {
       return Self.plainTypes.contains(name) ? [] : [name]
     }
     var names = parts.flatMap(\.unknownNames)
+    if let key = keyType?.trimmedDescription, Self.plainTypes.contains(key),
+      !Self.keyTypes.contains(key)
+    {
+      names.insert(key, at: 0)
+    }
     if let name = genericName, !Self.containers.contains(name) {
       names.insert(name, at: 0)
     }
     return names.enumerated().filter { !names[..<$0.offset].contains($0.element) }.map(\.element)
   }
 
-  private static let plainTypes: Set = [
+  static let plainTypes: Set = [
     "Bool", "Double", "Duration", "Float", "Int", "Int8", "Int16", "Int32", "Int64", "String",
     "UInt", "UInt8", "UInt16", "UInt32", "UInt64",
   ]
+
+  /// Those of `plainTypes` that can be keys.
+  private static let keyTypes: Set = ["Int", "Int32", "Int64", "String", "UInt32"]
+
+  /// The type of the keys of a dictionary, or of the elements of a set.
+  private var keyType: TypeSyntax? {
+    if let type = self.as(DictionaryTypeSyntax.self) { return type.key }
+    return genericName == "Dictionary" || genericName == "Set" ? genericArguments.first : nil
+  }
 
   private static let containers: Set = [
     "Array", "Dictionary", "Optional", "Set", "SyncArray", "SyncMap",
