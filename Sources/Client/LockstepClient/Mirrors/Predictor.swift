@@ -13,7 +13,7 @@ protocol StatePredictor<State>: Sendable {
   func state(of subscription: Subscription<State>) -> State?
 }
 
-/// Reduces a mirror's optimistic actions on its confirmed state, when somebody looks.
+/// Reduces a mirror's optimistic actions on its confirmed state, when the state is read.
 ///
 /// The reducer, which is the user's code, runs on the thread that reads the state, and under no lock:
 /// threads that read at once may do the same work twice. What was shown last is kept, so that a

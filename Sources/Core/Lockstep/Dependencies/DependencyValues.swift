@@ -104,6 +104,20 @@ public struct DependencyValues: Sendable {
   /// The sender of the action that is being reduced; nil where `cause` is.
   public var origin: Origin? { reduction?.cause.origin }
 
+  /// Run a body with these values.
+  @inline(__always)
+  func run<R>(_ body: () throws(Rejection) -> R) throws(Rejection) -> R {
+    // A task-local value rethrows any error: the type of this one goes through a result.
+    let result = Self.$current.withValue(self) {
+      do throws(Rejection) {
+        return Result<R, Rejection>.success(try body())
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+
   /// The same values without the reduction, for work that outlives it.
   var outsideReduction: DependencyValues {
     guard reduction != nil else { return self }

@@ -1,5 +1,5 @@
 /// An element on its way to a running effect, which the sender waits for.
-final class EffectDelivery<Element: Sendable>: Sendable {
+final class InboxDelivery<Element: Sendable>: Sendable {
   let element: Element
   private let handled: AsyncStream<Never>
   private let end: AsyncStream<Never>.Continuation

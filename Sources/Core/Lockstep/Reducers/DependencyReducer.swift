@@ -36,15 +36,11 @@ public struct DependencyReducer<Base: Reducer>: Reducer {
   public func reduce(
     into state: inout Base.State, action: Base.Action
   ) throws(Rejection) -> Effect<Base.Action> {
-    let result = withDependencies(change) {
-      do throws(Rejection) {
-        return Result<Effect<Base.Action>, Rejection>.success(
-          try base.reduce(into: &state, action: action))
-      } catch {
-        return .failure(error)
-      }
+    var values = DependencyValues.current
+    change(&values)
+    return try values.run { () throws(Rejection) in
+      try base.reduce(into: &state, action: action)
     }
-    return try result.get()
   }
 
   public var composedLifecycle: Lifecycle<State, Action> { base.composedLifecycle }

@@ -44,14 +44,8 @@ public struct Prediction<R: Reducer>: Sendable {
     var values = dependencies
     values.reduction = ReductionContext(
       cause: cause, time: dependencies.date.now, seed: seed, children: [:])
-    let result = DependencyValues.$current.withValue(values) {
-      do throws(Rejection) {
-        return Result<Effect<R.Action>, Rejection>.success(
-          try reducer.reduce(into: &state, action: action))
-      } catch {
-        return .failure(error)
-      }
+    return try values.run { () throws(Rejection) in
+      try reducer.reduce(into: &state, action: action)
     }
-    return try result.get()
   }
 }

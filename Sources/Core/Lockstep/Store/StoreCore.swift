@@ -150,16 +150,10 @@ public struct StoreCore<R: Reducer>: Sendable {
       cause: cause, time: time, seed: seed, children: effects.children)
     var values = dependencies
     values.reduction = context
-    let result = DependencyValues.$current.withValue(values) {
-      do throws(Rejection) {
-        return Result<Effect<R.Action>, Rejection>.success(
-          try reducer.reduce(into: &state, action: action))
-      } catch {
-        return .failure(error)
-      }
+    defer { if !context.warnings.isEmpty { warnings += context.warnings } }
+    return try values.run { () throws(Rejection) in
+      try reducer.reduce(into: &state, action: action)
     }
-    if !context.warnings.isEmpty { warnings += context.warnings }
-    return try result.get()
   }
 
   private mutating func start(
@@ -203,15 +197,9 @@ public struct StoreCore<R: Reducer>: Sendable {
   private func ask<M: Middleware<R.State, R.Action>>(
     _ middleware: M, _ action: inout R.Action, _ context: inout MiddlewareContext<R.Action>
   ) throws(Rejection) -> MiddlewareVerdict {
-    let result = DependencyValues.$current.withValue(dependencies) {
-      do throws(Rejection) {
-        return Result<MiddlewareVerdict, Rejection>.success(
-          try middleware.before(&action, state: state, context: &context))
-      } catch {
-        return .failure(error)
-      }
+    try dependencies.run { () throws(Rejection) in
+      try middleware.before(&action, state: state, context: &context)
     }
-    return try result.get()
   }
 
   private mutating func askAfter(

@@ -27,7 +27,7 @@ enum ReactorPipe: Hashable, Sendable {
   func effect<Element: Sendable, Action: Sendable>(
     entering element: Element, named name: String
   ) -> Effect<Action> {
-    let delivery = EffectDelivery(element)
+    let delivery = InboxDelivery(element)
     return .run(
       name: name,
       entering: { named, scope in named.put(delivery, into: key(in: scope)) },
@@ -37,14 +37,14 @@ enum ReactorPipe: Hashable, Sendable {
   /// Let an element enter the pipe, and return when it has been handled.
   func enter<Element: Sendable>(_ element: Element, _ surroundings: EffectSurroundings?) async {
     guard !Task.isCancelled, let surroundings else { return }
-    let delivery = EffectDelivery(element)
+    let delivery = InboxDelivery(element)
     let key = key(in: surroundings.scope)
     _ = await surroundings.host.withNamedTasks { $0.put(delivery, into: key) }
     await wait(for: delivery, surroundings)
   }
 
   private func wait<Element: Sendable>(
-    for delivery: EffectDelivery<Element>, _ surroundings: EffectSurroundings?
+    for delivery: InboxDelivery<Element>, _ surroundings: EffectSurroundings?
   ) async {
     await delivery.wait()
     guard Task.isCancelled, let surroundings else { return }
@@ -67,7 +67,7 @@ enum ReactorPipe: Hashable, Sendable {
     guard let surroundings = EffectSurroundings.current else { return }
     let inbox = ReactorInbox<Element>(host: surroundings.host, key: key(in: surroundings.scope))
     // The first time it begins at once, for it may have elements of its own.
-    var first: EffectDelivery<Element>?
+    var first: InboxDelivery<Element>?
     while !Task.isCancelled {
       let hub = ReactorHub<Element>()
       let source = await transform(hub.stream).subscribe(emit)
@@ -87,15 +87,15 @@ enum ReactorPipe: Hashable, Sendable {
   private enum Ending<Element: Sendable>: Sendable {
     case source((any Error)?)
     /// With the element that no subscriber took.
-    case input(EffectDelivery<Element>?)
+    case input(InboxDelivery<Element>?)
   }
 
   /// Run a stream to its end, and hand what enters to its subscribers meanwhile. Returns the
   /// element that none took, and the error of the stream.
   private static func run<Element: Sendable>(
     _ source: @escaping ReactorStream<Element>.Source, _ hub: ReactorHub<Element>,
-    _ inbox: ReactorInbox<Element>, beginningWith first: EffectDelivery<Element>?
-  ) async -> (left: EffectDelivery<Element>?, error: (any Error)?) {
+    _ inbox: ReactorInbox<Element>, beginningWith first: InboxDelivery<Element>?
+  ) async -> (left: InboxDelivery<Element>?, error: (any Error)?) {
     await withTaskGroup(of: Ending<Element>.self) { group in
       group.addTask {
         do {
@@ -106,7 +106,7 @@ enum ReactorPipe: Hashable, Sendable {
         }
       }
       group.addTask { .input(await inbox.pass(to: hub, beginningWith: first)) }
-      var result: (left: EffectDelivery<Element>?, error: (any Error)?)
+      var result: (left: InboxDelivery<Element>?, error: (any Error)?)
       for await ending in group {
         group.cancelAll()
         switch ending {
@@ -125,12 +125,12 @@ private struct ReactorInbox<Element: Sendable>: Sendable {
   let key: ScopedEffectKey
 
   /// The next delivery, when there is one; nil when the task is cancelled, or the shell is gone.
-  func next() async -> EffectDelivery<Element>? {
+  func next() async -> InboxDelivery<Element>? {
     while !Task.isCancelled {
       let (wait, bell) = AsyncStream<Never>.makeStream()
       guard let delivery = await host.withNamedTasks({ [key] in $0.take(from: key, orRing: bell) })
       else { return nil }
-      if let delivery { return delivery as? EffectDelivery<Element> }
+      if let delivery { return delivery as? InboxDelivery<Element> }
       for await _ in wait {}
     }
     return nil
@@ -138,8 +138,8 @@ private struct ReactorInbox<Element: Sendable>: Sendable {
 
   /// Hand what enters to the subscribers, while `next` has it. Returns the element that none took.
   func pass(
-    to hub: ReactorHub<Element>, beginningWith first: EffectDelivery<Element>?
-  ) async -> EffectDelivery<Element>? {
+    to hub: ReactorHub<Element>, beginningWith first: InboxDelivery<Element>?
+  ) async -> InboxDelivery<Element>? {
     var next = first
     if next == nil { next = await self.next() }
     while let delivery = next {
