@@ -427,7 +427,8 @@ import Wire
     #expect(said == [subscribed(1, scope: 0, .snapshot, .lagged, at: 1), .pong(1, revision: 1)])
   }
 
-  @Test func `a pong does not overtake the news of a subscription whose snapshot is not begun yet`() {
+  @Test func `a pong does not overtake the news of a subscription whose snapshot is not begun yet`()
+  {
     var limits = Limits()
     limits.heldStates = 1
     limits.inlineSnapshotBytes = 0

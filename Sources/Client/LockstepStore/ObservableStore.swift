@@ -1,4 +1,4 @@
-import Lockstep
+public import Lockstep
 public import Observation
 import Synchronization
 public import Values
@@ -24,8 +24,7 @@ extension ObservableStore {
   public subscript<T: Synchronizable>(
     dynamicMember property: any KeyPath<State, T> & Sendable
   ) -> T {
-    stateObservers.access(property)
-    return state[keyPath: property]
+    stateObservers.read(property) { state }
   }
 
   /// The newest value of a property of a state that may be absent; nil when it is. Reading it is
@@ -33,29 +32,83 @@ extension ObservableStore {
   public subscript<Wrapped: Synchronizable, T: Synchronizable>(
     dynamicMember property: any KeyPath<Wrapped, T> & Sendable
   ) -> T? where State == Wrapped? {
-    stateObservers.access(ifPresent: property)
-    return state?[keyPath: property]
+    stateObservers.read(ifPresent: property) { state }
   }
+
+  /// What a selector selects from the newest state. Reading it is observed.
+  public subscript<T: Equatable>(selector: Selector<State, T>) -> T { newestValue(selector) }
 
   /// The value of a property, then each later value that differs. A slow reader skips intermediate
   /// values and gets the latest. Ends with the store.
+  ///
+  /// A computed property is computed for each new state: a `Selector` only when what it is made of has
+  /// changed.
   public func observe<T: Synchronizable>(
     _ property: any KeyPath<State, T> & Sendable
   ) -> AsyncStream<T> {
     everyValue(property)
   }
 
+  /// What a selector selects, then each later value that differs. A slow reader skips intermediate
+  /// values and gets the latest. Ends with the store.
+  public func observe<T: Equatable>(_ selector: Selector<State, T>) -> AsyncStream<T> {
+    everyValue(selector)
+  }
+
+  /// The row of a collection under a key, nil while there is none, then each later value that differs.
+  /// A slow reader skips intermediate values and gets the latest. Ends with the store.
+  ///
+  /// A new state costs what has changed in the collection, however many rows are observed.
+  public func observe<Children: KeyedChildren>(
+    _ children: any KeyPath<State, Children> & Sendable, id: Children.ChildID
+  ) -> AsyncStream<Children.ChildState?> {
+    everyRow(children, id)
+  }
+
+  /// The implementation of the subscript.
+  package func newestValue<T: Equatable>(_ selector: Selector<State, T>) -> T {
+    stateObservers.read(selector) { state }
+  }
+
   /// The implementation of `observe`.
   package func everyValue<T: Synchronizable>(
     _ property: any KeyPath<State, T> & Sendable
+  ) -> AsyncStream<T> {
+    everyValue {
+      $0[keyPath: property]
+    } isSame: {
+      $0.isSame(as: $1)
+    }
+  }
+
+  /// The implementation of `observe`.
+  package func everyValue<T: Equatable>(_ selector: Selector<State, T>) -> AsyncStream<T> {
+    let memory = stateObservers.memory(of: selector)
+    return everyValue {
+      memory($0)
+    } isSame: {
+      $0 == $1
+    }
+  }
+
+  /// The implementation of `observe`.
+  package func everyRow<Children: KeyedChildren>(
+    _ children: any KeyPath<State, Children> & Sendable, _ id: Children.ChildID
+  ) -> AsyncStream<Children.ChildState?> {
+    stateObservers.rows(of: children) { [weak self] in self?.state }.values(of: id)
+  }
+
+  private func everyValue<T: Sendable>(
+    _ value: @escaping @Sendable (State) -> T, isSame: @escaping @Sendable (T, T) -> Bool
   ) -> AsyncStream<T> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let last = Guarded<T?>(nil)
       // It reads the newest state under the lock, so the values never go back.
       let tell: @Sendable () -> Void = { [weak self] in
         last.withLock { last in
-          guard let new = self?.state[keyPath: property] else { return }
-          if last?.isSame(as: new) == true { return }
+          guard let state = self?.state else { return }
+          let new = value(state)
+          if let last, isSame(last, new) { return }
           last = .some(new)
           continuation.yield(new)
         }

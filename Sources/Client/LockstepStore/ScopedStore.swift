@@ -17,8 +17,7 @@ public final class ScopedStore<State: Synchronizable, Action: Sendable>: Observa
     forward = { send(parent, $0, $1) }
     let observers = stateObservers
     let number = parent.stateObservers.follow(onEnd: { observers.end() }) { old, new in
-      let (old, new) = (part(old), part(new))
-      if !new.isSame(as: old) { observers.tell(from: old, to: new) }
+      observers.tell(from: part(old), to: part(new))
     }
     stop = {
       if let number { parent.stateObservers.unfollow(number) }

@@ -1,3 +1,4 @@
+import Lockstep
 import Observation
 import Synchronization
 public import Values
@@ -5,61 +6,122 @@ public import Values
 // Theory of operation
 //
 // Code that reads a property of a store while its accesses are tracked (`withObservationTracking`,
-// a SwiftUI view) observes a signal of that property. When the store has a new state, it compares
-// the old and the new value of every property that was ever read, and gives the signals of those
-// that differ. So an observer of one property is not notified of others, whatever the type of the
-// state is, and a property that was never read costs nothing.
+// a SwiftUI view) observes a signal of that property. The store remembers which value was read. When
+// it has a new state, it compares the property's value with that one, and gives the signal if it
+// differs. So an observer of one property is not notified of others, whatever the type of the state
+// is; and what nobody has read since its last signal costs nothing.
 //
-// Followers are notified of every pair of states: sequences, and the stores of parts.
+// The value that was read may be newer than the state of which observers were notified last: that is
+// why it is compared, and not the former state.
+//
+// Followers are notified of every pair of states: sequences, and the stores of parts. Sequences of
+// rows follow together (`RowObservers`).
 
 /// The observers of a store's state.
 public final class StateObservers<State: Synchronizable>: Sendable {
   typealias Follower = @Sendable (_ old: State, _ new: State) -> Void
 
-  private struct Watch: Sendable {
-    let signal: PropertySignal
-    let isSame: @Sendable (State, State) -> Bool
-  }
-
   private struct Storage: Sendable {
-    /// The properties that were read: bounded by the number that the program names.
-    var watches: [Watch] = []
-    var places: [PropertyName: Int] = [:]
+    /// What was read: bounded by the number of properties and selectors that the program names.
+    var watches: [WatchName: any StateWatch<State>] = [:]
     var followers: [(number: UInt64, onChange: Follower, onEnd: @Sendable () -> Void)] = []
     var nextNumber: UInt64 = 1
     var hasEnded = false
+    /// The memories of selectors, while somebody uses them; and how many there were when those that
+    /// nobody uses were removed last.
+    var memories: [ObjectIdentifier: WeakMemory] = [:]
+    var keptMemories = 0
+    /// The `RowObservers` of collections.
+    var rows: [PropertyName: any Sendable] = [:]
   }
 
   private let storage = Mutex(Storage())
 
   package init() {}
 
-  /// Record that the tracked code, if any, reads a property.
-  package func access<T: Synchronizable>(_ property: any KeyPath<State, T> & Sendable) {
-    access(PropertyName(property)) { $0[keyPath: property].isSame(as: $1[keyPath: property]) }
-  }
+  // MARK: Reading
 
-  /// Record that the tracked code, if any, reads a property of a state that may be absent.
-  package func access<Wrapped, T: Synchronizable>(
-    ifPresent property: any KeyPath<Wrapped, T> & Sendable
-  ) where State == Wrapped? {
-    access(PropertyName(property)) {
-      ($0?[keyPath: property]).isSame(as: $1?[keyPath: property])
+  /// Read a property of the newest state, and record that the tracked code, if any, does.
+  package func read<T: Synchronizable>(
+    _ property: any KeyPath<State, T> & Sendable, of state: () -> State
+  ) -> T {
+    read(.property(PropertyName(property)), of: state) {
+      Watch({ $0[keyPath: property] }, { $0.isSame(as: $1) })
     }
   }
 
-  private func access(
-    _ name: PropertyName, _ isSame: @escaping @Sendable (State, State) -> Bool
-  ) {
-    let signal = storage.withLock { storage in
-      if let place = storage.places[name] { return storage.watches[place].signal }
-      storage.places[name] = storage.watches.count
-      let watch = Watch(signal: PropertySignal(), isSame: isSame)
-      storage.watches.append(watch)
-      return watch.signal
+  /// Read a property of a state that may be absent.
+  package func read<Wrapped, T: Synchronizable>(
+    ifPresent property: any KeyPath<Wrapped, T> & Sendable, of state: () -> State
+  ) -> T? where State == Wrapped? {
+    read(.property(PropertyName(property)), of: state) {
+      Watch({ $0?[keyPath: property] }, { $0.isSame(as: $1) })
     }
-    signal.access()
   }
+
+  /// Read what a selector selects from the newest state.
+  func read<T: Equatable>(
+    _ selector: Selector<State, T>, of state: () -> State
+  ) -> T {
+    read(.selector(ObjectIdentifier(selector)), of: state) {
+      let memory = memory(of: selector)
+      return Watch({ memory($0) }, { $0 == $1 })
+    }
+  }
+
+  private func read<T>(
+    _ name: WatchName, of state: () -> State, _ make: () -> Watch<State, T>
+  ) -> T {
+    // A name stands for one type of values.
+    let known = storage.withLock { $0.watches[name] } as? Watch<State, T>
+    let watch = known ?? make()
+    guard known == nil else { return watch.read(state) }
+    let entered = storage.withLock { storage in
+      if let other = storage.watches[name] as? Watch<State, T> { return other }
+      storage.watches[name] = watch
+      return watch
+    }
+    return entered.read(state)
+  }
+
+  /// The memory of a selector, which all its observers share.
+  func memory<T>(of selector: Selector<State, T>) -> SelectorMemory<State, T> {
+    let name = ObjectIdentifier(selector)
+    // Released when the lock is free.
+    var dead: [ObjectIdentifier: WeakMemory] = [:]
+    defer { withExtendedLifetime(dead) {} }
+    return storage.withLock { storage in
+      if let known = storage.memories[name]?.memory as? SelectorMemory<State, T> { return known }
+      let memory = selector.memory()
+      storage.memories[name] = WeakMemory(memory)
+      if storage.memories.count > 2 * storage.keptMemories + 16 {
+        dead = storage.memories.filter { $0.value.memory == nil }
+        for name in dead.keys { storage.memories[name] = nil }
+        storage.keptMemories = storage.memories.count
+      }
+      return memory
+    }
+  }
+
+  /// The observers of the rows of a collection, which are told of a new state together.
+  func rows<Children: KeyedChildren>(
+    of property: any KeyPath<State, Children> & Sendable,
+    in state: @escaping @Sendable () -> State?
+  ) -> RowObservers<Children> {
+    let name = PropertyName(property)
+    let known = storage.withLock { $0.rows[name] } as? RowObservers<Children>
+    if let known { return known }
+    let rows = RowObservers<Children> { state()?[keyPath: property] }
+    let entered = storage.withLock { storage in
+      if let other = storage.rows[name] as? RowObservers<Children> { return other }
+      storage.rows[name] = rows
+      return rows
+    }
+    if entered === rows { _ = follow(onEnd: { rows.end() }) { _, _ in rows.tell() } }
+    return entered
+  }
+
+  // MARK: Following
 
   /// Call `onChange` for every change until `unfollow`. Returns the follower's number; nil, after
   /// calling `onEnd`, when there will be no more changes.
@@ -83,9 +145,9 @@ public final class StateObservers<State: Synchronizable>: Sendable {
   /// Notify the followers, and the observers whose properties changed. The new state must already
   /// be published.
   package func tell(from old: State, to new: State) {
-    let (watches, followers) = storage.withLock { ($0.watches, $0.followers) }
+    let (watches, followers) = storage.withLock { ($0.watches.values, $0.followers) }
     for follower in followers { follower.onChange(old, new) }
-    for watch in watches where !watch.isSame(old, new) { watch.signal.give() }
+    for watch in watches { watch.tell(new) }
   }
 
   /// Notify the followers that there will be no more changes.
@@ -97,6 +159,83 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     }
     for follower in followers { follower.onEnd() }
   }
+}
+
+/// What was read of a store.
+private protocol StateWatch<State>: Sendable {
+  associatedtype State
+
+  /// Give the signal if a value was read that is not the one of the new state.
+  func tell(_ new: State)
+}
+
+/// Remembers the value that was read of a store.
+private final class Watch<State: Synchronizable, T: Sendable>: StateWatch {
+  private struct Seen: Sendable {
+    /// The value that was read last; nil if none was since the signal.
+    var value: T?
+    /// Whether different values were read since the signal.
+    var areSeveral = false
+    /// How often a state was told, and a value read.
+    var told: UInt64 = 0
+    var reads: UInt64 = 0
+  }
+
+  private let signal = PropertySignal()
+  private let value: @Sendable (State) -> T
+  private let isSame: @Sendable (T, T) -> Bool
+  private let seen = Mutex(Seen())
+
+  init(_ value: @escaping @Sendable (State) -> T, _ isSame: @escaping @Sendable (T, T) -> Bool) {
+    self.value = value
+    self.isSame = isSame
+  }
+
+  /// Read the newest state's value.
+  func read(_ state: () -> State) -> T {
+    signal.access()
+    while true {
+      let told = seen.withLock { $0.told }
+      let value = value(state())
+      let isNoted = seen.withLock { seen in
+        // A state that was told meanwhile was not compared with this value.
+        guard seen.told == told else { return false }
+        if let former = seen.value, !isSame(former, value) { seen.areSeveral = true }
+        seen.value = .some(value)
+        seen.reads += 1
+        return true
+      }
+      if isNoted { return value }
+    }
+  }
+
+  func tell(_ new: State) {
+    let before = seen.withLock { seen in
+      seen.told += 1
+      return seen
+    }
+    guard let read = before.value else { return }
+    if !before.areSeveral, isSame(read, value(new)) { return }
+    seen.withLock { seen in
+      seen.areSeveral = false
+      // What was read meanwhile is compared with the next state.
+      if seen.reads == before.reads { seen.value = nil }
+    }
+    signal.give()
+  }
+}
+
+/// The memory of a selector, as long as it is used.
+private struct WeakMemory: Sendable {
+  weak let memory: (any (AnyObject & Sendable))?
+
+  init(_ memory: any (AnyObject & Sendable)) { self.memory = memory }
+}
+
+/// What tracked code reads, as a dictionary key. A watch of a selector keeps it.
+private enum WatchName: Hashable {
+  case property(PropertyName)
+  case selector(ObjectIdentifier)
 }
 
 /// A property as a dictionary key.

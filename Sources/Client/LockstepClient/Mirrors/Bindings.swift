@@ -28,6 +28,16 @@ public final class Bindings<F: Feature>: Sendable {
     forward(values, handler)
   }
 
+  /// Call a handler with what a selector selects now, and with each later value that differs; a slow
+  /// handler skips intermediate values.
+  public func observe<T: Equatable>(
+    _ selector: Selector<F.State, T>,
+    @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (T) -> Void
+  ) {
+    guard let values = mirror?.observe(selector) else { return }
+    forward(values, handler)
+  }
+
   /// Call a handler with the value of a pulse each time it is assigned.
   public func pulses<T: Synchronizable>(
     _ property: any KeyPath<F.State, Pulse<T>> & Sendable,

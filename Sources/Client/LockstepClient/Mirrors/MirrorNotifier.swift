@@ -131,7 +131,7 @@ final class MirrorNotifier<F: Feature>: Sendable {
       return (progress.told, abandoned.values)
     }
     for binding in abandoned { binding.connections.finish() }
-    if !new.isSame(as: old) { store.stateObservers.tell(from: old, to: new) }
+    store.stateObservers.tell(from: old, to: new)
   }
 
   // MARK: Bindings

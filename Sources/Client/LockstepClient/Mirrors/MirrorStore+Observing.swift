@@ -9,8 +9,7 @@ extension MirrorStore {
   public subscript<T: Synchronizable>(
     dynamicMember property: any KeyPath<F.State, T> & Sendable
   ) -> T {
-    stateObservers.access(property)
-    return state[keyPath: property]
+    stateObservers.read(property) { state }
   }
 
   /// The newest value of a property of a state that may be absent; nil when it is. Reading it is
@@ -18,16 +17,37 @@ extension MirrorStore {
   public subscript<Wrapped: Synchronizable, T: Synchronizable>(
     dynamicMember property: any KeyPath<Wrapped, T> & Sendable
   ) -> T? where F.State == Wrapped? {
-    stateObservers.access(ifPresent: property)
-    return state?[keyPath: property]
+    stateObservers.read(ifPresent: property) { state }
   }
+
+  /// What a selector selects from the newest state. Reading it is observed.
+  public subscript<T: Equatable>(selector: Selector<F.State, T>) -> T { newestValue(selector) }
 
   /// The value of a property, then each later value that differs. A slow reader skips intermediate
   /// values and gets the latest. Ends with the store.
+  ///
+  /// A computed property is computed for each new state: a `Selector` only when what it is made of has
+  /// changed.
   public func observe<T: Synchronizable>(
     _ property: any KeyPath<F.State, T> & Sendable
   ) -> AsyncStream<T> {
     everyValue(property)
+  }
+
+  /// What a selector selects, then each later value that differs. A slow reader skips intermediate
+  /// values and gets the latest. Ends with the store.
+  public func observe<T: Equatable>(_ selector: Selector<F.State, T>) -> AsyncStream<T> {
+    everyValue(selector)
+  }
+
+  /// The row of a collection under a key, nil while there is none, then each later value that differs.
+  /// A slow reader skips intermediate values and gets the latest. Ends with the store.
+  ///
+  /// A new state costs what has changed in the collection, however many rows are observed.
+  public func observe<Children: KeyedChildren>(
+    _ children: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID
+  ) -> AsyncStream<Children.ChildState?> {
+    everyRow(children, id)
   }
 }
 

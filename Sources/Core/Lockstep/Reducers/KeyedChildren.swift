@@ -23,6 +23,11 @@ public protocol KeyedChildren: Synchronizable {
   /// Pass every child to `body`, in the order of the collection. O(n).
   func forEachChild(_ body: (ChildID, ChildState) -> Void)
 
+  /// Pass each child that differs from the one in `old` to `body`, with both, nil where there is none.
+  /// A move is no change of a child. O(changes · log n) for collections of one lineage, else O(n).
+  func forEachChange(
+    from old: Self, _ body: (ChildID, _ old: ChildState?, _ new: ChildState?) -> Void)
+
   /// Whether both share the storage of their children, and so have the same keys. O(1).
   func hasIdenticalChildren(to other: Self) -> Bool
 
@@ -52,6 +57,12 @@ extension SyncMap: KeyedChildren {
   public func forEachChild(_ body: (Key, Value) -> Void) { forEachEntry(body) }
 
   @inlinable
+  public func forEachChange(from old: SyncMap, _ body: (Key, _ old: Value?, _ new: Value?) -> Void)
+  {
+    trie.forEachChange(from: old.trie, body)
+  }
+
+  @inlinable
   public func hasIdenticalChildren(to other: SyncMap) -> Bool { isIdentical(to: other) }
 
   @inlinable
@@ -78,6 +89,13 @@ extension SyncIdentifiedArray: KeyedChildren {
   @inlinable
   public func forEachChild(_ body: (ID, Element) -> Void) {
     for element in self { body(element.id, element) }
+  }
+
+  @inlinable
+  public func forEachChange(
+    from old: SyncIdentifiedArray, _ body: (ID, _ old: Element?, _ new: Element?) -> Void
+  ) {
+    rows.forEachChange(from: old.rows) { body($0, $1?.element, $2?.element) }
   }
 
   @inlinable
