@@ -31,31 +31,31 @@ extension BoardState {
       calls.add()
       return "\($0) \($1 ?? "-")"
     }
-    let memory = selector.memory()
+    let select = selector.remembering()
     var state = BoardState()
-    #expect(memory(state) == "0 -" && calls.take() == 1)
+    #expect(select(state) == "0 -" && calls.take() == 1)
     state.isLoading = true
     state.rows[1] = Panel()
-    #expect(memory(state) == "0 -" && calls.take() == 0)
+    #expect(select(state) == "0 -" && calls.take() == 0)
     state.fact = "a"
-    #expect(memory(state) == "0 a" && calls.take() == 1)
-    #expect(memory(state) == "0 a" && calls.take() == 0)
-    // Computed anew without a memory.
+    #expect(select(state) == "0 a" && calls.take() == 1)
+    #expect(select(state) == "0 a" && calls.take() == 0)
+    // Computed anew, without remembering.
     #expect(selector(state) == "0 a" && calls.take() == 1)
   }
 
   @Test("RTK createSelector: a part that is equal and stored elsewhere has not changed")
   func equalParts() {
     let calls = Calls()
-    let memory = Selector(\BoardState.log) { log in
+    let select = Selector(\BoardState.log) { log in
       calls.add()
       return log.count
-    }.memory()
+    }.remembering()
     var state = BoardState()
     state.log = [1, 2]
-    #expect(memory(state) == 2)
+    #expect(select(state) == 2)
     state.log = [1] + [2]
-    #expect(memory(state) == 2 && calls.take() == 1)
+    #expect(select(state) == 2 && calls.take() == 1)
   }
 
   @Test("RTK createSelector: of selectors, computed again when what they select has changed")
@@ -66,17 +66,17 @@ extension BoardState {
       return count % 2
     }
     let log = Selector(\BoardState.log)
-    let memory = Selector(of: parity, log) { parity, log in
+    let select = Selector(of: parity, log) { parity, log in
       outer.add()
       return parity + log.count
-    }.memory()
+    }.remembering()
     var state = BoardState()
-    #expect(memory(state) == 0 && calls.take() == 1 && outer.take() == 1)
+    #expect(select(state) == 0 && calls.take() == 1 && outer.take() == 1)
     state.count = 2
-    #expect(memory(state) == 0 && calls.take() == 1 && outer.take() == 0)
+    #expect(select(state) == 0 && calls.take() == 1 && outer.take() == 0)
     state.count = 3
     state.log = [7]
-    #expect(memory(state) == 2 && calls.take() == 1 && outer.take() == 1)
+    #expect(select(state) == 2 && calls.take() == 1 && outer.take() == 1)
   }
 
   @Test("RTK createSelector: over 100,000 rows a change costs what has changed")
@@ -90,7 +90,7 @@ extension BoardState {
       calls.add()
       return id < 50
     }
-    let (rows, number) = (large.memory(), count.memory())
+    let (rows, number) = (large.remembering(), count.remembering())
     var state = BoardState()
     for id in 0..<100_000 { state.rows[id] = Panel() }
     #expect(rows(state).isEmpty && number(state) == 50)
@@ -116,7 +116,7 @@ extension BoardState {
     } remove: {
       $0 -= $1 &* $2.value
     }
-    let (rows, total) = (odd.memory(), sum.memory())
+    let (rows, total) = (odd.remembering(), sum.remembering())
     var states = [BoardState()]
     for _ in 0..<200 {
       var state = states[Int(random.next() % UInt64(states.count))]

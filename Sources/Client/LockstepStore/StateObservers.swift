@@ -92,7 +92,7 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     defer { withExtendedLifetime(dead) {} }
     return storage.withLock { storage in
       if let known = storage.memories[name]?.memory as? SelectorMemory<State, T> { return known }
-      let memory = selector.memory()
+      let memory = SelectorMemory(of: selector)
       storage.memories[name] = WeakMemory(memory)
       if storage.memories.count > 2 * storage.keptMemories + 16 {
         dead = storage.memories.filter { $0.value.memory == nil }

@@ -2,8 +2,8 @@ public import Values
 
 // Theory of operation
 //
-// A selector is a description; what it has computed is remembered by a `SelectorMemory`, of which each
-// store has one for all observers of the selector. The parts of a state are persistent values, so
+// A selector is a description; what it has computed is remembered by a function that it makes, of which
+// each store has one for all observers of the selector. The parts of a state are persistent values, so
 // whether one is still the same is seen by its storage: a selector that reads a part of a state is not
 // computed again because another part has changed.
 //
@@ -26,12 +26,9 @@ public import Values
 /// Make each once, in a `static let`: observers of one selector share what it has computed. Its
 /// functions may use nothing but their arguments; they are called under a lock.
 public final class Selector<State: Synchronizable, Output: Sendable>: Sendable {
-  /// A function that remembers.
-  typealias Function = (State) -> Output
+  private let begin: @Sendable () -> (State) -> Output
 
-  private let begin: @Sendable () -> Function
-
-  init(begin: @escaping @Sendable () -> Function) { self.begin = begin }
+  private init(begin: @escaping @Sendable () -> (State) -> Output) { self.begin = begin }
 
   /// Compute from properties, again when one of them has changed. O(1) while they share the storage
   /// that they had.
@@ -116,8 +113,9 @@ public final class Selector<State: Synchronizable, Output: Sendable>: Sendable {
   /// What it selects from a state, computed anew.
   public func callAsFunction(_ state: State) -> Output { begin()(state) }
 
-  /// A memory of its own.
-  public func memory() -> SelectorMemory<State, Output> { SelectorMemory(self, begin()) }
+  /// A function that selects, and remembers what it has computed last: a call costs what has changed
+  /// since the one before.
+  public func remembering() -> (State) -> Output { begin() }
 }
 
 extension Selector {
