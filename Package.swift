@@ -50,7 +50,7 @@ func syntax(_ name: String) -> Target.Dependency {
 }
 
 /// The examples, one folder each.
-let examples = ["AppShell", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
+let examples = ["AppShell", "Board", "Cars", "Counter", "Feed", "PrimeTime", "Todos"]
 
 /// Targets of one floor of `Sources`, which says what they may touch. Scripts/check looks after it.
 func floor(_ name: String, _ targets: [Target]) -> [Target] {

@@ -1,0 +1,98 @@
+import BoardFeature
+import Foundation
+import Lockstep
+import LockstepClient
+import Testing
+import Values
+
+/// `boardd` and its client, which somebody drives by keys.
+@Suite("Board", .enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct BoardProcessTests {
+  private func withBoard(
+    _ cards: String..., body: (ServedExample, MirrorStore<Board>) async throws -> Void
+  ) async throws {
+    try await withExample("boardd") { _ in
+      []
+    } _: { served in
+      let board = try await MirrorStore.connect(
+        optimistic: Board(), .init(socket: served.socket))
+      for title in cards { try await board.send(.addCard(title)) }
+      try await body(served, board)
+      await board.connection.finish()
+    }
+  }
+
+  private func ids(_ column: String, of board: MirrorStore<Board>) -> [Int] {
+    board.state.columns[id: column]?.cards.map(\.id) ?? []
+  }
+
+  @Test("TCA-07: the board is shown, and errors are told")
+  func commands() async throws {
+    try await withBoard("milk", "eggs") { served, board in
+      let shown = try await served.run("board", "move", "2", "done")
+      #expect(
+        shown.lines == [
+          "todo                      doing                     done",
+          "------------------------  ------------------------  ------------------------",
+          " 1 milk                                              2 eggs",
+        ])
+      let refused = try await served.run("board", "move", "7", "done")
+      #expect(refused.status == .exit(1))
+      #expect(refused.lines == ["Error: rejected: there is no card 7"])
+      try await eventually("the mirror has it") { self.ids("done", of: board) == [2] }
+    }
+  }
+
+  @Test func `five processes drag cards about, and all mirrors are the daemon's`() async throws {
+    try await withBoard("a", "b", "c", "d", "e", "f") { served, board in
+      let mirrors = try await withThrowingTaskGroup(of: MirrorStore<Board>.self) { group in
+        for number in 0..<5 {
+          group.addTask { [socket = served.socket] in
+            let mirror = try await MirrorStore.connect(
+              optimistic: Board(), .init(socket: socket))
+            var random = SplitMix64(UInt64(number))
+            for _ in 0..<200 {
+              let card = Int(random.next() % 6) + 1
+              let column = ["todo", "doing", "done"][Int(random.next() % 3)]
+              let row = Int(random.next() % 6)
+              let action = Board.Action.moveCard(card, column: column, row: row, by: "\(number)")
+              mirror.post(action, .optimistic)
+              // What shows is a board with every card, once.
+              let shown = mirror.state.columns.flatMap { $0.cards.map(\.id) }
+              guard shown.sorted() == Array(1...6) else { throw WrongBoard(cards: shown) }
+            }
+            try await mirror.send(.moveCard(1, column: "todo", row: 0, by: "\(number)"))
+            return mirror
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      try await board.send(.addCard("end"))
+      for mirror in mirrors {
+        try await eventually("the mirror has all") { mirror.state.lastCard == 7 }
+        #expect(mirror.pending.isEmpty && mirror.state.columns == board.state.columns)
+        let daemon = try await mirror.subscription.daemonDigest()
+        #expect(daemon.digest == mirror.subscription.digest)
+        await mirror.connection.finish()
+      }
+    }
+  }
+
+  private struct WrongBoard: Error {
+    let cards: [Int]
+  }
+
+  @Test func `a killed player's card is free at once`() async throws {
+    try await withBoard("milk") { served, board in
+      let ann = try served.start("board", "live", "--name", "Ann")
+      try await eventually("she is seen") { board.state.hands.sessionCount == 1 }
+      guard let session = board.state.hands.first(where: { _ in true })?.session else {
+        Issue.record("nobody is there")
+        return
+      }
+      #expect(board.state.hands[session] == Hand(name: "Ann"))
+      ann.signal(SIGKILL)
+      try await eventually("she is gone") { board.state.hands.isEmpty }
+    }
+  }
+}
