@@ -15,9 +15,3 @@ public struct Point: Equatable, Sendable { public var x = 0 }
   public var sizes: [UInt8: Int] = [:]
   public var name = ""
 }
-
-@Action public enum Move: Equatable, Sendable {
-  case stay
-  // error: 'go' cannot travel to other processes: put @ObservableState on Point
-  case go(Int, Point)
-}
