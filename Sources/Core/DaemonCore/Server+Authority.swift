@@ -221,7 +221,7 @@ extension Server {
         at: index,
         by: Subscription(
           number: subscription.number, scope: publication.scopes[index: new].id,
-          progress: .lost(.view)))
+          progress: .lost(.view), isTrusted: true))
       return true
     }
   }

@@ -169,7 +169,7 @@ extension Server {
       && publication.scopes[index: index].id == handed.scope
     let subscription = Subscription(
       number: handed.number, scope: publication.scopes[index: index].id,
-      progress: isCurrent ? .live : .lost(isSame ? .history : .view))
+      progress: isCurrent ? .live : .lost(isSame ? .history : .view), isTrusted: true)
     Self.begin(
       subscription, of: &connections[place: place], &users, &publication.scopes[index: index])
   }

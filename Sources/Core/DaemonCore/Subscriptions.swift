@@ -8,13 +8,29 @@ struct Subscription: Sendable {
   /// The revision that the mirror is sure to have while the subscription lags or joins: that of the
   /// scope's last change by then, because a live mirror need not know of later revisions.
   var base: UInt64 = 0
+  /// Whether the client takes its mirror to be at any revision that it is told of: it follows, or it
+  /// was not told yet that it does not.
+  fileprivate var isTrusted: Bool
   /// Tells it from an earlier one of the same number.
   fileprivate var serial: UInt64 = 0
   /// Whether it has a ticket in one of the lists of those that are behind.
   fileprivate var hasTicket = false
 
-  init(number: UInt64, scope: UInt64, progress: Progress, base: UInt64 = 0) {
+  /// `isTrusted` says whether the client has followed it already, in another scope or process.
+  init(
+    number: UInt64, scope: UInt64, progress: Progress, base: UInt64 = 0, isTrusted: Bool = false
+  ) {
     (self.number, self.scope, self.progress, self.base) = (number, scope, progress, base)
+    self.isTrusted = isTrusted
+  }
+
+  /// Note what the client knows, after the progress has changed.
+  fileprivate mutating func noteProgress() {
+    switch progress {
+    case .live, .lagging, .differing: isTrusted = true
+    case .joining: isTrusted = false
+    case .lost: break
+    }
   }
 
   enum Progress: Sendable, Equatable {
@@ -27,7 +43,7 @@ struct Subscription: Sendable {
     case differing(SnapshotJobID, UInt64)
     /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
-    /// Needs a snapshot, for this reason. The client may not know: as for `differing`.
+    /// Needs a snapshot, for this reason. A client that has followed does not know: as for `differing`.
     case lost(ServerMessage.Reason)
   }
 }
@@ -36,7 +52,7 @@ struct Subscription: Sendable {
 /// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live, `joining` those that wait for a snapshot, `unannounced` those of which the client may not
+/// live, `joining` those that wait for a snapshot, `unannounced` those of which the client does not
 /// know that they are behind; each that is behind has a ticket in one of two lists; once there are more
 /// than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
@@ -53,8 +69,8 @@ struct Subscriptions: Sendable {
   private(set) var behind = 0
   /// The number of those that wait for a snapshot.
   private(set) var joining = 0
-  /// The number of those that differ or are lost. While there are any, the client must not be told of a
-  /// newer revision: their mirrors are not at it.
+  /// The number of those that differ, or have followed and are lost. While there are any, the client must
+  /// not be told of a newer revision: their mirrors are not at it.
   private(set) var unannounced = 0
   /// Those that lag or wait for a job.
   private var active: [Ticket] = []
@@ -85,17 +101,18 @@ struct Subscriptions: Sendable {
   subscript(index: Int) -> Subscription {
     @inline(__always) unsafeAddress { list.address(of: index) }
     _modify {
-      count(list[index].progress, -1)
+      count(list[index], -1)
       yield &list[index]
-      count(list[index].progress, 1)
+      list[index].noteProgress()
+      count(list[index], 1)
       giveTicket(index)
     }
   }
 
   // MARK: Those that are behind
 
-  private mutating func count(_ progress: Subscription.Progress, _ difference: Int) {
-    switch progress {
+  private mutating func count(_ subscription: Subscription, _ difference: Int) {
+    switch subscription.progress {
     case .live: break
     case .lagging: behind += difference
     case .joining:
@@ -103,7 +120,7 @@ struct Subscriptions: Sendable {
       joining += difference
     case .differing, .lost:
       behind += difference
-      unannounced += difference
+      if subscription.isTrusted { unannounced += difference }
     }
   }
 
@@ -176,7 +193,7 @@ struct Subscriptions: Sendable {
   /// Remove a subscription. The last one takes its index.
   mutating func remove(at index: Int) -> Subscription {
     let removed = list[index]
-    count(removed.progress, -1)
+    count(removed, -1)
     let last = list.removeLast()
     if index < list.count { list[index] = last }
     if list.count > Self.few {
@@ -194,7 +211,7 @@ struct Subscriptions: Sendable {
   mutating func replace(at index: Int, by subscription: Subscription) {
     assert(list[index].number == subscription.number)
     if list.count > Self.few { indexOfScope[list[index].scope] = nil }
-    count(list[index].progress, -1)
+    count(list[index], -1)
     list[index] = subscription
     begin(index)
     if list.count > Self.few { enter(index) }
@@ -230,7 +247,8 @@ struct Subscriptions: Sendable {
   private mutating func begin(_ index: Int) {
     lastSerial += 1
     (list[index].serial, list[index].hasTicket) = (lastSerial, false)
-    count(list[index].progress, 1)
+    list[index].noteProgress()
+    count(list[index], 1)
     giveTicket(index)
   }
 
