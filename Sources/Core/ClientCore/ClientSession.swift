@@ -227,6 +227,8 @@ public struct ClientSession: Sendable {
   public mutating func unsubscribe(_ number: UInt64, into commands: inout [Command]) {
     mirrors.removeAll { $0.number == number }
     tellHeld(&commands)
+    rebaseOptimistic()
+    tellChanges(&commands)
     if case .live = phase {
       commands.append(.send(Self.frame(.unsubscribe(subscription: number))))
     }
@@ -319,6 +321,8 @@ public struct ClientSession: Sendable {
     case .connecting, .greeting, .live: break
     }
     tellHeld(&commands, evenUnseen: true)
+    rebaseOptimistic()
+    tellChanges(&commands)
     for index in mirrors.indices { mirrors[index].disconnect() }
     let goodbye = lastGoodbye
     lastGoodbye = nil

@@ -97,11 +97,12 @@ public struct ClientSubscription: Sendable {
   mutating func freeze() {
     disconnect()
     isUnreadable = true
+    // What is decided never reaches it: what waits would show for ever.
+    basis = nil
     guard translation == nil else { return }
     // Nothing can be applied to it: when the connection is made again, a snapshot must come.
     value.remove()
     position = nil
-    basis = nil
   }
 
   /// The daemon refuses or ends the subscription: the mirror becomes absent.

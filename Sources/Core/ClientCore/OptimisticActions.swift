@@ -56,10 +56,15 @@ struct OptimisticActions: Sendable {
     remove { ids.contains($0) }
   }
 
-  /// Remove actions that every basis contains, and that no crash takes back. Returns whether any
-  /// waited.
-  mutating func drop(before id: ActionID) -> Bool {
-    remove { $0 < id }
+  /// Forget actions that every basis contains, and that are acknowledged, so that they are never sent
+  /// again. No view changes, unless none waits any more: returns whether that is so now.
+  mutating func forget(before id: ActionID) -> Bool {
+    guard let first = waiting.first, first.id < id else { return false }
+    waiting = Array(waiting(from: id))
+    guard waiting.isEmpty else { return false }
+    version += 1
+    removals += 1
+    return true
   }
 
   /// Remove all. Returns whether any waited.
@@ -123,9 +128,6 @@ extension ClientSession {
     configuration.wantsDecisions
       && welcome.map { $0.version >= ProtocolVersion.withDecisions } ?? true
   }
-
-  /// Rises with every change of a view.
-  public var optimisticVersion: UInt64 { optimistic.version }
 
   /// What an optimistic mirror shows; nil if no optimistic action waits, so that it shows its value.
   /// O(log actions).
@@ -204,7 +206,7 @@ extension ClientSession {
       }
       if let basis = mirrors[index].basis { contained = min(contained, basis.next) }
     }
-    if optimistic.drop(before: contained) { noteViews() }
+    if optimistic.forget(before: contained) { noteViews() }
   }
 
   /// The views have changed; there are none if no action waits any more.
@@ -219,7 +221,7 @@ extension ClientSession {
 extension ClientSubscription {
   /// Keep the value as it is now: nothing that waits is in it.
   mutating func beginBasis(before id: ActionID, number: UInt64) {
-    guard position != nil else { return }
+    guard position != nil || isHealing, !isUnreadable else { return }
     basis = OptimisticBasis(value: value, position: position, next: id, number: number)
     isBasisDue = false
   }

@@ -344,6 +344,9 @@ extension Simulation {
           mirror.value.digest(seed: daemon.seed)
             == digest(of: daemon.state, at: mirror.path, daemon.seed, seenBy: index)
         else { throw failure("at rest, a digest of \(mirror.path) is wrong") }
+        guard client.session.optimisticView(of: mirror.number) == nil else {
+          throw failure("at rest, an action still shows at \(mirror.path)")
+        }
       }
       guard client.answered == client.sent else {
         throw failure("at rest, client \(client.identity) lacks answers")

@@ -21,6 +21,9 @@ extension Simulation {
       }
       let shown = Set(view?.actions.map(\.id.rawValue) ?? [])
       for number in shown.sorted() { try checkShown(number, slot, at: position) }
+      if let number = shown.intersection(client.failed).min() {
+        throw failure("action \(number) of client \(client.identity) shows, and was rejected")
+      }
       // A mirror that arrives while actions are on their way need not show them.
       let before = client.shown[mirror.number] ?? []
       for number in before.subtracting(shown).subtracting(client.failed).sorted() {

@@ -15,8 +15,8 @@ protocol StatePredictor<State>: Sendable {
 
 /// Reduces a mirror's optimistic actions on its confirmed state, when the state is read.
 ///
-/// The reducer, which is the user's code, runs on the thread that reads the state, and under no lock:
-/// threads that read at once may do the same work twice. What was shown last is kept, so that a
+/// The reducer, which is the user's code, runs on the thread that reads the state, and under no lock of
+/// the connection: threads that read at once may do the same work twice. What was shown last is kept, so that a
 /// further action is reduced alone.
 final class Predictor<R: Reducer>: StatePredictor {
   private struct Shown {
@@ -68,9 +68,9 @@ final class Predictor<R: Reducer>: StatePredictor {
 
   private func look(at subscription: Subscription<R.State>, _ known: Shown?) -> Look {
     subscription.link.state.withLock { [number = subscription.number] link -> Look in
-      if let known, known.version == link.session.optimisticVersion { return .same(known.state) }
       guard let view = link.session.optimisticView(of: number), let welcome = link.session.welcome
       else { return .confirmed }
+      if let known, known.version == view.version { return .same(known.state) }
       return .view(view, welcome)
     }
   }
