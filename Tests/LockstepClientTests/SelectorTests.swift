@@ -167,6 +167,26 @@ extension BoardState {
     #expect(halves.all == [0, 1, 2])
   }
 
+  @Test("an observer that is registered after a change was told is told of the next")
+  func lateRegistration() {
+    let (observers, calls) = (StateObservers<BoardState>(), Calls())
+    let states = (0..<3).map { count in
+      var state = BoardState()
+      state.count = count
+      return state
+    }
+    withObservationTracking {
+      #expect(observers.read(\.count) { states[0] } == 0)
+      // As on another thread: nobody is registered yet.
+      observers.tell(from: states[0], to: states[1])
+    } onChange: {
+      calls.add()
+    }
+    #expect(calls.take() == 0)
+    observers.tell(from: states[1], to: states[2])
+    #expect(calls.take() == 1)
+  }
+
   @Test("a selector that nobody uses any more is forgotten")
   @MainActor func release() async {
     let store = Store(initialState: BoardState()) { Board() }

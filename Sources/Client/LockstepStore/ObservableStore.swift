@@ -35,7 +35,8 @@ extension ObservableStore {
     stateObservers.read(ifPresent: property) { state }
   }
 
-  /// What a selector selects from the newest state. Reading it is observed.
+  /// What a selector selects from the newest state. Reading it is observed, and remembered as long as the
+  /// store lives: make the selector once.
   public subscript<T: Equatable>(selector: Selector<State, T>) -> T { newestValue(selector) }
 
   /// The value of a property, then each later value that differs. A slow reader skips intermediate
@@ -95,7 +96,7 @@ extension ObservableStore {
   package func everyRow<Children: KeyedChildren>(
     _ children: any KeyPath<State, Children> & Sendable, _ id: Children.ChildID
   ) -> AsyncStream<Children.ChildState?> {
-    stateObservers.rows(of: children) { [weak self] in self?.state }.values(of: id)
+    stateObservers.rows(of: children, in: self).values(of: id)
   }
 
   private func everyValue<T: Sendable>(

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The observers of single rows of a collection. A new state costs what has changed in the collection,
 /// and the observers of those rows, however many others there are.
-final class RowObservers<Children: KeyedChildren>: Sendable {
+final class RowObservers<Owner: ObservableStore, Children: KeyedChildren>: Sendable {
   typealias Row = Children.ChildState
   typealias Continuation = AsyncStream<Row?>.Continuation
 
@@ -15,11 +15,14 @@ final class RowObservers<Children: KeyedChildren>: Sendable {
     var hasEnded = false
   }
 
-  /// The newest collection; nil when the store is gone.
-  private let newest: @Sendable () -> Children?
+  private weak let owner: Owner?
+  private let property: any KeyPath<Owner.State, Children> & Sendable
   private let storage = Mutex(Storage())
 
-  init(_ newest: @escaping @Sendable () -> Children?) { self.newest = newest }
+  init(of property: any KeyPath<Owner.State, Children> & Sendable, in owner: Owner) {
+    self.property = property
+    self.owner = owner
+  }
 
   /// The row under a key, then each later value that differs.
   func values(of id: Children.ChildID) -> AsyncStream<Row?> {
@@ -33,8 +36,12 @@ final class RowObservers<Children: KeyedChildren>: Sendable {
 
   /// Nil if there will be no more values.
   private func begin(_ id: Children.ChildID, _ continuation: Continuation) -> UInt64? {
+    // Retained until the lock is free: the end of the store ends its observers, under this lock.
+    let owner = owner
+    defer { withExtendedLifetime(owner) {} }
     let number = storage.withLock { storage -> UInt64? in
-      guard !storage.hasEnded, let children = newest() else { return nil }
+      guard !storage.hasEnded, let owner else { return nil }
+      let children = owner.state[keyPath: property]
       Self.tell(children, &storage)
       continuation.yield(children.child(id))
       defer { storage.nextNumber += 1 }
@@ -58,9 +65,12 @@ final class RowObservers<Children: KeyedChildren>: Sendable {
   /// There is a new state. The newest is read under the lock, so values never go back. O(changes ·
   /// log n), and the observers of what has changed.
   func tell() {
+    // As above.
+    guard let owner else { return }
+    defer { withExtendedLifetime(owner) {} }
     storage.withLock { storage in
-      guard !storage.observers.isEmpty, let children = newest() else { return }
-      Self.tell(children, &storage)
+      if storage.observers.isEmpty { return }
+      Self.tell(owner.state[keyPath: property], &storage)
     }
   }
 

@@ -9,7 +9,7 @@ public import Values
 // a SwiftUI view) observes a signal of that property. The store remembers which value was read. When
 // it has a new state, it compares the property's value with that one, and gives the signal if it
 // differs. So an observer of one property is not notified of others, whatever the type of the state
-// is; and what nobody has read since its last signal costs nothing.
+// is, and a property that was never read costs nothing.
 //
 // The value that was read may be newer than the state of which observers were notified last: that is
 // why it is compared, and not the former state.
@@ -104,16 +104,15 @@ public final class StateObservers<State: Synchronizable>: Sendable {
   }
 
   /// The observers of the rows of a collection, which are told of a new state together.
-  func rows<Children: KeyedChildren>(
-    of property: any KeyPath<State, Children> & Sendable,
-    in state: @escaping @Sendable () -> State?
-  ) -> RowObservers<Children> {
+  func rows<Owner: ObservableStore<State>, Children: KeyedChildren>(
+    of property: any KeyPath<State, Children> & Sendable, in store: Owner
+  ) -> RowObservers<Owner, Children> {
     let name = PropertyName(property)
-    let known = storage.withLock { $0.rows[name] } as? RowObservers<Children>
+    let known = storage.withLock { $0.rows[name] } as? RowObservers<Owner, Children>
     if let known { return known }
-    let rows = RowObservers<Children> { state()?[keyPath: property] }
+    let rows = RowObservers(of: property, in: store)
     let entered = storage.withLock { storage in
-      if let other = storage.rows[name] as? RowObservers<Children> { return other }
+      if let other = storage.rows[name] as? RowObservers<Owner, Children> { return other }
       storage.rows[name] = rows
       return rows
     }
@@ -165,16 +164,16 @@ public final class StateObservers<State: Synchronizable>: Sendable {
 private protocol StateWatch<State>: Sendable {
   associatedtype State
 
-  /// Give the signal if a value was read that is not the one of the new state.
+  /// Give the signal if a value was read or told that is not the one of the new state.
   func tell(_ new: State)
 }
 
 /// Remembers the value that was read of a store.
 private final class Watch<State: Synchronizable, T: Sendable>: StateWatch {
   private struct Seen: Sendable {
-    /// The value that was read last; nil if none was since the signal.
+    /// The value that was read or told last; nil if none was read.
     var value: T?
-    /// Whether different values were read since the signal.
+    /// Whether different values were read since the last signal.
     var areSeveral = false
     /// How often a state was told, and a value read.
     var told: UInt64 = 0
@@ -215,11 +214,14 @@ private final class Watch<State: Synchronizable, T: Sendable>: StateWatch {
       return seen
     }
     guard let read = before.value else { return }
-    if !before.areSeveral, isSame(read, value(new)) { return }
+    let value = value(new)
+    if !before.areSeveral, isSame(read, value) { return }
     seen.withLock { seen in
-      seen.areSeveral = false
       // What was read meanwhile is compared with the next state.
-      if seen.reads == before.reads { seen.value = nil }
+      guard seen.reads == before.reads else { return }
+      // As if it were read: an observer on another thread may not have been registered in time, and
+      // is told of the next change.
+      (seen.value, seen.areSeveral) = (value, false)
     }
     signal.give()
   }

@@ -115,7 +115,7 @@ public final class Store<R: Reducer>: ObservableStore {
   // MARK: Parts
 
   /// A store of a part of the state, and of the actions that concern it. O(1); even without
-  /// observers, every change then costs a comparison of the part.
+  /// observers, every change then costs two looks at the part.
   public func scope<Child: Synchronizable, ChildAction: Sendable>(
     state property: any KeyPath<R.State, Child> & Sendable,
     action path: CaseKeyPath<R.Action, ChildAction>,

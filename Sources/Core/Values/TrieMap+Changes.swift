@@ -1,6 +1,6 @@
 extension TrieMap {
   /// Pass each entry that differs from the one in `old` to `body`: its key, and both values, nil where
-  /// there is none. In trie order. O(changes · log n) for maps of one lineage, else O(n).
+  /// there is none. O(changes · log n) for maps of one lineage, else O(n).
   @inlinable
   public func forEachChange(from old: TrieMap, _ body: (Key, _ old: Value?, _ new: Value?) -> Void)
   {

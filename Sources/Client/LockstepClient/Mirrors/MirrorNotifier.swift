@@ -10,10 +10,10 @@ import Values
 // The value that a mirror store shows is the connection's: it is read where the connection keeps
 // it, so an observer that was notified of a value reads that value or a newer one. Observers are
 // notified later, in the isolation in which `connect` was called: the first change schedules a
-// notification, and changes that arrive before it runs are coalesced with it. It compares the
-// newest state with the last one that observers know (`told`).
+// notification, and changes that arrive before it runs are coalesced with it. It hands the newest
+// state, and the one that was told last (`told`), to the observers, who compare.
 //
-//     patch -> mirror (shows) ... hop ... -> newest against told -> signals, sequences
+//     patch -> mirror (shows) ... hop ... -> newest, told -> signals, sequences
 
 /// Notifies a mirror store's observers of changes that they do not know yet.
 ///

@@ -20,7 +20,8 @@ extension MirrorStore {
     stateObservers.read(ifPresent: property) { state }
   }
 
-  /// What a selector selects from the newest state. Reading it is observed.
+  /// What a selector selects from the newest state. Reading it is observed, and remembered as long as the
+  /// store lives: make the selector once.
   public subscript<T: Equatable>(selector: Selector<F.State, T>) -> T { newestValue(selector) }
 
   /// The value of a property, then each later value that differs. A slow reader skips intermediate
