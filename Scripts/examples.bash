@@ -24,6 +24,8 @@ work=$(mktemp --directory)
 export LOCKSTEP_SOCKET=$work/$example.sock NO_COLOR=1 COLUMNS=140
 children=()
 finish() {
+  # One that is stopped would not hear that it is to end.
+  kill -CONT "${children[@]}" 2>/dev/null || true
   kill "${children[@]}" 2>/dev/null || true
   rm --recursive --force "$work"
 }

@@ -26,8 +26,7 @@ struct BoardProcessTests {
     board.state.columns[id: column]?.cards.map(\.id) ?? []
   }
 
-  @Test("TCA-07: the board is shown, and errors are told")
-  func commands() async throws {
+  @Test func `the board is shown, and errors are told`() async throws {
     try await withBoard("milk", "eggs") { served, board in
       let shown = try await served.run("board", "move", "2", "done")
       #expect(
@@ -43,7 +42,7 @@ struct BoardProcessTests {
     }
   }
 
-  @Test func `five processes drag cards about, and all mirrors are the daemon's`() async throws {
+  @Test func `five clients drag cards about, and all mirrors are the daemon's`() async throws {
     try await withBoard("a", "b", "c", "d", "e", "f") { served, board in
       let mirrors = try await withThrowingTaskGroup(of: MirrorStore<Board>.self) { group in
         for number in 0..<5 {
@@ -86,13 +85,18 @@ struct BoardProcessTests {
     try await withBoard("milk") { served, board in
       let ann = try served.start("board", "live", "--name", "Ann")
       try await eventually("she is seen") { board.state.hands.sessionCount == 1 }
-      guard let session = board.state.hands.first(where: { _ in true })?.session else {
-        Issue.record("nobody is there")
-        return
+      ann.write(" ")
+      try await eventually("she holds it") {
+        board.confirmed.hands.map(\.entry) == [Hand(name: "Ann", card: 1)]
       }
-      #expect(board.state.hands[session] == Hand(name: "Ann"))
+      await #expect(throws: ClientError.self) {
+        try await board.send(.moveCard(1, column: "done"), .optimistic)
+      }
+      #expect(self.ids("todo", of: board) == [1])
       ann.signal(SIGKILL)
       try await eventually("she is gone") { board.state.hands.isEmpty }
+      try await board.send(.moveCard(1, column: "done"), .optimistic)
+      #expect(self.ids("done", of: board) == [1])
     }
   }
 }

@@ -43,13 +43,17 @@ struct Live: AsyncParsableCommand {
       case .key(.quit): break events
       case .key(let key): player.press(key)
       case .changed: player.follow()
-      case .ended: throw ValidationError("the daemon has ended the connection")
+      case .ended: throw Ended()
       }
       let lines = player.lines
       if lines != drawn { screen.draw(lines) }
       drawn = lines
     }
     await board.connection.finish()
+  }
+
+  private struct Ended: Error, CustomStringConvertible {
+    var description: String { "the daemon has ended the connection" }
   }
 }
 
@@ -61,6 +65,10 @@ struct Live: AsyncParsableCommand {
   private var card: Card.ID?
   /// Why the last key did nothing.
   private var message: String?
+  /// The session in which a hand was entered, and whether the daemon has shown it.
+  private var entered: (session: UInt64, isSeen: Bool)?
+  /// How many of the actions were refused.
+  private var refusals: UInt64 = 0
 
   init(name: String, board: MirrorStore<Board>) {
     self.name = name
@@ -72,24 +80,41 @@ struct Live: AsyncParsableCommand {
     Picture(board.state, mark: card).lines + (message.map { [$0] } ?? [])
   }
 
-  private var isHolding: Bool { card.map { board[Board.State.holders][$0] == name } ?? false }
+  /// The card in one's own hand.
+  private var held: Card.ID? {
+    board.connection.sessionNumber.flatMap { board.state.hands[$0]?.card }
+  }
 
   /// Come to terms with a new state.
   mutating func follow() {
-    // At the start, and again after a restart of the daemon.
-    if !board.state.hands.contains(where: { $0.entry.name == name }) {
-      board.post(.hands(.enter(Hand(name: name))), .optimistic)
+    enter()
+    if board.connection.rejectedPosts > refusals {
+      refusals = board.connection.rejectedPosts
+      message = "the daemon has refused that"
     }
     if card.flatMap({ board.state.place(of: $0) }) == nil {
       card = board.state.columns.lazy.compactMap(\.cards.first?.id).first
     }
   }
 
+  /// Show a hand: at the start, and again after a restart of the daemon. Once: it may refuse.
+  private mutating func enter() {
+    guard let session = board.connection.sessionNumber else { return }
+    if board.confirmed.hands[session] != nil { return entered = (session, true) }
+    if let entered, entered == (session, false) { return }
+    entered = (session, false)
+    board.post(.hands(.enter(Hand(name: name))), .optimistic)
+  }
+
   mutating func press(_ key: Key) {
     message = nil
     switch key {
     case .space: take()
-    case .undo: board.post(.undo(by: name), .optimistic)
+    case .undo:
+      guard board.state.moves.contains(where: { $0.name == name }) else {
+        return message = "you have moved nothing that could be put back"
+      }
+      board.post(.undo(by: name), .optimistic)
     case .quit: break
     case .left, .right, .up, .down: go(key)
     }
@@ -98,9 +123,10 @@ struct Live: AsyncParsableCommand {
   /// Take the card, or put it down.
   private mutating func take() {
     guard let card else { return }
-    let holder = board[Board.State.holders][card]
-    if let holder, holder != name { return message = "\(holder) holds card \(card)" }
-    let hand = Hand(name: name, card: holder == nil ? card : nil)
+    if held != card, let holder = board[Board.State.holders][card] {
+      return message = Picture.shown("\(holder) holds card \(card)")
+    }
+    let hand = Hand(name: name, card: held == card ? nil : card)
     board.post(.hands(.enter(hand)), .optimistic)
   }
 
@@ -114,7 +140,7 @@ struct Live: AsyncParsableCommand {
     let row = place.row + (key == .up ? -1 : key == .down ? 1 : 0)
     guard columns.indices.contains(column + step), row >= 0 else { return }
     let goal = columns[column + step]
-    if isHolding {
+    if held == card {
       board.post(.moveCard(card, column: goal.id, row: row, by: name), .optimistic)
     } else if step == 0 {
       if row < goal.cards.count { self.card = goal.cards[row].id }

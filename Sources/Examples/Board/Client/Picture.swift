@@ -21,7 +21,14 @@ struct Picture: Equatable {
       return String(cells.joined().reversed().drop { $0 == " " }.reversed())
     }
     let names = Set(state.hands.map(\.entry.name)).sorted()
-    if !names.isEmpty { lines.append("here: " + names.joined(separator: ", ")) }
+    if !names.isEmpty { lines.append(Self.shown("here: " + names.joined(separator: ", "))) }
+  }
+
+  /// A text without what a terminal would obey: anybody may have written it.
+  static func shown(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
   }
 
   func print() { for line in lines { Swift.print(line) } }
@@ -30,6 +37,7 @@ struct Picture: Equatable {
 
   /// A text as wide as a column.
   private static func cell(_ text: String) -> String {
+    let text = shown(text)
     let cut = text.count < width ? text : text.prefix(width - 2) + "…"
     return cut + String(repeating: " ", count: max(0, width - cut.count))
   }

@@ -20,14 +20,14 @@ public struct Board: Reducer {
     case addColumn(String)
     case addCard(String, column: String = "todo")
     case removeCard(Card.ID)
-    /// Moves a card into a column, in front of what is in the row; a row that there is not is the end.
+    /// Moves a card to a row of a column; behind the last row is the end.
     case moveCard(Card.ID, column: String, row: Int = 1_000_000, by: String = "somebody")
     /// Puts back the card that somebody moved last, unless it was moved again.
     case undo(by: String)
     case hands(Presence<Hand>.Action)
   }
 
-  /// How many moves can be undone.
+  /// How many moves are kept at most, so that they can be undone; at least half as many.
   static let undoLimit = 100
 
   @Dependency(\.origin) private var origin
@@ -56,7 +56,8 @@ public struct Board: Reducer {
         let to = state.move(id, from: from, to: Place(column: column, row: row))
         if to == from { break }
         state.moves.append(Move(card: id, name: name, from: from, to: to))
-        if state.moves.count > Self.undoLimit { state.moves.removeFirst() }
+        // Many at once, because an array whose ends both change travels as if all of it had.
+        if state.moves.count > Self.undoLimit { state.moves.removeFirst(Self.undoLimit / 2) }
       case .undo(let name):
         guard let index = state.moves.lastIndex(where: { $0.name == name }) else {
           throw Rejection(.refused, "\(name) has moved nothing that could be put back")
@@ -68,6 +69,9 @@ public struct Board: Reducer {
         let place = try free(move.card, in: state)
         _ = state.move(move.card, from: place, to: move.from)
         state.moves.remove(at: index)
+      case .hands(.enter(let hand, key: _)), .hands(.update(let hand, key: _)):
+        // It is in the hand already: a rejection takes it out.
+        if let card = hand.card { _ = try free(card, in: state) }
       case .hands: break
       }
       return .none
