@@ -103,7 +103,8 @@ struct WholeArchitectureTests {
       .appending(path: "../../..").standardized
     let files = FileManager.default
     let scripts = try files.contentsOfDirectory(atPath: root.path + "/Scripts/examples")
-    #expect(Set(scripts) == ["app-shell", "cars", "counter", "feed", "prime-time", "todos"])
+    #expect(
+      Set(scripts) == ["app-shell", "board", "cars", "counter", "feed", "prime-time", "todos"])
     for script in scripts {
       let name = script.split(separator: "-").map(\.capitalized).joined()
       let folder = root.path + "/Sources/Examples/" + name
