@@ -39,6 +39,8 @@ import Values
     await store.send(.addColumn("later")) { $0.columns.append(Column(id: "later")) }
     await store.send(
       .addColumn("later"), rejected: Rejection(.refused, "there is a column later already"))
+    await store.send(.addColumn(""), rejected: Rejection(.refused, "a column needs a name"))
+    await store.send(.addCard(""), rejected: Rejection(.refused, "a card needs a title"))
   }
 
   @Test func `a card goes to a row, and what is not there is the end`() async {

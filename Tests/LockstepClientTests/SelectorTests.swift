@@ -177,7 +177,7 @@ extension BoardState {
     }
     withObservationTracking {
       #expect(observers.read(\.count) { states[0] } == 0)
-      // As on another thread: nobody is registered yet.
+      // As on another thread: the observer is not registered yet.
       observers.tell(from: states[0], to: states[1])
     } onChange: {
       calls.add()

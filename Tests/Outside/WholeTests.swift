@@ -42,7 +42,7 @@ private struct Shelf: Reducer {
     }
   }
 
-  /// A volume that nobody wants is refused where there are records.
+  /// Refuses a high volume while there are records.
   struct Neighbour: Middleware {
     func before(
       _ action: inout Action, state: State, context: inout MiddlewareContext<Action>

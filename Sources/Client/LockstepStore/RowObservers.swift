@@ -56,7 +56,7 @@ final class RowObservers<Owner: ObservableStore, Children: KeyedChildren>: Senda
     let released = storage.withLock { storage in
       storage.observers[id]?[number] = nil
       if storage.observers[id]?.isEmpty == true { storage.observers[id] = nil }
-      // Nobody needs it: it would make the next changes copy what it shares.
+      // No observer needs it, and it would make the next changes copy what it shares.
       return storage.observers.isEmpty ? storage.told.take() : nil
     }
     withExtendedLifetime(released) {}

@@ -27,8 +27,8 @@ public final class StateObservers<State: Synchronizable>: Sendable {
     var followers: [(number: UInt64, onChange: Follower, onEnd: @Sendable () -> Void)] = []
     var nextNumber: UInt64 = 1
     var hasEnded = false
-    /// The memories of selectors, while somebody uses them; and how many there were when those that
-    /// nobody uses were removed last.
+    /// The memories of the selectors that are in use; and how many there were when unused ones were
+    /// removed last.
     var memories: [ObjectIdentifier: WeakMemory] = [:]
     var keptMemories = 0
     /// The `RowObservers` of collections.

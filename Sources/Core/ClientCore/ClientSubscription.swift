@@ -97,7 +97,7 @@ public struct ClientSubscription: Sendable {
   mutating func freeze() {
     disconnect()
     isUnreadable = true
-    // What is decided never reaches it: what waits would show for ever.
+    // It receives no decided action, so its basis would never change, and actions would show for ever.
     basis = nil
     guard translation == nil else { return }
     // Nothing can be applied to it: when the connection is made again, a snapshot must come.

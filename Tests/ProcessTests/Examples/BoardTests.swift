@@ -5,7 +5,7 @@ import LockstepClient
 import Testing
 import Values
 
-/// `boardd` and its client, which somebody drives by keys.
+/// `boardd`, and its client, driven by keys.
 @Suite("Board", .enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct BoardProcessTests {
   private func withBoard(

@@ -16,8 +16,8 @@ protocol StatePredictor<State>: Sendable {
 /// Reduces a mirror's optimistic actions on its confirmed state, when the state is read.
 ///
 /// The reducer, which is the user's code, runs on the thread that reads the state, and under no lock of
-/// the connection: threads that read at once may do the same work twice. What was shown last is kept, so that a
-/// further action is reduced alone.
+/// the connection: threads that read at once may do the same work twice. What was shown last is kept, so
+/// that a further action is reduced alone.
 final class Predictor<R: Reducer>: StatePredictor {
   private struct Shown {
     let version: UInt64

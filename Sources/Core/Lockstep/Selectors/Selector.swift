@@ -84,8 +84,8 @@ public final class Selector<State: Synchronizable, Output: Sendable>: Sendable {
   ///
   ///     Selector(folding: \Shop.State.orders, into: Money(0)) { $0 += $2.price } remove: { $0 -= $2.price }
   ///
-  /// A result that is a large collection should be a persistent one (`TrieMap`): it is copied to who
-  /// reads it.
+  /// A result that is a large collection should be a persistent one (`TrieMap`): every reader gets a
+  /// copy.
   public convenience init<Children: KeyedChildren>(
     folding children: any KeyPath<State, Children> & Sendable, into start: Output,
     add: @escaping @Sendable (inout Output, Children.ChildID, Children.ChildState) -> Void,

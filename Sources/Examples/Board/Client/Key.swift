@@ -1,4 +1,4 @@
-/// What somebody can press.
+/// A key that the board knows.
 enum Key: Equatable {
   case left, right, up, down
   case space, undo, quit

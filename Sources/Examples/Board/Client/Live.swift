@@ -57,7 +57,7 @@ struct Live: AsyncParsableCommand {
   }
 }
 
-/// Somebody who plays with the board by keys.
+/// A person at the board: a card under the cursor, and the actions of their keys.
 @MainActor struct Player {
   private let name: String
   private let board: MirrorStore<Board>

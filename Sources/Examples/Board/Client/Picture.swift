@@ -1,7 +1,7 @@
 import BoardFeature
 import Lockstep
 
-/// A board as text: its columns side by side, and who looks at it.
+/// A board as text: its columns side by side, and the names of its viewers.
 struct Picture: Equatable {
   private(set) var lines: [String]
 

@@ -10,7 +10,7 @@ public struct Board: Reducer {
     public var lastCard = 0
     /// The moves that can be undone, the latest last.
     public var moves: [Move] = []
-    /// Who looks at the board, with what in their hands.
+    /// The hands of the clients that have the board open.
     @Ephemeral public var hands = Present<Hand>()
 
     public init() {}
@@ -22,7 +22,7 @@ public struct Board: Reducer {
     case removeCard(Card.ID)
     /// Moves a card to a row of a column; behind the last row is the end.
     case moveCard(Card.ID, column: String, row: Int = 1_000_000, by: String = "somebody")
-    /// Puts back the card that somebody moved last, unless it was moved again.
+    /// Undoes the last move under a name, unless the card was moved again.
     case undo(by: String)
     case hands(Presence<Hand>.Action)
   }
@@ -39,10 +39,12 @@ public struct Board: Reducer {
     Reduce { state, action throws(Rejection) in
       switch action {
       case .addColumn(let name):
+        if name.isEmpty { throw Rejection(.refused, "a column needs a name") }
         guard state.columns.append(Column(id: name)).inserted else {
           throw Rejection(.refused, "there is a column \(name) already")
         }
       case .addCard(let title, let column):
+        if title.isEmpty { throw Rejection(.refused, "a card needs a title") }
         try state.require(column)
         state.lastCard += 1
         state.columns[id: column]?.cards.append(Card(id: state.lastCard, title: title))
@@ -78,7 +80,7 @@ public struct Board: Reducer {
     }
   }
 
-  /// Where a card is, if nobody but the sender of the action holds it.
+  /// Where a card is. Rejects the action if another client holds it.
   private func free(_ id: Card.ID, in state: State) throws(Rejection) -> Place {
     guard let place = state.place(of: id) else {
       throw Rejection(.badPath, "there is no card \(id)")
@@ -101,7 +103,7 @@ extension Board.State {
     return nil
   }
 
-  /// The names of those who hold cards, by the cards.
+  /// The holder's name of each card that is held.
   public static let holders = Selector(\Self.hands) { hands in
     Dictionary(hands.compactMap { hand in hand.entry.card.map { ($0, hand.entry.name) } }) { $1 }
   }

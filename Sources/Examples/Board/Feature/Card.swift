@@ -51,10 +51,10 @@ public import Lockstep
   }
 }
 
-/// The hand of somebody who looks at the board.
+/// The hand of a client that has the board open.
 @ObservableState public struct Hand: Equatable, Sendable {
   public var name: String
-  /// The card that it holds: nobody else can move it.
+  /// The card that it holds: no other client can move it.
   public var card: Card.ID?
 
   public init(name: String, card: Card.ID? = nil) {
