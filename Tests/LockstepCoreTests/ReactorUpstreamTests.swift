@@ -173,6 +173,8 @@ struct ReactorUpstreamTests {
   ) async {
     let store = TestStore(initialState: 0) { Breaking().reducer }
     store.exhaustivity = .off
+    // The store knows of all that the streams still do, also of what a stream does that is iterated.
+    store.timeout = .zero
     await store.send(.action(.count))
     await store.receive(.mutation(.count))
     await store.send(.action(ending))

@@ -181,6 +181,8 @@ final class TestStoreEngine<R: Reducer>: Sendable {
 }
 
 extension TestStoreEngine: EffectHost {
+  var effectExecutor: (any TaskExecutor)? { executor }
+
   func withNamedTasks<T: Sendable>(
     _ body: @escaping @Sendable (inout NamedTasks) -> T
   ) async -> T? {

@@ -183,6 +183,8 @@ final class SimulatedEffects<Action: Sendable>: Sendable {
 // MARK: Named tasks
 
 extension SimulatedEffects: EffectHost {
+  var effectExecutor: (any TaskExecutor)? { executor }
+
   func withNamedTasks<T: Sendable>(
     _ body: @escaping @Sendable (inout NamedTasks) -> T
   ) async -> T? {

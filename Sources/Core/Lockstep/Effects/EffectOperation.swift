@@ -42,6 +42,9 @@ public struct EffectOperation<Action: Sendable>: Sendable {
 
 /// The shell that runs effects, as the code inside them sees it.
 package protocol EffectHost: Sendable {
+  /// Where effects run; nil for Swift's own threads. A task without a parent (`Task { }`) would leave it; what Lockstep itself
+  /// starts inside an effect does not, so that a test knows of all that an effect still does.
+  var effectExecutor: (any TaskExecutor)? { get }
   /// Run a body with the tasks that run under names of their own. Returns nil when the shell is gone.
   func withNamedTasks<R: Sendable>(
     _ body: @escaping @Sendable (inout NamedTasks) -> R
@@ -53,6 +56,8 @@ package protocol EffectHost: Sendable {
 }
 
 extension EffectHost {
+  package var effectExecutor: (any TaskExecutor)? { nil }
+
   /// Record a task that runs under a name, so that cancelling the name cancels it; with
   /// `cancelInFlight`, tasks that already run under the name are cancelled first. Returns its
   /// number.

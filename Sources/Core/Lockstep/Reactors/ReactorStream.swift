@@ -82,7 +82,7 @@ public struct ReactorStream<Element: Sendable>: AsyncSequence, Sendable {
 
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncThrowingStream { continuation in
-      let task = Task {
+      let task = Task(executorPreference: EffectSurroundings.current?.host.effectExecutor) {
         do {
           try await forEach { continuation.yield($0) }
           continuation.finish()
