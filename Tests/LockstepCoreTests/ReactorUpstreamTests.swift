@@ -173,7 +173,7 @@ struct ReactorUpstreamTests {
   ) async {
     let store = TestStore(initialState: 0) { Breaking().reducer }
     store.exhaustivity = .off
-    // The store knows of all that the streams still do, also of what a stream does that is iterated.
+    // An iterated stream runs on the store's executor, so that no action needs real time.
     store.timeout = .zero
     await store.send(.action(.count))
     await store.receive(.mutation(.count))

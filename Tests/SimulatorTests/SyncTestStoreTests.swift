@@ -111,6 +111,35 @@ import Values
     #expect(failure.description.contains("with seed: \(seed) and the same calls"))
   }
 
+  /// A reactor that iterates its stream of actions.
+  struct Doubling: Reactor {
+    @Action enum Action: Equatable, Sendable { case count }
+    var initialState: Int { 0 }
+
+    func transform(action: ReactorStream<Action>) -> ReactorStream<Action> {
+      ReactorStream { send in
+        for try await action in action {
+          await send(action)
+          await send(action)
+        }
+      }
+    }
+
+    func reduce(state: Int, mutation: Action) -> Int { state + 1 }
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func `a stream that a reactor iterates stays in the seed's control`(seed: UInt64) throws {
+    // The stream waits for actions as long as the reactor lives.
+    let store = try SyncTestStore(initialState: 0, seed: seed, effectsMayWait: true) {
+      Doubling().reducer
+    }
+    for client in [0, 1, 0] { try store.send(.action(.count), from: client) }
+    try store.settle()
+    #expect(store.state == 6)
+    for client in 0..<2 { #expect(store.mirror(client).state == 6) }
+  }
+
   @Test func `work outside the seed's control is detected when it returns, beside a timer too`()
     throws
   {

@@ -42,8 +42,9 @@ public struct EffectOperation<Action: Sendable>: Sendable {
 
 /// The shell that runs effects, as the code inside them sees it.
 package protocol EffectHost: Sendable {
-  /// Where effects run; nil for Swift's own threads. A task without a parent (`Task { }`) would leave it; what Lockstep itself
-  /// starts inside an effect does not, so that a test knows of all that an effect still does.
+  /// The executor of effects; nil for Swift's global one. An unstructured task (`Task { }`) does not
+  /// inherit it, so one that Lockstep starts inside an effect must be given it: otherwise a test
+  /// store would not know that the effect is still at work.
   var effectExecutor: (any TaskExecutor)? { get }
   /// Run a body with the tasks that run under names of their own. Returns nil when the shell is gone.
   func withNamedTasks<R: Sendable>(
