@@ -23,7 +23,7 @@ struct CommandNamesTests {
     #expect(try (set as? SetValue)?.action() == .set(["n"], -5))
     let log = try LockstepCommand.parseAsRoot(ArgumentOrder.arranged(["monitor", "--tree"]))
     #expect((log as? Log)?.follow == true)
-    #expect(ArgumentOrder.arranged(["help", "ls"]) == ["help", "keys"])
+    #expect(ArgumentOrder.arranged(["help", "dir"]) == ["help", "ls"])
     for words in CommandNames.aliases.values {
       #expect(LockstepCommand.commandNames.contains(words[0]))
     }

@@ -80,11 +80,57 @@ struct MessagesTests {
     try await withDaemon { served in
       let put = try await lockstep(served.socket, "put", "", #"{"b":[7],"a":{"c":1}}"#)
       #expect(put.status == .exit(0), "\(put.lines)")
-      #expect(try await lockstep(served.socket, "ls").lines == [#""a""#, #""b""#])
+      #expect(try await lockstep(served.socket, "keys").lines == [#""a""#, #""b""#])
       #expect(try await lockstep(served.socket, "keys", "/b").lines == [#""0""#])
       #expect(try await lockstep(served.socket, "keys", "/b/0").status == .exit(8))
       #expect(try await lockstep(served.socket, "rm", "/a").status == .exit(0))
-      #expect(try await atTerminal(served.socket, columns: 80, "ls") == ["b"])
+      #expect(try await atTerminal(served.socket, columns: 80, "keys") == ["b"])
+    }
+  }
+
+  @Test func `ls lists what is under a path, without values`() async throws {
+    try await withDaemon { served in
+      let put = try await lockstep(served.socket, "put", "", #"{"b":[7],"a":{"c":"hush"}}"#)
+      #expect(put.status == .exit(0), "\(put.lines)")
+      let rows = try await lockstep(served.socket, "ls", "--depth", "2").lines
+      #expect(
+        rows == [
+          #"{"bytes":8,"changed":1,"count":1,"kind":"object","path":"/a"}"#,
+          #"{"bytes":5,"changed":1,"count":null,"kind":"string","path":"/a/c"}"#,
+          #"{"bytes":2,"changed":1,"count":1,"kind":"array","path":"/b"}"#,
+        ])
+      #expect(
+        try await lockstep(served.socket, "ls", "/b").lines
+          == [#"{"bytes":2,"changed":1,"count":1,"kind":"array","path":"/b"}"#])
+      #expect(
+        try await atTerminal(served.socket, columns: 80, "ls --depth 2") == [
+          "NAME  KIND    COUNT  BYTES  CHANGED", "a     object      1      8        1",
+          "  c   string      -      5        1", "b     array       1      2        1",
+        ])
+      let absent = try await lockstep(served.socket, "ls", "/none")
+      #expect(absent.lines == ["lockstep: there is nothing at /none."])
+      #expect(absent.status == .exit(8))
+      let wrong = try await lockstep(served.socket, "ls", "/a", "--after", "/b")
+      #expect(wrong.status == .exit(64) || wrong.status == .exit(2), "\(wrong)")
+      #expect(wrong.lines.joined().contains("--after names '/b', which is not under '/a'"))
+    }
+  }
+
+  @Test func `ls lists thirty thousand in pages, all of them or as many as are wanted`() async throws {
+    try await withDaemon { served in
+      let mirror = try await served.mirror(of: ["none"])
+      var entries = TrieMap<String, Value>()
+      for number in 0..<30_000 { entries.updateValue(.integer(1), forKey: "k\(number)") }
+      try await mirror.send(DocumentAction.set(["m"], .object(entries)))
+      mirror.connection.close()
+      let all = try await lockstep(served.socket, "ls", "/m", "--all")
+      #expect(all.lines.count == 30_000 && Set(all.lines).count == 30_000)
+      let first = try await lockstep(served.socket, "ls", "/m", "--limit", "2")
+      #expect(first.lines.filter { $0.contains(#""path""#) } == Array(all.lines[..<2]))
+      let next = #"there is more: go on with --after '/m/k1', or see --all."#
+      #expect(first.lines.contains { $0.contains(next) }, "\(first.lines)")
+      let rest = try await lockstep(served.socket, "ls", "/m", "--after", "/m/k1", "--limit", "2")
+      #expect(rest.lines.filter { $0.contains(#""path""#) } == Array(all.lines[2..<4]))
     }
   }
 

@@ -258,7 +258,7 @@ import Wire
       .started(.crashed), .exited(id),
       .policy(policy), .policy(.standard(owner: 5)),
       .policy(Policy(policy.rules, from: .file("/a", lines: [1, 7]))),
-      .answered(id, query: 8, ["a": [1, .null]]), .tick, .stop(retryAfter: nil),
+      .answered(id, query: 8, (["a": [1, .null]] as Value).encoded), .tick, .stop(retryAfter: nil),
       .stop(retryAfter: 4), .acted(.put("a", 1)), .effectSent(effect, .increment(["n"], by: 2)),
       .effectCancelled(ScopedEffectKey(texts: ["a", "b"])), .effectEnded(effect, unhandled: nil),
       .effectEnded(effect, unhandled: "no"), .clockSet(Timestamp(nanoseconds: -5)),

@@ -77,7 +77,7 @@ import Wire
     bench.join(1)
     bench.say(1, .query(number: 4, "policy.reload"), .goodbye(.done, "bye"))
     #expect(bench.turns([1]).allSatisfy { ($0[1] ?? []).isEmpty })
-    bench.handle(.answered(ConnectionID(1), query: 4, ["policy": "p"]))
+    bench.handle(.answered(ConnectionID(1), query: 4, (["policy": "p"] as Value).encoded))
     let said = bench.turns([1]).flatMap { $0[1] ?? [] }
     #expect(ends(said) == [4] && said.last == .goodbye(Goodbye(.done, "goodbye")))
     bench.join(2)

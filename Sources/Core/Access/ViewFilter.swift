@@ -21,6 +21,12 @@ public struct ViewFilter: Hashable, Sendable {
   /// Whether all bytes pass unchanged.
   public var isEverything: Bool { node == .everything }
 
+  /// The filter of the entry with a key.
+  public func entry(_ key: PathKey) -> ViewFilter {
+    guard case .part(let part) = node else { return self }
+    return ViewFilter(part.child(key))
+  }
+
   /// Append the visible part of a value in value form. Returns false, and appends nothing, when
   /// nothing is visible, the value is absent, or the bytes are no value.
   public func filter(value bytes: UnsafeRawBufferPointer, into encoder: inout CBOREncoder) -> Bool {

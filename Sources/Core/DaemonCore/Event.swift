@@ -74,8 +74,8 @@ public enum Event<Action: Sendable>: Sendable {
   case exited(ConnectionID)
   /// The policy is replaced, also for clients that are connected.
   case policy(Policy)
-  /// The answer to a query that only the shell can answer (`Command.answer`).
-  case answered(ConnectionID, query: UInt64, Value)
+  /// The answer to a query that only the shell can answer (`Command.answer`): a report as CBOR.
+  case answered(ConnectionID, query: UInt64, [UInt8])
   /// A second has passed.
   case tick
   /// Say goodbye to every client, and to every new one.
@@ -138,13 +138,15 @@ public enum Command: Equatable, Sendable {
   indirect case log(LogLine)
 }
 
-/// A query that the shell answers, because it is about the process.
+/// A query that the shell answers, because it is about the process or takes long.
 public enum ShellQuery: Hashable, Sendable {
   /// Reload the policy file and report the result.
   case reloadPolicy
   /// The shell's metrics in the text format of OpenMetrics, appended to the server's metrics, which
   /// are the associated text.
   case metrics(String)
+  /// List parts of the state (`Server.listing`) for a user.
+  case parts(ListingRequest, uid: UInt64)
 }
 
 /// A log line for the administrator.

@@ -1,4 +1,5 @@
 import Values
+import Wire
 
 /// The queries of one connection that are answered later than in the turn after them: by the shell,
 /// or with each new action.
@@ -7,8 +8,10 @@ struct Queries: Sendable {
   var following: Following?
   /// Queries that the shell has not answered yet.
   private var asked: Set<UInt64> = []
-  /// Answers of the shell, sent at the turn's end.
-  private var answers: [(query: UInt64, answer: Value)] = []
+  /// The one of them that lists parts of the state.
+  private var listing: UInt64?
+  /// Answers of the shell as CBOR, sent at the turn's end.
+  private var answers: [(query: UInt64, answer: [UInt8])] = []
   /// Queries that were ended because the client may not ask them any more.
   private var revoked: [UInt64] = []
 
@@ -18,25 +21,40 @@ struct Queries: Sendable {
   /// Have the shell answer a query. Returns false if it is to answer one of this number already.
   mutating func ask(_ query: UInt64) -> Bool { asked.insert(query).inserted }
 
+  /// Have the shell list parts of the state. Returns false if it is to do that already.
+  mutating func askListing(_ query: UInt64) -> Bool {
+    guard listing == nil, ask(query) else { return false }
+    listing = query
+    return true
+  }
+
   /// Note the shell's answer. Returns false if no query of this number was asked, or another one of
   /// this number was answered.
-  mutating func answer(_ query: UInt64, _ answer: Value) -> Bool {
+  mutating func answer(_ query: UInt64, _ answer: [UInt8]) -> Bool {
     guard asked.remove(query) != nil else { return false }
+    if listing == query { listing = nil }
     answers.append((query, answer))
     return true
+  }
+
+  /// Refuse the listing that is being made: it shows what might not be seen any more.
+  mutating func revokeListing() {
+    guard let listing else { return }
+    let error = ReportError(.restarting, "the policy has changed meanwhile: ask again")
+    _ = answer(listing, error.report.encoded)
   }
 
   /// Take the queries that the shell has not answered, in order: it answers none of them any more.
   mutating func takeAsked() -> [UInt64] {
     if asked.isEmpty { return [] }
-    defer { asked = [] }
+    defer { (asked, listing) = ([], nil) }
     return asked.sorted()
   }
 
   /// Whether an answer or a refusal is to be sent.
   var owesNews: Bool { !answers.isEmpty || !revoked.isEmpty }
 
-  mutating func takeAnswers() -> [(query: UInt64, answer: Value)] {
+  mutating func takeAnswers() -> [(query: UInt64, answer: [UInt8])] {
     if answers.isEmpty { return [] }
     defer { answers = [] }
     return answers

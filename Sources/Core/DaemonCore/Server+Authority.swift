@@ -135,7 +135,7 @@ extension Server {
   }
 
   private static func reportDenial(of name: String) -> ReportError {
-    let others = ReportName.list(where: \.isForEveryone).joined(separator: " and ")
+    let others = ReportName.list(where: \.isForEveryone).joined(separator: ", ")
     return ReportError(
       .denied,
       "the daemon's policy does not let you ask for \"\(name)\": all reports but \(others) "
@@ -152,7 +152,7 @@ extension Server {
   }
 
   /// Pass on the shell's answer, if the connection still exists.
-  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: Value) {
+  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: [UInt8]) {
     guard let place = connections.place(of: id),
       connections[place: place].queries.answer(query, answer)
     else { return }
@@ -186,6 +186,7 @@ extension Server {
     }
     guard rights != former else { return }
     ceaseFollowing(place)
+    connections[place: place].queries.revokeListing()
     var index = 0
     while index < connections[place: place].subscriptions.count {
       if look(again: index, place) { index += 1 }
@@ -237,7 +238,7 @@ extension Server {
       send(Self.reportDenial(of: ReportName.followLog.rawValue), of: number, &connection)
     }
     for (number, answer) in connection.queries.takeAnswers() {
-      connection.send(.report(number: number, answer))
+      sendReport(number, answer, &connection)
     }
   }
 }

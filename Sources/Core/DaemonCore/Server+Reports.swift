@@ -60,6 +60,7 @@ extension Server {
     if known == .metrics, facts.hasShellMetrics {
       return askShell(.metrics(metrics), number, &connection, &commands)
     }
+    if known == .parts { return list(arguments, number, &connection, &commands) }
     switch report(known, arguments, number, &connection) {
     case .value(let value, let work):
       sendReport(number, value, &connection)
@@ -85,8 +86,35 @@ extension Server {
     return 200
   }
 
+  /// Have the shell list parts of the state, beside the loop. Returns the work that it took.
+  private func list(
+    _ arguments: [String], _ number: UInt64, _ connection: inout ServerSession,
+    _ commands: inout [Command]
+  ) -> Int {
+    do throws(ReportError) {
+      let request = try ListingRequest(arguments, deepest: limits.pathKeys)
+      guard connection.queries.askListing(number) else {
+        throw ReportError(.refused, "a query of this number, or another listing, is being answered")
+      }
+      commands.append(.answer(connection.id, query: number, .parts(request, uid: connection.peer.uid)))
+      return 200
+    } catch {
+      send(error, of: number, &connection)
+      return 5
+    }
+  }
+
   func sendReport(_ query: UInt64, _ value: Value, _ connection: inout ServerSession) {
-    var frame = Self.frame(.report(number: query, value))
+    sendReport(query, value.encoded, &connection)
+  }
+
+  /// Send a report that is CBOR already.
+  func sendReport(_ query: UInt64, _ report: [UInt8], _ connection: inout ServerSession) {
+    var frame = Frame.encode { encoder in
+      encoder.beginMessage(.report, extra: 0)
+      encoder.encode(query)
+      encoder.raw(report)
+    }
     if frame.count - Frame.headLength > limits.frameBytes {
       let error = ReportError(.limit, "the report is larger than a frame may be")
       frame = Self.frame(.report(number: query, error.report))
@@ -114,7 +142,7 @@ extension Server {
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + OpenMetrics.end), work: 200)
     // Not reached: the shell was asked, or the client was denied.
-    case .reloadPolicy: .error(.refused, "the daemon does not read a policy")
+    case .reloadPolicy, .parts: .error(.refused, "the daemon does not answer this")
     }
   }
 

@@ -42,6 +42,15 @@ public enum Value: Sendable {
   }
 }
 
+extension Value {
+  /// The value in value form, by itself.
+  package var encoded: [UInt8] {
+    var encoder = CBOREncoder()
+    encode(into: &encoder)
+    return encoder.bytes
+  }
+}
+
 // MARK: Sameness and form
 
 extension Value: Synchronizable {

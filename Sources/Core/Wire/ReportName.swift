@@ -9,6 +9,7 @@ public enum ReportName: String, CaseIterable, Sendable {
   case followLog = "log.follow"
   case unfollowLog = "log.unfollow"
   case metrics
+  case parts
   case reloadPolicy = "policy.reload"
   case status
   case why
@@ -16,7 +17,7 @@ public enum ReportName: String, CaseIterable, Sendable {
   /// Whether every client may ask for it; the others need the right to administer.
   public var isForEveryone: Bool {
     switch self {
-    case .limits, .status: true
+    case .limits, .parts, .status: true
     case .clients, .closedClients, .effects, .cancelEffects, .log, .followLog, .unfollowLog,
       .metrics, .reloadPolicy, .why:
       false

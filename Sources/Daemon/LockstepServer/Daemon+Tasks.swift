@@ -104,6 +104,45 @@ extension Daemon {
     }
   }
 
+  // MARK: Listings
+
+  /// Begin the next listing that a client waits for, unless one is being made: each may take as much
+  /// memory, and as long, as a snapshot of the whole.
+  func beginListing() {
+    guard let next = listings.begin() else { return }
+    let bytes = server.snapshotMemory
+    memoryDesk.request(bytes) { [unowned self] in
+      guard case .success(let job)? = listing(for: next) else {
+        memoryDesk.finished(bytes)
+        return endListing()
+      }
+      let (loop, daemon) = (loop, Unchecked(self))
+      besideLoop(bytes) {
+        let report = job.report()
+        loop.execute {
+          daemon.value?.tell(.answered(next.connection, query: next.query, report))
+          daemon.value?.endListing()
+        }
+      }
+    } orElse: { [unowned self] in
+      let error = ReportError(.limit, "the daemon has no memory to list the state")
+      answer(next.connection, next.query, error.report)
+      endListing()
+    }
+  }
+
+  /// What a client waits for; an error is sent to it at once.
+  private func listing(for next: ListingQueue.Entry) -> Result<ListingJob, ReportError>? {
+    let result = server.listing(next.request, for: next.connection)
+    if case .failure(let error)? = result { answer(next.connection, next.query, error.report) }
+    return result
+  }
+
+  private func endListing() {
+    listings.end()
+    beginListing()
+  }
+
   // MARK: Large actions
 
   /// Decode the large action that a connection holds.

@@ -47,6 +47,8 @@ public final class Daemon<R: Reducer> {
   var service: ServiceManager?
   /// Grants memory to work off the loop.
   let memoryDesk = MemoryDesk()
+  /// Listings of parts of the state that clients have asked for.
+  var listings = ListingQueue()
   /// The time at which the allocator last returned its free memory.
   var lastTrim = Instant(nanoseconds: 0)
   /// Connections of a former process, until they are served.
@@ -410,7 +412,10 @@ public final class Daemon<R: Reducer> {
     case .reopenJournal: journal?.add(.reopen)
     case .answer(let id, let query, .reloadPolicy): reloadPolicy(for: id, query)
     case .answer(let id, let query, .metrics(let text)):
-      tell(.answered(id, query: query, .text(text + (metrics?() ?? "") + OpenMetrics.end)))
+      answer(id, query, .text(text + (metrics?() ?? "") + OpenMetrics.end))
+    case .answer(let id, let query, .parts(let request, let uid)):
+      listings.add(.init(connection: id, query: query, request: request, uid: uid))
+      beginListing()
     case .log(let line): logger.log(line)
     }
   }
@@ -419,8 +424,12 @@ public final class Daemon<R: Reducer> {
   private func reloadPolicy(for id: ConnectionID, _ query: UInt64) {
     guard let policyReloader else {
       let error = ReportError(.absent, "there is no policy file: give one with --policy")
-      return tell(.answered(id, query: query, error.report))
+      return answer(id, query, error.report)
     }
-    policyReloader.reload { [unowned self] in tell(.answered(id, query: query, $0)) }
+    policyReloader.reload { [unowned self] in answer(id, query, $0) }
+  }
+
+  func answer(_ id: ConnectionID, _ query: UInt64, _ report: Value) {
+    tell(.answered(id, query: query, report.encoded))
   }
 }

@@ -291,7 +291,7 @@ import Wire
     // Nothing follows the refusal either.
     bench.act(0, 1, .set(["secret"], 2))
     #expect(bench.frames(to: 1, bench.turn()).isEmpty)
-    for name in ["status", "limits"] {
+    for name in ["status", "limits", "parts"] {
       bench.say(1, .query(number: 1, name, arguments: []))
       #expect(!isRefusal(report(bench.said(to: 1, bench.turn()))), "\(name)")
     }
@@ -428,7 +428,7 @@ import Wire
     // The answer comes in a later turn, and not to one that has gone.
     bench.handle(.closed(ConnectionID(0)))
     for id in [0, 5] as [UInt64] {
-      bench.handle(.answered(ConnectionID(id), query: 4, ["policy": "p"]))
+      bench.handle(.answered(ConnectionID(id), query: 4, (["policy": "p"] as Value).encoded))
     }
     let answers = bench.turn()
     #expect(bench.said(to: 5, answers) == [.report(number: 4, ["policy": "p"])])
@@ -453,7 +453,7 @@ import Wire
     bench.say(0, .query(number: 1, "policy.reload", arguments: []))
     _ = bench.turn()
     bench.handle(.blocked(ConnectionID(0), unsent: 1))
-    bench.handle(.answered(ConnectionID(0), query: 1, ["rules": 2]))
+    bench.handle(.answered(ConnectionID(0), query: 1, (["rules": 2] as Value).encoded))
     #expect(bench.frames(to: 0, bench.turn()).isEmpty)
     bench.handle(.drained(ConnectionID(0)))
     #expect(bench.said(to: 0, bench.turn()) == [.report(number: 1, ["rules": 2])])

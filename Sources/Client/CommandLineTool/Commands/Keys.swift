@@ -9,7 +9,8 @@ struct Keys: AsyncParsableCommand {
     abstract: "List the names of what stands directly under a path.",
     discussion: """
       One name a line, as a JSON string without a terminal: an object's members, sorted; of an \
-      array, its indices. The daemon sends the whole value for it, as to 'lockstep get'.
+      array, its indices. The daemon sends the whole value for it, as to 'lockstep get'; \
+      'lockstep ls' has the names sent alone.
 
       EXAMPLES:
         lockstep keys /lamps

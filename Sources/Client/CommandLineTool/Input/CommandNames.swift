@@ -5,7 +5,7 @@ import EventLoop
 enum CommandNames {
   /// Names that commands have in other tools, and the commands here.
   static let aliases: [String: [String]] = [
-    "del": ["remove"], "delete": ["remove"], "info": ["status"], "ls": ["keys"],
+    "del": ["remove"], "delete": ["remove"], "dir": ["ls"], "info": ["status"],
     "monitor": ["log", "--follow"], "put": ["set"], "rm": ["remove"],
   ]
 

@@ -57,6 +57,13 @@ extension Command {
       switch asked {
       case .reloadPolicy: encoder.encodeNull()
       case .metrics(let text): encoder.encode(text)
+      case .parts(let request, let uid):
+        encoder.array(5)
+        encoder.encode(uid)
+        request.path.encode(into: &encoder)
+        encoder.encode(request.depth)
+        encoder.encode(request.limit)
+        request.after.encode(into: &encoder)
       }
     case .unwatch(let id): begin(14, id)
     case .decodeAction(let id): begin(16, id)

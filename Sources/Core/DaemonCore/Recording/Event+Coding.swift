@@ -83,7 +83,7 @@ extension Event where Action: SynchronizableAction {
     case .answered(let id, let query, let answer):
       begin(.answered, id, 2)
       encoder.encode(query)
-      answer.encode(into: &encoder)
+      encoder.raw(answer)
     case .tick: begin(.tick)
     case .stop(let retryAfter):
       begin(.stop, 1)
@@ -154,7 +154,7 @@ extension Event where Action: SynchronizableAction {
     case .answered:
       self = .answered(
         try decoder.connection(), query: try decoder.unsigned(),
-        try Value(from: &decoder, seed: .unseeded))
+        [UInt8](try decoder.rawItem()))
     case .tick: self = .tick
     case .stop: self = .stop(retryAfter: decoder.nullIfNext() ? nil : try decoder.unsigned())
     case .acted: self = .acted(try Action(from: &decoder, seed: seed))

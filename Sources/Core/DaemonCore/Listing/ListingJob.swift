@@ -1,0 +1,119 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+public import Wire
+
+/// A listing of parts, made from one state beside the loop: it takes as long as to encode the
+/// listed whole.
+public struct ListingJob: Sendable {
+  let request: ListingRequest
+  let schema: Schema
+  let revision: UInt64
+  /// The path of the whole as it travels.
+  let path: Path
+  /// Passes what the client may see there; nil for all.
+  let filter: ViewFilter?
+  let history: History
+  /// The keys of the part after which the rows begin, as they travel.
+  let after: [PathKey]
+  let mostBytes: Int
+  let mostPathBytes: Int
+  /// The whole in value form, `undefined` if it is absent.
+  let value: @Sendable () -> [UInt8]
+
+  /// The report as CBOR. O(the bytes of the whole and of the history).
+  public func report() -> [UInt8] {
+    let bytes = filter.map { $0.shown(value()) } ?? value()
+    if bytes == [0xf7] {
+      return ReportError(.absent, "there is nothing at \(request.path)").report.encoded
+    }
+    let times = times()
+    do {
+      return try bytes.withUnsafeBytes {
+        try report(of: .init(bytes: $0, kind: schema.kind(at: path), times: times))
+      }
+    } catch {
+      // Not reached: the state's own encoding is valid.
+      return ReportError(.refused, "the value cannot be listed: \(error)").report.encoded
+    }
+  }
+
+  private func report(of whole: ListingWalk.Part) throws(CBORError) -> [UInt8] {
+    var walk = ListingWalk(
+      schema: schema, limit: request.limit, mostBytes: mostBytes, mostPathBytes: mostPathBytes)
+    let pointer = request.path.pointer
+    try walk.list(whole, at: pointer, depth: request.depth, after: after[...])
+    var encoder = CBOREncoder(reservingCapacity: walk.rows.bytes.count + 256)
+    encoder.map(5)
+    encoder.encode("revision")
+    encoder.encode(revision)
+    encoder.encode("since")
+    encoder.encode(history.base)
+    encoder.encode("whole")
+    try walk.describe(whole, at: pointer, into: &encoder)
+    encoder.encode("parts")
+    encoder.array(walk.count)
+    encoder.raw(walk.rows.bytes)
+    encoder.encode("hasMore")
+    encoder.encode(walk.hasMore)
+    return encoder.bytes
+  }
+
+  /// When the parts changed last, as far as the client could see it.
+  private func times() -> ChangeTimes {
+    var times = ChangeTimes()
+    history.forEach(after: history.base) { revision, patch in
+      let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
+      switch change {
+      case .untouched: return
+      case .absent: times.noteReplacement(at: revision)
+      case .patch(let range):
+        // The server's own patches decode.
+        try? times.note(
+          UnsafeRawBufferPointer(rebasing: patch[range]), seenBy: filter, at: revision,
+          depth: request.depth)
+      case .value(let range):
+        let value = UnsafeRawBufferPointer(rebasing: patch[range])
+        var seen = CBOREncoder()
+        if filter.map({ $0.filter(value: value, into: &seen) }) ?? true {
+          times.noteReplacement(at: revision)
+        }
+      }
+    }
+    return times
+  }
+}
+
+extension Server {
+  /// The listing that a client asked for; nil if the client has gone. An error, as a report, if
+  /// there is nothing to list.
+  public func listing(
+    _ request: ListingRequest, for id: ConnectionID
+  ) -> Result<ListingJob, ReportError>? {
+    guard let place = connections.place(of: id) else { return nil }
+    guard let path = schema.wirePath(of: request.path) else {
+      return .failure(ReportError(.absent, "there can be nothing at \(request.path)"))
+    }
+    guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
+      return .failure(ReportError(.denied, "you may not read \(request.path)"))
+    }
+    guard let after = schema.wirePath(of: Path(request.path.keys + request.after.keys)) else {
+      return .failure(ReportError(.malformed, "parts: there can be nothing at \(request.after)"))
+    }
+    let state = core.state
+    return .success(
+      ListingJob(
+        request: request, schema: schema, revision: core.revision, path: path, filter: filter,
+        history: publication.history, after: Array(after.keys.dropFirst(path.keys.count)),
+        mostBytes: min(Self.mostListingBytes, limits.frameBytes / 2),
+        mostPathBytes: limits.pathBytes
+      ) {
+        var encoder = CBOREncoder()
+        state.encode(at: path, into: &encoder)
+        return encoder.bytes
+      })
+  }
+
+  private static var mostListingBytes: Int { 1 << 20 }
+}

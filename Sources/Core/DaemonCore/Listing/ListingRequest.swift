@@ -1,0 +1,44 @@
+public import Values
+import Wire
+
+/// What a client asks of the report `parts`: which parts of the state it lists, without their
+/// values.
+public struct ListingRequest: Hashable, Sendable {
+  /// The whole whose parts are listed, with the names that the schema gives.
+  public let path: Path
+  /// How many levels below it.
+  public let depth: Int
+  /// The most rows.
+  public let limit: Int
+  /// The part after which the rows begin, seen from the whole; empty: at the first.
+  public let after: Path
+
+  /// The most rows of one listing.
+  public static let mostRows = 10_000
+
+  /// The arguments of the query: a JSON Pointer, the depth, the limit, and another JSON Pointer,
+  /// which leads from there to the last part that is known. Each may be left out.
+  init(_ arguments: [String], deepest: Int) throws(ReportError) {
+    path = try Self.path(arguments.first ?? "")
+    depth = try Self.number(arguments, 1, "depth", orElse: 1, most: deepest)
+    limit = try Self.number(arguments, 2, "limit", orElse: 1000, most: Self.mostRows)
+    after = try Self.path(arguments.count > 3 ? arguments[3] : "")
+  }
+
+  private static func path(_ pointer: String) throws(ReportError) -> Path {
+    guard let path = Path(pointer: pointer) else {
+      throw ReportError(.malformed, "parts: \"\(pointer.prefix(bytes: 80))\" is no JSON Pointer")
+    }
+    return path
+  }
+
+  private static func number(
+    _ arguments: [String], _ index: Int, _ name: String, orElse standard: Int, most: Int
+  ) throws(ReportError) -> Int {
+    guard index < arguments.count else { return standard }
+    guard let number = Int(arguments[index]), (1...most).contains(number) else {
+      throw ReportError(.malformed, "parts: the \(name) is a number from 1 to \(most)")
+    }
+    return number
+  }
+}
