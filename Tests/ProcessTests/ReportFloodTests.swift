@@ -1,6 +1,7 @@
 import CBOR
 import Documents
 import Foundation
+import LockstepClient
 import Synchronization
 import TestClient
 import Testing
@@ -16,6 +17,8 @@ struct ReportFloodTests {
     var count: Int
     var connections = 1
     var isRead = true
+    /// The entries of a map in the state, at `/m`.
+    var entries = 0
     var testDescription: String {
       let query = ([name] + arguments).joined(separator: " ")
       return "\(connections) × \(count) × \(query)\(isRead ? "" : ", unread")"
@@ -40,6 +43,7 @@ struct ReportFloodTests {
     Flood(name: "log", arguments: ["2048"], count: 300), Flood(name: "limits", count: 16_000),
     Flood(name: "log", count: 16_000),
     Flood(name: "log", count: 16_000, connections: 7, isRead: false),
+    Flood(name: "parts", arguments: ["/m"], count: 1000, connections: 7, entries: 300_000),
   ]
 
   @Test(arguments: floods) func `a flood of queries does not delay other clients`(
@@ -47,6 +51,13 @@ struct ReportFloodTests {
   ) async throws {
     try await withDaemon { served in
       try fillLog(served)
+      if flood.entries > 0 {
+        let mirror = try await served.mirror(of: ["none"])
+        var entries = TrieMap<String, Value>()
+        for number in 0..<flood.entries { entries.updateValue(.bool(true), forKey: "k\(number)") }
+        try await mirror.send(DocumentAction.set(["m"], .object(entries)))
+        mirror.connection.close()
+      }
       let limit = try limit("unsentBytesPerUser", of: served)
       let before = served.daemon.residentBytes
       var longest: [Duration] = []

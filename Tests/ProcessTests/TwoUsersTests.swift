@@ -248,6 +248,14 @@ struct TwoUsersTests {
         alice.messages.contains { if case .pong = $0 { true } else { false } }
       }
       #expect(!alice.was(told: "secret"))
+      for (peer, users) in [(alice, true), (member, false)] {
+        peer.say(.query(number: 2, "parts", arguments: ["", "9"]))
+        try await eventually("the parts are listed") {
+          peer.messages.contains { if case .report(2, _, _) = $0 { true } else { false } }
+        }
+        #expect(peer.was(told: "/public") && peer.was(told: "/users/bob/name") == users)
+        #expect(!peer.was(told: "secret") && !peer.was(told: "password"))
+      }
       mirror.connection.close()
     }
   }

@@ -76,7 +76,9 @@ import Wire
     var states: [(value: Value, path: Path)] = [(bench.server.state.root, .root)]
     let names = ["a", "b", "c", "lamps", "1", "10", "2", "power", "~/"]
     func value(_ depth: Int) -> Value {
-      if depth == 0 || below(3) == 0 { return [.integer(Int64(below(4))), "x", .null, [1, 2]][below(4)] }
+      if depth == 0 || below(3) == 0 {
+        return [.integer(Int64(below(4))), "x", .null, [1, 2]][below(4)]
+      }
       var entries = TrieMap<String, Value>()
       for _ in 0..<below(4) {
         entries.updateValue(value(depth - 1), forKey: names[below(names.count)])

@@ -57,7 +57,9 @@ struct LockstepCommand: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [Documentation.self],
     groupedSubcommands: [
-      .init(name: "Reading", subcommands: [Get.self, List.self, Keys.self, Watch.self, Export.self]),
+      .init(
+        name: "Reading",
+        subcommands: [Get.self, List.self, Keys.self, Watch.self, Export.self]),
       .init(
         name: "Changing",
         subcommands: [

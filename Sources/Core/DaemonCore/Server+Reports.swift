@@ -94,9 +94,11 @@ extension Server {
     do throws(ReportError) {
       let request = try ListingRequest(arguments, deepest: limits.pathKeys)
       guard connection.queries.askListing(number) else {
-        throw ReportError(.refused, "a query of this number, or another listing, is being answered")
+        throw ReportError(
+          .refused, "a query of this number, or another listing, is being answered")
       }
-      commands.append(.answer(connection.id, query: number, .parts(request, uid: connection.peer.uid)))
+      commands.append(
+        .answer(connection.id, query: number, .parts(request, uid: connection.peer.uid)))
       return 200
     } catch {
       send(error, of: number, &connection)

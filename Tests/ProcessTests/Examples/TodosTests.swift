@@ -45,6 +45,14 @@ struct TodosProcessTests {
       #expect(try titles(in: served.folder) == ["milk", "eggs"])
       #expect(try await served.run("todos", "toggle", "1").lines == ["1 [x] milk"])
       try await watch.line("1 [x] milk, 2 [ ] eggs")
+      let listed = try await served.lockstep("ls", "/todos", "--depth", "2")
+      let paths = listed.lines.compactMap { $0.firstMatch(of: #/"path":"([^"]*)"/#)?.1 }
+      #expect(
+        paths == [
+          "/todos/1", "/todos/1/id", "/todos/1/title", "/todos/1/isCompleted", "/todos/2",
+          "/todos/2/id", "/todos/2/title", "/todos/2/isCompleted",
+        ])
+      #expect(listed.lines.first?.contains(#""kind":"struct""#) == true)
       try await eventually("the mirror has both") { mirror.todos.count == 2 }
       try await eventually("the mirror shows it") {
         mirror.todos.count == 2 && mirror.drafts.isEmpty

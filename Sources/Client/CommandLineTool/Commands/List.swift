@@ -61,7 +61,15 @@ struct List: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      try await list(try client.resolve(path).path, client, Output(options))
+      let path = try client.resolve(path)
+      do {
+        try await list(path.path, client, Output(options))
+      } catch let failure as Failure where failure.status == .absent && !path.rest.keys.isEmpty {
+        throw Failure(
+          .absent,
+          "there is nothing at '\(path.path.pointer)', or it is in an array, whose elements are not "
+            + "listed. See 'lockstep get'.", at: path.path)
+      }
     }
   }
 
@@ -95,16 +103,15 @@ struct List: AsyncParsableCommand {
       return
     }
     var table = Table([
-      .init(heading: "NAME", mayBeCut: true), .init(heading: "KIND"),
-      .init(heading: "COUNT", isNumber: true), .init(heading: "BYTES", isNumber: true),
-      .init(heading: "CHANGED", isNumber: true),
+      .init(heading: "KIND"), .init(heading: "COUNT", isNumber: true),
+      .init(heading: "BYTES", isNumber: true), .init(heading: "CHANGED", isNumber: true),
+      .init(heading: "NAME", mayBeCut: true),
     ])
     for row in rows {
-      let cells = ["kind", "count", "bytes", "changed"].map { name -> String in
-        let cell = row.value.cell(name)
-        return cell == "null" && name != "kind" ? "-" : cell
+      let numbers = ["count", "bytes", "changed"].map { name in
+        row.value.child(.text(name)) == .null ? "-" : row.value.cell(name)
       }
-      table.add([row.name(below: path)] + cells)
+      table.add([row.value.cell("kind")] + numbers + [row.name(below: path)])
     }
     try output.lines(table.text(width: output.width, heading: output.faint))
   }

@@ -57,7 +57,7 @@ struct ListingWalk {
   }
 
   /// Append a row for each part of a value, down to `depth` levels, from the first one after
-  /// `after`. O(the bytes of the value, and the number of its parts).
+  /// `after`. O(the bytes of the value), times the logarithm of the rows.
   mutating func list(
     _ whole: Part, at path: String, depth: Int, after: ArraySlice<PathKey>
   ) throws(CBORError) {
@@ -100,18 +100,23 @@ struct ListingWalk {
   ) throws(CBORError) -> [Entry] {
     let most = limit - count + 2
     var entries: [Entry] = []
+    // Behind the last one of so many, nothing is listed.
+    var last: PathKey?
     func keepFirst() {
       entries.sort { $0.key.precedes($1.key) }
-      if entries.count > most { entries.removeSubrange(most...) }
+      if entries.count < most { return }
+      entries.removeSubrange(most...)
+      last = entries[most - 1].key
     }
     for _ in 0..<(try decoder.map()) {
       let key = try PathKey(from: &decoder)
       let start = decoder.offset
       try decoder.skip()
       if let first, key.precedes(first) { continue }
+      if let last, last.precedes(key) { continue }
       if !key.fits(room) { continue }
       entries.append(Entry(key: key, range: start..<decoder.offset))
-      // Sorting so many at a time costs O(log most) each.
+      // So many at a time cost O(log most) each.
       if entries.count >= 2 * most { keepFirst() }
     }
     decoder.close()
