@@ -12,8 +12,19 @@ public enum LockstepProgram {
   public static func main() -> Never {
     StandardStreams.openClosed()
     Signals.ignoreBrokenPipe()
+    if CommandLine.arguments.dropFirst().first == "---completion" { complete() }
     Task.detached { await run() }
     while true { pause() }
+  }
+
+  /// Answer a shell that completes an argument: on this thread, which may wait for it.
+  private static func complete() -> Never {
+    do {
+      _ = try LockstepCommand.parseAsRoot(Array(CommandLine.arguments.dropFirst()))
+      exit(ExitStatus.usage.rawValue)
+    } catch {
+      end(by: error)
+    }
   }
 
   private static func run() async -> Never {

@@ -133,6 +133,11 @@ extension Server {
     page.add("revision", record.revision)
     page.add("time", record.time.description)
     if let parent = record.cause.parent { page.add("parent", parent) }
+    if let client = record.cause.client {
+      page.add("pid", client.pid)
+      page.add("uid", client.uid)
+      if !client.label.isEmpty { page.add("label", client.label) }
+    }
     if rights.seesAll, let payload = record.action.flatMap(payload) {
       page.add("payload", payload)
     }

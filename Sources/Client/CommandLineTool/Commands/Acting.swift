@@ -105,7 +105,7 @@ extension Acknowledgement {
 
 /// A path and a value for it.
 struct PathAndValue: ParsableArguments {
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path: PathArgument
 
   @Argument(help: JSONArgument.help, transform: ArgumentOrder.unmarked)
@@ -119,10 +119,12 @@ struct PathAndValue: ParsableArguments {
 
 /// The source and the destination of a value.
 struct FromAndTo: ParsableArguments {
-  @Argument(help: "What: a JSON Pointer.", transform: PathArgument.init(_:))
+  @Argument(
+    help: "What: a JSON Pointer.", completion: Completion.path, transform: PathArgument.init(_:))
   var from: PathArgument
 
   @Argument(
-    help: "Where to: a JSON Pointer, whose parent exists.", transform: PathArgument.init(_:))
+    help: "Where to: a JSON Pointer, whose parent exists.", completion: Completion.path,
+    transform: PathArgument.init(_:))
   var to: PathArgument
 }

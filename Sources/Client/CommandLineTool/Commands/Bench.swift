@@ -30,7 +30,7 @@ struct Bench: SendingCommand {
 
   @Option(
     help: ArgumentHelp("The object that gets the counter.", valueName: "path"),
-    transform: PathArgument.init(_:))
+    completion: Completion.path, transform: PathArgument.init(_:))
   var under = PathArgument(.root)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

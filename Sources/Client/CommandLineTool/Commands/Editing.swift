@@ -36,7 +36,7 @@ struct Merge: ActingCommand {
         lockstep merge /lamps '{"hall": true, "attic": null}'
       """)
 
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path: PathArgument
 
   @Argument(help: JSONArgument.help, transform: ArgumentOrder.unmarked)
@@ -113,7 +113,8 @@ struct Remove: ActingCommand {
         lockstep remove /lamps/hall
       """)
 
-  @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
+  @Argument(
+    help: "Where: a JSON Pointer.", completion: Completion.path, transform: PathArgument.init(_:))
   var path: PathArgument
 
   @OptionGroup var safety: Safety
@@ -134,7 +135,8 @@ struct Increment: ActingCommand {
         lockstep increment /lamps/level -5
       """)
 
-  @Argument(help: "Where: a JSON Pointer.", transform: PathArgument.init(_:))
+  @Argument(
+    help: "Where: a JSON Pointer.", completion: Completion.path, transform: PathArgument.init(_:))
   var path: PathArgument
 
   @Argument(

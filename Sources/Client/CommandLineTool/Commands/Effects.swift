@@ -31,7 +31,9 @@ struct Effects: AsyncParsableCommand {
   @Argument(help: "'cancel' ends effects; without it they are shown.")
   var verb: Verb?
 
-  @Argument(help: "The identifier or key of what to cancel.", transform: ArgumentOrder.unmarked)
+  @Argument(
+    help: "The identifier or key of what to cancel.", completion: Completion.effect,
+    transform: ArgumentOrder.unmarked)
   var what: String?
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

@@ -16,7 +16,7 @@ struct Keys: AsyncParsableCommand {
         lockstep keys /lamps
       """)
 
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path = PathArgument(.root)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

@@ -28,7 +28,7 @@ struct List: AsyncParsableCommand {
         lockstep --json ls /sensors --all | jq -r .path
       """)
 
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path = PathArgument(.root)
 
   @Option(
@@ -43,7 +43,7 @@ struct List: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp("Begin behind the part with this path.", valueName: "path"),
-    transform: PathArgument.init(_:))
+    completion: Completion.path, transform: PathArgument.init(_:))
   var after: PathArgument?
 
   @Flag(help: "All parts, however many.")

@@ -17,6 +17,9 @@ struct Log: AsyncParsableCommand {
         sequence  the number of the action
         parent    that of the action that led to it, if one did
         origin    who sent it
+        pid       of the client that began it all, if one did
+        uid       of its user
+        label     what it calls itself
         action    its name
         payload   what it carries, if that was kept
         outcome   changed, unchanged, swallowed, accepted, or rejected and why
@@ -26,10 +29,11 @@ struct Log: AsyncParsableCommand {
       EXAMPLES:
         lockstep log --tree --limit 20
         lockstep log --follow
+        lockstep log --user www-data --outcome rejected --since 3600
       """)
 
   @Option(
-    help: ArgumentHelp("How many of the latest actions.", valueName: "number"),
+    help: ArgumentHelp("How many of the latest of these actions.", valueName: "number"),
     transform: NumberArgument.atLeast(0))
   var limit: Int = 100
 
@@ -39,19 +43,23 @@ struct Log: AsyncParsableCommand {
   @Flag(help: "Go on with what comes.")
   var follow = false
 
+  @OptionGroup(title: "Which Actions") var filter: LogFilter
+
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
       var writer = LogWriter(output: Output(options), isTree: tree)
-      let records = try LogRecord.records(of: await client.report(.log, ["\(limit)"]))
-      try writer.show(limit == 0 ? [] : records)
+      // The daemon has no more than some thousands; which of them are wanted is decided here.
+      let latest = filter.passesAll ? limit : Int(UInt32.max)
+      let records = try LogRecord.records(of: await client.report(.log, ["\(latest)"]))
+      try writer.show(Array(records.filter(filter.passes).suffix(limit)))
       guard follow else { return }
       StandardOutput.endWithReader()
       // If the log was empty, follow it from its start; with a limit of 0, follow it from now.
       let since = records.last.map { ["\($0.sequence)"] } ?? (limit > 0 ? ["0"] : [])
       try await client.reports(.followLog, since) { report in
-        try writer.show(LogRecord.records(of: report))
+        try writer.show(LogRecord.records(of: report).filter(filter.passes))
       }
     }
   }
@@ -140,6 +148,8 @@ struct LogRecord {
     let text = PrettyWriter.text(payload, width: .max, hasColor: false)
     return "\(name) \(text.cut(to: 200))"
   }
+
+  var revision: UInt64? { value.child("revision")?.number }
 
   var origin: String { value.cell("origin").escapingControls }
 

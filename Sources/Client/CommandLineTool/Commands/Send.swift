@@ -25,7 +25,7 @@ struct Send: SendingCommand {
 
   @Argument(
     help: "An action by its names, or as JSON; '-' reads JSON from standard input.",
-    transform: ArgumentOrder.unmarked)
+    completion: Completion.action, transform: ArgumentOrder.unmarked)
   var action: String
 
   @Argument(

@@ -17,7 +17,7 @@ struct ShowDigest: AsyncParsableCommand {
         lockstep digest /lamps
       """)
 
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
+  @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path = PathArgument(.root)
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
