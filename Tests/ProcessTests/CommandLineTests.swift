@@ -131,6 +131,57 @@ struct CommandLineTests {
     }
   }
 
+  @Test func `watch shows what was and what is, at several paths, with who did it`() async throws {
+    try await withDaemon { served in
+      let start = #"{"lamps":{"hall":{"on":false,"n":1}},"doors":[],"x":0}"#
+      #expect(try await lockstep(served.socket, "set", "", start).status == .exit(0))
+      let watch = try ChildProcess(
+        (Binaries.folder ?? ".") + "/lockstep",
+        ["--socket", served.socket, "watch", "/lamps/*/on", "/doors", "--why", "--changes-only"])
+      defer { watch.signal(SIGKILL) }
+      // It follows when its subscriptions show among the clients'.
+      try await eventually("it watches") {
+        try await lockstep(served.socket, "--json", "clients").lines
+          .contains { $0.contains(#""label":"lockstep watch""#) && $0.contains("/doors") }
+      }
+      for (path, value) in [
+        ("/x", "1"), ("/lamps/hall/n", "2"), ("/lamps/hall/on", "true"), ("/doors/-", "7"),
+        ("/lamps", #"{"attic":{"on":1}}"#),
+      ] {
+        let verb = path.hasSuffix("-") ? "insert" : "set"
+        let done = try await lockstep(served.socket, verb, path, value)
+        #expect(done.status == .exit(0), "\(done.lines)")
+      }
+      try await watch.line(with: "attic")
+      let shown = watch.output.map { $0.firstMatch(of: #/"changes":(.*?),"revision":(\d+)/#) }
+      #expect(
+        shown.map { $0.map { "\($0.2) \($0.1)" } } == [
+          #"4 [{"from":false,"path":"/lamps/hall/on","to":true}]"#,
+          #"5 [{"path":"/doors/0","to":7}]"#,
+          #"6 [{"path":"/lamps/attic/on","to":1},{"from":true,"path":"/lamps/hall/on"}]"#,
+        ])
+      for (line, action) in zip(watch.output, ["set", "insert", "set"]) {
+        #expect(line.contains(#""action":"\#(action)""#), "\(line)")
+        #expect(line.contains(#""label":"lockstep \#(action)""#), "\(line)")
+      }
+      for (path, rest) in [
+        ("/b", ["--format", "patch"]), ("/*", ["--format", "state"]),
+        ("/c", ["--why", "--reconnect"]), ("/a/*", ["--until", "/b=1"]),
+      ] {
+        let wrong = try await lockstep(served.socket, "watch", "/a/d", path, rest[0], rest[1])
+        #expect(wrong.status == .exit(2), "\(path): \(wrong.lines)")
+      }
+      let until = try await lockstep(
+        served.socket, "watch", "/x", "--format", "diff", "--until", "/x=1", "--timeout", "60")
+      #expect(until.lines == [#"{"changes":[{"path":"/x","to":1}],"revision":6}"#])
+      let latest = try await lockstep(
+        served.socket, "watch", "/x", "/none", "--latest", "--count", "1", "--timeout", "60")
+      #expect(latest.lines == until.lines)
+      let rejected = try await lockstep(served.socket, "log", "--client", "lockstep insert")
+      #expect(rejected.lines.count == 1)
+    }
+  }
+
   @Test func `an export through a link replaces the file, and leaves the link`() async throws {
     try await withDaemon { served in
       let (link, file) = (served.folder + "/link", served.folder + "/file")

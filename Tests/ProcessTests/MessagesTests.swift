@@ -405,6 +405,44 @@ struct MessagesTests {
     }
   }
 
+  @Test func `bash completes what the daemon has`() async throws {
+    try await withDaemon { served in
+      let start = #"{"lamps":{"hall":{"on":true},"attic":1,"hatch~/":[]},"list":[],"lost":{}}"#
+      #expect(try await lockstep(served.socket, "set", "", start).status == .exit(0))
+      let script = #"""
+        PATH=$(dirname "$0"):$PATH && source <(lockstep --generate-completion-script bash)
+        COMP_WORDS=(lockstep "$@") COMP_CWORD=$# COMP_LINE="lockstep $*" COMP_POINT=1000
+        [[ $(complete -p lockstep) =~ -F\ ([^\ ]+) ]]
+        "${BASH_REMATCH[1]}" lockstep "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+        printf '%s\n' "${COMPREPLY[@]}"
+        """#
+      for (words, completions) in [
+        (["get", ""], ["/"]), (["get", "/la"], ["/lamps", "/lamps/"]), (["ls", "/li"], ["/list"]),
+        (["watch", "/list", "/lo"], ["/lost"]),
+        (["set", "/lamps/h"], ["/lamps/hall", "/lamps/hall/", "/lamps/hatch~0~1"]),
+        (["remove", "/none/x"], [""]), (["send", "inc"], ["increment"]),
+        (["log", "--action", "mer"], ["merge"]), (["effects", "cancel", ""], [""]),
+      ] {
+        for socket in [["--socket", served.socket], []] {
+          let bash = try ChildProcess(
+            "/bin/bash", ["-c", script, Self.lockstep] + socket + words,
+            environment: [
+              "LOCKSTEP_SOCKET": socket.isEmpty ? served.socket : "/none", "PATH": "/usr/bin:/bin",
+            ])
+          try await bash.end()
+          #expect(bash.output == completions, "\(socket) \(words)")
+        }
+      }
+    }
+    // Without a daemon there is nothing to complete, and nothing is said.
+    let bash = try ChildProcess(
+      Self.lockstep,
+      ["---completion", "get", "--", "positional@0", "2", "1", "lockstep", "get", "/"],
+      environment: ["LOCKSTEP_SOCKET": "/none"])
+    try await bash.end()
+    #expect(bash.output.joined() == "")
+  }
+
   // MARK: Tables
 
   @Test func `tables have the width of COLUMNS`() async throws {

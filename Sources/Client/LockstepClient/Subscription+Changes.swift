@@ -40,6 +40,28 @@ extension Subscription {
     revisions { RevisionChange(revision: $1, state: $0, patch: $2) }
   }
 
+  /// Every revision received from now on by any of some mirrors of one connection, with the mirror's
+  /// place among them, in the order in which they come: those of earlier turns of the daemon first.
+  /// Otherwise like `revisions`.
+  public static func revisions(
+    of mirrors: [Subscription]
+  ) -> AsyncStream<(mirror: Int, change: RevisionChange)> {
+    AsyncStream { continuation in
+      let stops = mirrors.enumerated().map { index, mirror in
+        mirror.link.observe(
+          Link.Observer(
+            subscription: mirror.number,
+            onRevision: { value, revision, patch in
+              let state = value.value(as: State.self)
+              let change = RevisionChange(revision: revision, state: state, patch: patch)
+              continuation.yield((index, change))
+            },
+            onEnd: { continuation.finish() }))
+      }
+      continuation.onTermination { for stop in stops { stop() } }
+    }
+  }
+
   /// The non-nil results of `element` for every revision received from now on.
   func revisions<Element>(
     _ element: @escaping @Sendable (State?, UInt64, [UInt8]) -> Element?

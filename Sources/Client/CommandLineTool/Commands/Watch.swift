@@ -10,14 +10,24 @@ struct Watch: AsyncParsableCommand {
     commandName: "watch",
     abstract: "Follow what stands at a path, live.",
     discussion: """
-      Shows the current value at once, then the value after each change, none left out (see \
-      --latest). Formats:
+      Shows the current value at once (see --changes-only), then the value after each change, none \
+      left out (see --latest). Formats:
         state   the value as one line of JSON; an empty line when nothing stands there
         patch   one line for each revision: {"revision": 12, "patch": [...]}, a JSON Patch \
       (RFC 6902) with paths below the watched value. The first one puts the whole, and so does \
       any after a reconnection that could not be bridged; {"op": "remove", "path": ""} says that \
       nothing stands there any more. 'lockstep patch' understands the patches.
-        pretty  the value laid out, below its revision; the default on a terminal
+        diff    what was, and what is: {"revision": 12, "changes": [{"path": "/a", "from": 1, \
+      "to": 2}]}, with paths from the document; without 'from' where there was nothing, without \
+      'to' where there is nothing. Places of an array are given in order: what is removed or put \
+      in moves what stands behind it
+        pretty  the value laid out, below its revision; the default on a terminal, where of a \
+      value of many lines only what has changed is shown
+
+      Several paths, and '*' for every key of an object or array, are shown as diff. With --why \
+      each revision says which action made it, who sent that, and when, as 'lockstep log' does; \
+      that is for those who may administer the daemon. 'action' is null where the daemon's log has \
+      passed on.
 
       Ends with status 4 when the daemon says goodbye or the connection is lost, unless \
       --reconnect; when the reader of its output goes away; and by SIGINT, with the shell's 130.
@@ -25,13 +35,16 @@ struct Watch: AsyncParsableCommand {
       EXAMPLES:
         lockstep watch /lamps
         lockstep watch /job --until '/job/state="done"' --timeout 60
+        lockstep watch '/lamps/*/power' /doors --why
         lockstep watch --format patch --reconnect >>changes.jsonl
       """)
 
-  @Argument(help: PathArgument.help, transform: PathArgument.init(_:))
-  var path = PathArgument(.root)
+  @Argument(
+    help: "Where: JSON Pointers; '' is the whole, and the default; '*' is every key.",
+    completion: Completion.path, transform: PathArgument.init(_:))
+  var paths: [PathArgument] = []
 
-  @Option(help: "What to write: state, patch, or pretty.")
+  @Option(help: "What to write: state, patch, diff, or pretty.")
   var format: WatchFormat?
 
   @Option(
@@ -52,47 +65,79 @@ struct Watch: AsyncParsableCommand {
   @Flag(help: "Only the newest value: leave out what came while the one before was written.")
   var latest = false
 
+  @Flag(help: "Not the current value, only what changes from now on.")
+  var changesOnly = false
+
+  @Flag(help: "Name the action that made each change, and who sent it when.")
+  var why = false
+
   @Flag(help: "Come back when the connection is lost, and wait for a daemon that is not there.")
   var reconnect = false
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func validate() throws {
-    for until in until where !path.path.leads(to: until.path) {
+    for until in until where !watched.contains(where: { $0.start.leads(to: until.path) }) {
+      let paths = watched.map { "'\($0.path.path.pointer)'" }.joined(separator: ", ")
       throw ValidationError(
-        "--until looks at '\(until.path.pointer)', which is not within the watched "
-          + "'\(path.path.pointer)'.")
+        "--until looks at '\(until.path.pointer)', which is not within the watched \(paths).")
     }
+    if why, latest {
+      throw ValidationError("--why tells of every change: leave out --latest.")
+    }
+    if why, reconnect {
+      throw ValidationError(
+        "--why ends with the daemon's process, whose log it reads: leave out --reconnect.")
+    }
+    if let format, format != .diff, let reason = reasonForDiff {
+      throw ValidationError("--format \(format.rawValue) shows one value, and \(reason).")
+    }
+  }
+
+  private var watched: [WatchedPath] {
+    (paths.isEmpty ? [PathArgument(.root)] : paths).map(WatchedPath.init)
+  }
+
+  /// Why differences are shown, if no format is given or another one would not do.
+  private var reasonForDiff: String? {
+    if watched.count > 1 { return "there are several paths" }
+    if watched[0].hasStar { return "'*' stands for many" }
+    return why ? "--why tells of changes" : nil
   }
 
   func run() async throws {
     try await Client.with(options, for: self, reconnects: reconnect) { client in
       StandardOutput.endWithReader()
       if reconnect { Self.tellConnection(of: client) }
-      let path = try client.resolve(path)
       for until in until { _ = try client.resolve(PathArgument(until.path)) }
-      let mirror = try await client.mirror(of: path.scope, everyRevision: !latest)
-      let output = Output(options)
-      if output.isPretty, mirror.state?.value(at: path.rest) == nil {
-        let absence = await client.absence(of: path, in: mirror.state)
-        StandardError.note("waiting for '\(path.path.pointer)': \(absence)")
-      }
-      var writer = WatchWriter(
-        output: output, format: format, path: path, conditions: until, limit: count)
-      if latest {
-        for await _ in mirror.changes {
-          let (state, position) = mirror.snapshot
-          guard let position else { continue }
-          if try writer.show(state, at: position.revision, patch: []) { return }
-        }
-      } else {
-        for await change in mirror.revisions {
-          if try writer.show(change.state, at: change.revision, patch: change.patch) { return }
-        }
-      }
-      guard case .closed(let goodbye) = mirror.status else { return }
-      throw Failure(goodbye)
+      if format == .diff || reasonForDiff != nil { return try await showChanges(client) }
+      try await showValues(of: client.resolve(watched[0].path), client)
     }
+  }
+
+  private func showValues(of path: PathArgument, _ client: Client) async throws {
+    let mirror = try await client.mirror(of: path.scope, everyRevision: !latest)
+    let output = Output(options)
+    if output.isPretty, mirror.state?.value(at: path.rest) == nil {
+      let absence = await client.absence(of: path, in: mirror.state)
+      StandardError.note("waiting for '\(path.path.pointer)': \(absence)")
+    }
+    var writer = WatchWriter(
+      output: output, format: format, path: path, conditions: until, limit: count,
+      leavesOutFirst: changesOnly)
+    if latest {
+      for await _ in mirror.changes {
+        let (state, position) = mirror.snapshot
+        guard let position else { continue }
+        if try writer.show(state, at: position.revision, patch: []) { return }
+      }
+    } else {
+      for await change in mirror.revisions {
+        if try writer.show(change.state, at: change.revision, patch: change.patch) { return }
+      }
+    }
+    guard case .closed(let goodbye) = mirror.status else { return }
+    throw Failure(goodbye)
   }
 
   /// Report on standard error when the connection is lost and when it is restored.
@@ -114,8 +159,109 @@ struct Watch: AsyncParsableCommand {
   }
 }
 
+// MARK: Changes
+
+extension Watch {
+  /// What comes from the daemon.
+  private enum News: Sendable {
+    case change(Subscription<Value>.RevisionChange, of: Int)
+    case records(Value)
+    case end((any Error)?)
+  }
+
+  private func showChanges(_ client: Client) async throws {
+    var places: [DiffWriter.Place] = []
+    var mirrors: [Subscription<Value>] = []
+    let (news, continuation) = AsyncStream.makeStream(of: News.self)
+    // Before the first value, so that no action behind it is missed.
+    let follower = why ? Self.follow(client, continuation) : nil
+    defer { follower?.cancel() }
+    for watched in watched {
+      let scope = try client.resolve(PathArgument(watched.start)).scope
+      places.append(
+        DiffWriter.Place(scope: scope, steps: Array(watched.path.path.keys[scope.keys.count...])))
+      mirrors.append(try await client.mirror(of: scope, everyRevision: !latest))
+    }
+    var writer = DiffWriter(
+      output: Output(options), places: places, conditions: until, limit: count,
+      namesActions: why, leavesOutFirst: changesOnly)
+    if latest { return try await showLatest(mirrors, by: &writer) }
+    let revisions = Subscription.revisions(of: mirrors)
+    let reader = Task {
+      for await (mirror, change) in revisions { continuation.yield(.change(change, of: mirror)) }
+      continuation.yield(.end(nil))
+    }
+    defer { reader.cancel() }
+    for await item in news {
+      switch item {
+      case .change(let change, let place):
+        if try writer.note(change.state, at: change.revision, of: place) { return }
+      case .records(let report):
+        if try writer.note(LogRecord.records(of: report)) { return }
+      case .end(let error?): throw error
+      case .end(nil):
+        guard case .closed(let goodbye)? = mirrors.first?.status else { return }
+        throw Failure(goodbye)
+      }
+    }
+  }
+
+  /// Show how the values differ from those that were shown before, as often as there is time for it.
+  private func showLatest(
+    _ mirrors: [Subscription<Value>], by writer: inout DiffWriter
+  ) async throws {
+    // One value says that something has changed, however much it is.
+    let (news, continuation) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let readers = mirrors.map { mirror in
+      Task {
+        for await _ in mirror.changes { continuation.yield() }
+        continuation.finish()
+      }
+    }
+    defer { for reader in readers { reader.cancel() } }
+    for await _ in news {
+      for (index, mirror) in mirrors.enumerated() {
+        let (state, position) = mirror.snapshot
+        guard let position else { continue }
+        if try writer.note(state, at: position.revision, of: index) { return }
+      }
+    }
+    guard case .closed(let goodbye)? = mirrors.first?.status else { return }
+    throw Failure(goodbye)
+  }
+
+  /// Follow the daemon's log.
+  private static func follow(
+    _ client: Client, _ news: AsyncStream<News>.Continuation
+  ) -> Task<Void, Never> {
+    Task {
+      do {
+        try await client.reports(.followLog, []) { news.yield(.records($0)) }
+      } catch is CancellationError {
+      } catch {
+        news.yield(.end(error))
+      }
+    }
+  }
+}
+
+/// A path that may contain `*` for every key.
+struct WatchedPath {
+  let path: PathArgument
+  /// The keys before the first `*`.
+  let start: Path
+
+  init(_ path: PathArgument) {
+    self.path = path
+    start = Path(Array(path.path.keys.prefix { $0 != "*" }))
+  }
+
+  var hasStar: Bool { start != path.path }
+}
+
 enum WatchFormat: String, ExpressibleByArgument, CaseIterable {
-  case state, patch, pretty
+  case state, patch, diff, pretty
 }
 
 /// A condition of `--until`.

@@ -50,5 +50,10 @@ struct Output: Sendable {
   }
 
   /// The text as a remark beside the values.
-  func faint(_ text: String) -> String { hasColor ? "\u{1b}[2m\(text)\u{1b}[0m" : text }
+  func faint(_ text: String) -> String { colored(text, "2") }
+
+  /// The text in a colour, given as the parameter of the terminal's sequence.
+  func colored(_ text: String, _ color: String) -> String {
+    hasColor ? "\u{1b}[\(color)m\(text)\u{1b}[0m" : text
+  }
 }

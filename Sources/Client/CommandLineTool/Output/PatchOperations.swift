@@ -70,5 +70,6 @@ enum PatchOperations {
 }
 
 extension Path {
-  fileprivate func element(_ index: Int) -> Path { Path(keys + [.integer(Int64(index))]) }
+  /// The path of an element of the array here.
+  func element(_ index: Int) -> Path { Path(keys + [.integer(Int64(index))]) }
 }

@@ -7,6 +7,10 @@ import Values
 struct WatchWriter {
   private let output: Output
   private let format: WatchFormat
+  /// Whether long values are laid out again for each change.
+  private let isPrettyAlways: Bool
+  /// Whether the first value is not written.
+  private let leavesOutFirst: Bool
   private let path: PathArgument
   private let conditions: [UntilCondition]
   private let limit: Int?
@@ -16,9 +20,11 @@ struct WatchWriter {
 
   init(
     output: Output, format: WatchFormat?, path: PathArgument,
-    conditions: [UntilCondition], limit: Int?
+    conditions: [UntilCondition], limit: Int?, leavesOutFirst: Bool = false
   ) {
     self.output = output
+    isPrettyAlways = format == .pretty
+    self.leavesOutFirst = leavesOutFirst
     self.format = format ?? (output.isPretty ? .pretty : .state)
     self.path = path
     self.conditions = conditions
@@ -34,13 +40,16 @@ struct WatchWriter {
   ) throws(Failure) -> Bool {
     let value = state?.value(at: path.rest)
     if let last, last.isSame(as: value) { return false }
-    switch format {
-    case .state: try showState(value)
-    case .patch: try showPatch(value, revision, patch)
-    case .pretty: try showPretty(value, revision)
+    if !leavesOutFirst || last != nil {
+      switch format {
+      case .state: try showState(value)
+      case .patch: try showPatch(value, revision, patch)
+      // What changes is written by a `DiffWriter`.
+      case .pretty, .diff: try showPretty(value, revision)
+      }
+      written += 1
     }
     last = .some(value)
-    written += 1
     return written == limit
       || !conditions.isEmpty && conditions.allSatisfy { $0.holds(in: value, at: path.path) }
   }
@@ -50,9 +59,17 @@ struct WatchWriter {
   }
 
   private func showPretty(_ value: Value?, _ revision: UInt64) throws(Failure) {
-    let body = value.map(output.pretty) ?? output.faint("(nothing)")
+    var body = value.map(output.pretty) ?? output.faint("(nothing)")
+    if !isPrettyAlways, let last, body.utf8.count(where: { $0 == 0x0a }) >= Self.mostLines,
+      let changes = try? PlaceChange.all(from: last, to: value, at: path.path, along: [])
+    {
+      body = changes.map { $0.line(output) }.joined(separator: "\n")
+    }
     try output.lines(output.faint("revision \(revision)") + "\n" + body)
   }
+
+  /// A longer value is shown once, then what changes in it.
+  private static var mostLines: Int { 8 }
 
   private func showPatch(
     _ value: Value?, _ revision: UInt64, _ patch: [UInt8]
