@@ -182,6 +182,45 @@ struct CommandLineTests {
     }
   }
 
+  @Test func `the past is what stood there, and who changed it`() async throws {
+    try await withDaemon { served in
+      // The past begins with the first checkpoint, within a second or two.
+      try await eventually("there is a past") {
+        try await lockstep(served.socket, "get", "", "--at", "0").status == .exit(0)
+      }
+      for (path, value) in [
+        ("/lamp", #"{"on":false,"n":[1,2]}"#), ("/x", "1"), ("/lamp/on", "true"), ("/x", "2"),
+        ("/lamp/n/0", "5"),
+      ] {
+        let done = try await lockstep(served.socket, "set", path, value)
+        #expect(done.status == .exit(0), "\(done.lines)")
+      }
+      #expect(try await lockstep(served.socket, "get", "/lamp/on", "--at", "2").lines == ["false"])
+      #expect(try await lockstep(served.socket, "get", "/lamp/n/0", "--at", "5").lines == ["5"])
+      let before = try await lockstep(served.socket, "get", "/lamp", "--at", "0")
+      #expect(before.lines == ["lockstep: nothing stood at '/lamp' at revision 0."])
+      #expect(before.status == .exit(8))
+      let later = try await lockstep(served.socket, "get", "/lamp", "--at", "99")
+      #expect(later.lines == ["lockstep: the newest revision is 5."])
+      #expect(
+        try await lockstep(served.socket, "diff", "1", "4").lines.sorted() == [
+          #"{"from":false,"path":"/lamp/on","to":true}"#, #"{"path":"/x","to":2}"#,
+        ])
+      #expect(
+        try await lockstep(served.socket, "diff", "4", "now", "/lamp").lines
+          == [#"{"from":1,"path":"/lamp/n/0","to":5}"#])
+      #expect(try await lockstep(served.socket, "diff", "5").lines == [])
+      let history = try await lockstep(served.socket, "history", "/lamp", "--limit", "2").lines
+      let shown = history.map { $0.firstMatch(of: #/"changes":(.*?),"revision":(\d+)/#) }
+      #expect(
+        shown.map { $0.map { "\($0.2) \($0.1)" } } == [
+          #"3 [{"from":false,"path":"/lamp/on","to":true}]"#,
+          #"5 [{"from":1,"path":"/lamp/n/0","to":5}]"#,
+        ])
+      #expect(history.allSatisfy { $0.contains(#""label":"lockstep set""#) })
+    }
+  }
+
   @Test func `an export through a link replaces the file, and leaves the link`() async throws {
     try await withDaemon { served in
       let (link, file) = (served.folder + "/link", served.folder + "/file")

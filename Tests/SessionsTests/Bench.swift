@@ -72,7 +72,11 @@ struct Bench {
     measurements += commands.count { $0 == .measureState }
     for case .log(let line) in commands { logs.append(line) }
     return commands.filter {
-      if case .log = $0 { false } else { $0 != .measureState && $0 != .measureMemory }
+      if case .log = $0 {
+        false
+      } else {
+        $0 != .measureState && $0 != .measureMemory && $0 != .makeCheckpoint
+      }
     }
   }
 
@@ -116,6 +120,16 @@ struct Bench {
       commands += handle(.turnEnded)
     }
     return commands
+  }
+
+  /// A second passes, and a checkpoint of the state is made if one is due.
+  mutating func keepPast() {
+    var commands: [Command] = []
+    server.handle(.tick, at: now, into: &commands)
+    guard commands.contains(.makeCheckpoint) else { return }
+    var encoder = CBOREncoder()
+    server.state.encode(into: &encoder)
+    handle(.checkpointMade(server.revision, encoder.bytes))
   }
 
   /// End turns, and encode the snapshots that they command, until nothing is left.
@@ -179,6 +193,27 @@ struct Bench {
       server.handle(.inherited(connection, isTranslated: false), at: now, into: &taken)
     }
     return commands
+  }
+
+  // MARK: Queries
+
+  /// The answer to a query, which the shell makes if the server commands it.
+  mutating func answer(_ client: UInt64, _ query: UInt64) -> Value {
+    // A query may have to wait for some turns, until the work of earlier ones is paid.
+    for _ in 0..<10 {
+      let commands = turn()
+      for case .answer(let id, query, let asked) in commands {
+        let report =
+          switch server.inspection(of: asked, for: id) {
+          case .success(let job)?: job.report()
+          case .failure(let error)?: error.report.encoded
+          case nil: [] as [UInt8]
+          }
+        handle(.answered(id, query: query, report))
+      }
+      for case .report(query, let value, _) in said(to: client, commands) { return value }
+    }
+    return .null
   }
 
   // MARK: Facts

@@ -166,7 +166,7 @@ import Wire
     var bench = bench(["a": ["x": 1]])
     let asked = bench.ask(1, "")
     let (request, query) = try #require(asked)
-    let listing = bench.server.listing(request, for: ConnectionID(1))
+    let listing = bench.server.inspection(of: request, for: ConnectionID(1))
     let report = try #require(listing).get().report()
     bench.handle(.policy(Policy([Rule(users: [1], mayConnect: true, read: patterns(["c"]))])))
     bench.handle(.answered(ConnectionID(1), query: query, report))
@@ -314,33 +314,14 @@ extension Bench {
   /// Ask for a listing. Returns the request that the shell gets, and the number of the query.
   fileprivate mutating func ask(
     _ client: UInt64, _ arguments: String...
-  ) -> (ListingRequest, query: UInt64)? {
+  ) -> (ShellQuery, query: UInt64)? {
     say(client, .query(number: 77, "parts", arguments: arguments))
     for _ in 0..<10 {
-      for case .answer(ConnectionID(client), let query, .parts(let request, _)) in turn() {
+      for case .answer(ConnectionID(client), let query, let request) in turn() {
         return (request, query)
       }
     }
     return nil
-  }
-
-  /// The answer to a query, which the shell makes if the server commands it.
-  fileprivate mutating func answer(_ client: UInt64, _ query: UInt64) -> Value {
-    // A query may have to wait for some turns, until the work of earlier ones is paid.
-    for _ in 0..<10 {
-      let commands = turn()
-      for case .answer(let id, query, .parts(let request, _)) in commands {
-        let report =
-          switch server.listing(request, for: id) {
-          case .success(let job)?: job.report()
-          case .failure(let error)?: error.report.encoded
-          case nil: [] as [UInt8]
-          }
-        handle(.answered(id, query: query, report))
-      }
-      for case .report(query, let value, _) in said(to: client, commands) { return value }
-    }
-    return .null
   }
 
   fileprivate mutating func parts(_ client: UInt64, _ arguments: String...) -> Value {

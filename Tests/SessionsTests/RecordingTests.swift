@@ -250,7 +250,8 @@ import Wire
       .snapshotEncoded(SnapshotJobID(1), [[1], [], [2, 3]], wholeBytes: nil),
       .snapshotEncoded(SnapshotJobID(1), [], wholeBytes: 9), .snapshotImpossible(SnapshotJobID(2)),
       .actionDecoded(id, nil),
-      .stateMeasured(StateMeasure(encoded: 4, memory: 5)), .memoryMeasured(nil),
+      .checkpointMade(4, [0xa0]), .stateMeasured(StateMeasure(encoded: 4, memory: 5)),
+      .memoryMeasured(nil),
       .memoryMeasured(MemoryReading(free: -1, limit: 2, name: "a group")), .turnEnded,
       .journal(.committed(through: 4)), .journal(.failed("full")), .journal(.reopened),
       .journal(.stillFailing("full")), .journal(.snapshotKept(bytes: 6)),
@@ -290,7 +291,7 @@ import Wire
     // Every case is among them.
     var kinds: Set<Substring> = []
     for event in events { kinds.insert("\(event)".prefix { $0 != "(" }) }
-    #expect(kinds.count == 26)
+    #expect(kinds.count == 27)
   }
 
   @Test func `commands that differ are written differently`() throws {

@@ -39,6 +39,9 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.ignoresBackPressure = true
     },
     Mutant(name: "a snapshot has the wrong revision") { $0.faults.mislabelsSnapshots = true },
+    Mutant(name: "a checkpoint of the past has the wrong revision") {
+      $0.faults.mislabelsCheckpoints = true
+    },
     Mutant(name: "an acknowledgement is lost on resuming") {
       $0.faults.losesRepeatedAcknowledgements = true
     },

@@ -59,7 +59,9 @@ struct LockstepCommand: AsyncParsableCommand {
     groupedSubcommands: [
       .init(
         name: "Reading",
-        subcommands: [Get.self, List.self, Keys.self, Watch.self, Export.self]),
+        subcommands: [
+          Get.self, List.self, Keys.self, Watch.self, Diff.self, ShowHistory.self, Export.self,
+        ]),
       .init(
         name: "Changing",
         subcommands: [

@@ -47,6 +47,9 @@ public enum Event<Action: Sendable>: Sendable {
   /// The large action that a connection holds has been decoded (`Command.decodeAction`). Nil: the
   /// server decodes it itself, while everybody waits.
   case actionDecoded(ConnectionID, DecodedAction<Action>?)
+  /// The state at a revision in value form (`Command.makeCheckpoint`); empty if there was no memory
+  /// for it.
+  case checkpointMade(UInt64, [UInt8])
   /// The result of `Command.measureState`.
   case stateMeasured(StateMeasure)
   /// The memory that the process may still take; nil if nothing limits it.
@@ -127,6 +130,8 @@ public enum Command: Equatable, Sendable {
   case decodeAction(ConnectionID)
   /// Measure the state (`Server.state`) off the loop; `Event.stateMeasured` follows.
   case measureState
+  /// Encode the state (`Server.state`) in value form off the loop; `Event.checkpointMade` follows.
+  case makeCheckpoint
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
   case measureMemory
   /// Answer this query of a connection, which may take a while; `Event.answered` follows.
@@ -145,8 +150,18 @@ public enum ShellQuery: Hashable, Sendable {
   /// The shell's metrics in the text format of OpenMetrics, appended to the server's metrics, which
   /// are the associated text.
   case metrics(String)
-  /// List parts of the state (`Server.listing`) for a user.
+  /// List parts of the state for a user (`Server.inspection`).
   case parts(ListingRequest, uid: UInt64)
+  /// Look at the past of a part for a user (`Server.inspection`).
+  case past(PastRequest, uid: UInt64)
+
+  /// The user for whom the shell looks at the state; nil for other queries.
+  public var uid: UInt64? {
+    switch self {
+    case .parts(_, let uid), .past(_, let uid): uid
+    case .reloadPolicy, .metrics: nil
+    }
+  }
 }
 
 /// A log line for the administrator.

@@ -55,6 +55,9 @@ package struct Faults: Sendable, Equatable {
   /// Send the unfiltered difference to lagging clients that may see only a part.
   package var sendsWholeDifferences = false
 
+  /// Label checkpoints with a revision that is one too low.
+  package var mislabelsCheckpoints = false
+
   package init() {}
 
   func dropsPatch(of revision: UInt64) -> Bool { droppedRevision == revision }

@@ -59,7 +59,7 @@ public struct Limits: Hashable, Sendable {
   /// The bytes of a message from which on its action is decoded off the loop: one or two milliseconds'
   /// worth.
   public var largeActionBytes = 16 << 10
-  /// The most bytes of recent patches, stored for clients that reconnect.
+  /// The most bytes of recent patches, stored for clients that reconnect and for the past (`Past`).
   public var historyBytes = 4 << 20
   /// How long a client may leave sent bytes unread before the daemon says goodbye.
   public var stallDeadline: Duration = .seconds(120)

@@ -8,8 +8,8 @@ struct Queries: Sendable {
   var following: Following?
   /// Queries that the shell has not answered yet.
   private var asked: Set<UInt64> = []
-  /// The one of them that lists parts of the state.
-  private var listing: UInt64?
+  /// The one of them that looks at the state.
+  private var inspection: UInt64?
   /// Answers of the shell as CBOR, sent at the turn's end.
   private var answers: [(query: UInt64, answer: [UInt8])] = []
   /// Queries that were ended because the client may not ask them any more.
@@ -21,10 +21,10 @@ struct Queries: Sendable {
   /// Have the shell answer a query. Returns false if it is to answer one of this number already.
   mutating func ask(_ query: UInt64) -> Bool { asked.insert(query).inserted }
 
-  /// Have the shell list parts of the state. Returns false if it is to do that already.
-  mutating func askListing(_ query: UInt64) -> Bool {
-    guard listing == nil, ask(query) else { return false }
-    listing = query
+  /// Have the shell look at the state. Returns false if it is to do that already.
+  mutating func askInspection(_ query: UInt64) -> Bool {
+    guard inspection == nil, ask(query) else { return false }
+    inspection = query
     return true
   }
 
@@ -32,22 +32,22 @@ struct Queries: Sendable {
   /// this number was answered.
   mutating func answer(_ query: UInt64, _ answer: [UInt8]) -> Bool {
     guard asked.remove(query) != nil else { return false }
-    if listing == query { listing = nil }
+    if inspection == query { inspection = nil }
     answers.append((query, answer))
     return true
   }
 
-  /// Refuse the listing that is being made: it shows what might not be seen any more.
-  mutating func revokeListing() {
-    guard let listing else { return }
+  /// Refuse the look at the state that is being taken: it shows what might not be seen any more.
+  mutating func revokeInspection() {
+    guard let inspection else { return }
     let error = ReportError(.restarting, "the policy has changed meanwhile: ask again")
-    _ = answer(listing, error.report.encoded)
+    _ = answer(inspection, error.report.encoded)
   }
 
   /// Take the queries that the shell has not answered, in order: it answers none of them any more.
   mutating func takeAsked() -> [UInt64] {
     if asked.isEmpty { return [] }
-    defer { (asked, listing) = ([], nil) }
+    defer { (asked, inspection) = ([], nil) }
     return asked.sorted()
   }
 

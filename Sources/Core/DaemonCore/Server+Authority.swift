@@ -186,7 +186,7 @@ extension Server {
     }
     guard rights != former else { return }
     ceaseFollowing(place)
-    connections[place: place].queries.revokeListing()
+    connections[place: place].queries.revokeInspection()
     var index = 0
     while index < connections[place: place].subscriptions.count {
       if look(again: index, place) { index += 1 }

@@ -161,6 +161,7 @@ extension Server {
   mutating func tick(_ commands: inout [Command]) {
     let now = clock.now
     measureState(isTime: true, &commands)
+    keepPast(&commands)
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.ids.sorted() {
       guard let connection = connections[id] else { continue }

@@ -60,7 +60,9 @@ extension Server {
     if known == .metrics, facts.hasShellMetrics {
       return askShell(.metrics(metrics), number, &connection, &commands)
     }
-    if known == .parts { return list(arguments, number, &connection, &commands) }
+    if let known = known.inspected {
+      return inspect(known, arguments, number, &connection, &commands)
+    }
     switch report(known, arguments, number, &connection) {
     case .value(let value, let work):
       sendReport(number, value, &connection)
@@ -86,19 +88,24 @@ extension Server {
     return 200
   }
 
-  /// Have the shell list parts of the state, beside the loop. Returns the work that it took.
-  private func list(
-    _ arguments: [String], _ number: UInt64, _ connection: inout ServerSession,
-    _ commands: inout [Command]
+  /// Have the shell look at the state, or its past, beside the loop. Returns the work that it took.
+  private func inspect(
+    _ name: ReportName.Inspected, _ arguments: [String], _ number: UInt64,
+    _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Int {
     do throws(ReportError) {
-      let request = try ListingRequest(arguments, deepest: limits.pathKeys)
-      guard connection.queries.askListing(number) else {
+      let uid = connection.peer.uid
+      let query: ShellQuery =
+        switch name {
+        case .parts: .parts(try ListingRequest(arguments, deepest: limits.pathKeys), uid: uid)
+        case .past: .past(try PastRequest(past: arguments), uid: uid)
+        case .changes: .past(try PastRequest(changes: arguments), uid: uid)
+        }
+      guard connection.queries.askInspection(number) else {
         throw ReportError(
-          .refused, "a query of this number, or another listing, is being answered")
+          .refused, "a query of this number, or another look at the state, is being answered")
       }
-      commands.append(
-        .answer(connection.id, query: number, .parts(request, uid: connection.peer.uid)))
+      commands.append(.answer(connection.id, query: number, query))
       return 200
     } catch {
       send(error, of: number, &connection)
@@ -144,7 +151,7 @@ extension Server {
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + OpenMetrics.end), work: 200)
     // Not reached: the shell was asked, or the client was denied.
-    case .reloadPolicy, .parts: .error(.refused, "the daemon does not answer this")
+    case .reloadPolicy, .parts, .past, .changes: .error(.refused, "the daemon does not answer this")
     }
   }
 

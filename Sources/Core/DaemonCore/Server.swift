@@ -40,6 +40,8 @@ public struct Server<R: Reducer>: Sendable {
   var users: UserTable
   var sessions: SessionTable
   var publication: Publication<R.State>
+  /// Checkpoints of the state among the patches of `publication.history`.
+  var past = Past()
   var journaling: Journaling
   var largeActions = LargeActions<R.Action>()
   var memory: StateMemory
@@ -237,6 +239,7 @@ public struct Server<R: Reducer>: Sendable {
     case .policy(let policy): rule(by: policy, &commands)
     case .answered(let id, let query, let answer): answered(id, query, answer)
     case .tick: tick(&commands)
+    case .checkpointMade(let revision, let bytes): checkpointMade(bytes, at: revision)
     case .stop(let retryAfter): stop(retryAfter)
     case .acted(let action): _ = reduce(action, from: .owner)
     case .effectSent(let id, let action): effectSent(action, id)

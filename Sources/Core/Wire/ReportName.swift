@@ -1,5 +1,6 @@
 /// The reports of a daemon, by the names that queries ask for (`ClientMessage.query`).
 public enum ReportName: String, CaseIterable, Sendable {
+  case changes
   case clients
   case closedClients = "clients.closed"
   case effects
@@ -10,6 +11,7 @@ public enum ReportName: String, CaseIterable, Sendable {
   case unfollowLog = "log.unfollow"
   case metrics
   case parts
+  case past
   case reloadPolicy = "policy.reload"
   case status
   case why
@@ -18,9 +20,22 @@ public enum ReportName: String, CaseIterable, Sendable {
   public var isForEveryone: Bool {
     switch self {
     case .limits, .parts, .status: true
-    case .clients, .closedClients, .effects, .cancelEffects, .log, .followLog, .unfollowLog,
-      .metrics, .reloadPolicy, .why:
+    case .changes, .clients, .closedClients, .effects, .cancelEffects, .log, .followLog,
+      .unfollowLog, .metrics, .past, .reloadPolicy, .why:
       false
+    }
+  }
+
+  /// A report that takes as long as to encode the whole state.
+  package enum Inspected { case parts, past, changes }
+
+  /// The report among those that take as long as to encode the whole state; nil if it is none.
+  package var inspected: Inspected? {
+    switch self {
+    case .parts: .parts
+    case .past: .past
+    case .changes: .changes
+    default: nil
     }
   }
 

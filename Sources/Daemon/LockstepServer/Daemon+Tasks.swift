@@ -1,3 +1,4 @@
+import CBOR
 import DaemonCore
 import EventLoop
 import Glibc
@@ -104,43 +105,58 @@ extension Daemon {
     }
   }
 
-  // MARK: Listings
-
-  /// Begin the next listing that a client waits for, unless one is being made: each may take as much
-  /// memory, and as long, as a snapshot of the whole.
-  func beginListing() {
-    guard let next = listings.begin() else { return }
+  /// Encode the state for its past. Without memory for it, there is less of the past.
+  func makeCheckpoint() {
     let bytes = server.snapshotMemory
     memoryDesk.request(bytes) { [unowned self] in
-      guard case .success(let job)? = listing(for: next) else {
-        memoryDesk.finished(bytes)
-        return endListing()
-      }
+      let (state, revision) = (server.state, server.revision)
       let (loop, daemon) = (loop, Unchecked(self))
       besideLoop(bytes) {
-        let report = job.report()
-        loop.execute {
-          daemon.value?.tell(.answered(next.connection, query: next.query, report))
-          daemon.value?.endListing()
-        }
+        var encoder = CBOREncoder()
+        state.encode(into: &encoder)
+        let bytes = encoder.bytes
+        loop.execute { daemon.value?.tell(.checkpointMade(revision, bytes)) }
       }
     } orElse: { [unowned self] in
-      let error = ReportError(.limit, "the daemon has no memory to list the state")
-      answer(next.connection, next.query, error.report)
-      endListing()
+      tell(.checkpointMade(server.revision, []))
     }
   }
 
-  /// What a client waits for; an error is sent to it at once.
-  private func listing(for next: ListingQueue.Entry) -> Result<ListingJob, ReportError>? {
-    let result = server.listing(next.request, for: next.connection)
-    if case .failure(let error)? = result { answer(next.connection, next.query, error.report) }
-    return result
+  // MARK: Inspections
+
+  /// Begin the next look at the state that a client waits for, unless one is being taken: each may
+  /// take as much memory, and as long, as a snapshot of the whole.
+  func beginInspection() {
+    guard let next = inspections.begin() else { return }
+    let bytes = server.snapshotMemory
+    memoryDesk.request(bytes) { [unowned self] in
+      switch server.inspection(of: next.asked, for: next.connection) {
+      case .success(let inspection)?:
+        let (loop, daemon) = (loop, Unchecked(self))
+        besideLoop(bytes) {
+          let report = inspection.report()
+          loop.execute {
+            daemon.value?.tell(.answered(next.connection, query: next.query, report))
+            daemon.value?.endInspection()
+          }
+        }
+      case .failure(let error)?:
+        answer(next.connection, next.query, error.report)
+        fallthrough
+      case nil:
+        memoryDesk.finished(bytes)
+        endInspection()
+      }
+    } orElse: { [unowned self] in
+      let error = ReportError(.limit, "the daemon has no memory to look at the state")
+      answer(next.connection, next.query, error.report)
+      endInspection()
+    }
   }
 
-  private func endListing() {
-    listings.end()
-    beginListing()
+  private func endInspection() {
+    inspections.end()
+    beginInspection()
   }
 
   // MARK: Large actions

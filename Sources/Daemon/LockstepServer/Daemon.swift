@@ -47,8 +47,8 @@ public final class Daemon<R: Reducer> {
   var service: ServiceManager?
   /// Grants memory to work off the loop.
   let memoryDesk = MemoryDesk()
-  /// Listings of parts of the state that clients have asked for.
-  var listings = ListingQueue()
+  /// Looks at the state and its past that clients have asked for.
+  var inspections = InspectionQueue()
   /// The time at which the allocator last returned its free memory.
   var lastTrim = Instant(nanoseconds: 0)
   /// Connections of a former process, until they are served.
@@ -406,6 +406,7 @@ public final class Daemon<R: Reducer> {
     case .encodeSnapshot(let job): encode(job)
     case .decodeAction(let id): decodeAction(id)
     case .measureState: measureState()
+    case .makeCheckpoint: makeCheckpoint()
     case .measureMemory: measureMemory()
     case .keep(let batch): journal?.add(.batch(batch))
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)
@@ -413,9 +414,10 @@ public final class Daemon<R: Reducer> {
     case .answer(let id, let query, .reloadPolicy): reloadPolicy(for: id, query)
     case .answer(let id, let query, .metrics(let text)):
       answer(id, query, .text(text + (metrics?() ?? "") + OpenMetrics.end))
-    case .answer(let id, let query, .parts(let request, let uid)):
-      listings.add(.init(connection: id, query: query, request: request, uid: uid))
-      beginListing()
+    case .answer(let id, let query, let asked):
+      guard let uid = asked.uid else { return }
+      inspections.add(.init(connection: id, query: query, asked: asked, uid: uid))
+      beginInspection()
     case .log(let line): logger.log(line)
     }
   }

@@ -1,3 +1,4 @@
+import CBOR
 import DaemonCore
 import Lockstep
 import Records
@@ -89,6 +90,7 @@ extension Simulation {
     decodings = []
     blocked = []
     measured = nil
+    checkpoint = nil
     abandonEffects()
     for place in links.indices {
       links[place].abort()
@@ -141,10 +143,16 @@ extension Simulation {
       served = nil
       try deliver(.stateMeasured(measure))
     }
+    if let (revision, bytes) = checkpoint {
+      checkpoint = nil
+      served = nil
+      try deliver(.checkpointMade(revision, bytes))
+    }
     if !(now < lastTick + .seconds(1)) {
       lastTick = now
       served = nil
       try deliver(.tick)
+      try checkPast()
     }
     isWoken = false
     try deliver(.turnEnded)
@@ -223,6 +231,13 @@ extension Simulation {
     case .decodeAction(let id):
       count("large actions")
       decodings.append((id, chance(100) ? nil : daemon?.action(for: id)))
+    case .makeCheckpoint:
+      count("checkpoints")
+      checkpoint = daemon.map { daemon in
+        var encoder = CBOREncoder()
+        daemon.state.encode(into: &encoder)
+        return (daemon.revision, encoder.bytes)
+      }
     case .measureState: measured = (daemon?.state).map { StateMeasure(of: $0) }
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))

@@ -46,6 +46,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var decodings: [(id: ConnectionID, job: ActionJob<Witness<R>>?)] = []
   /// The result of measuring the state, which the daemon has not got yet.
   var measured: StateMeasure?
+  /// The checkpoint of the state that the daemon has not got yet.
+  var checkpoint: (revision: UInt64, bytes: [UInt8])?
   var lastTick = Instant(nanoseconds: 0)
   /// The time at which the process ends or starts.
   var changesAt: Instant?
@@ -57,6 +59,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   /// Decides what the disk does, and which clients want which actions to be durable.
   var diskRandom: SplitMix64
   var starts = 0
+  /// The number of times that the past was looked at.
+  var looks: UInt64 = 0
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []

@@ -278,11 +278,25 @@ private struct World {
     case .effect, .wake, .unwatch: break
     // There is no journal.
     case .keep, .keepSnapshot, .reopenJournal: break
-    case .answer(let id, let query, _): tell(.answered(id, query: query, .null))
+    case .answer(let id, let query, let asked):
+      let report: [UInt8]
+      switch server.inspection(of: asked, for: id) {
+      case .success(let inspection)?: report = inspection.report()
+      case .failure(let error)?: report = encoded(error.report as Value)
+      case nil: report = encoded(.null)
+      }
+      tell(.answered(id, query: query, report))
+    case .makeCheckpoint: tell(.checkpointMade(server.revision, encoded(server.state)))
     case .log(let line):
       self.line = line
       for field in line.fields { require(!field.value.contains("\n"), "a log line is one line") }
     }
+  }
+
+  private func encoded(_ value: some Synchronizable) -> [UInt8] {
+    var encoder = CBOREncoder()
+    value.encode(into: &encoder)
+    return encoder.bytes
   }
 
   private func who(_ id: ConnectionID) -> UInt64? { peers.first { $0.value.id == id }?.key }

@@ -12,19 +12,34 @@ struct Get: AsyncParsableCommand {
       nothing is written, and the status is 8: null is a value. The state of a daemon with types \
       of its own is shown by the names of its fields and cases: '/todos/3/title'.
 
+      With --at what stood there at an earlier revision, as far as the daemon remembers: see \
+      'lockstep history'.
+
       EXAMPLES:
         lockstep get /lamps/hall
+        lockstep get /lamps/hall --at 40
         lockstep --json get | jq .lamps
       """)
 
   @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
   var path = PathArgument(.root)
 
+  @Option(
+    help: ArgumentHelp("What stood there at this revision.", valueName: "revision"),
+    transform: NumberArgument.atLeast(0))
+  var at: UInt64?
+
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      try Output(options).show(try await client.value(at: path))
+      guard let at else { return try Output(options).show(try await client.value(at: path)) }
+      let path = try client.resolve(path)
+      guard let value = try await client.value(at: path, revision: at) else {
+        throw Failure(
+          .absent, "nothing stood at '\(path.path.pointer)' at revision \(at).", at: path.path)
+      }
+      try Output(options).show(value)
     }
   }
 }

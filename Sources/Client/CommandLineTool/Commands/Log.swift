@@ -233,7 +233,8 @@ struct LogWriter {
 }
 
 extension Value {
-  fileprivate var number: UInt64? {
+  /// The value as a count; nil if it is none.
+  var number: UInt64? {
     switch self {
     case .integer(let number): UInt64(exactly: number)
     case .unsigned(let number): number

@@ -119,33 +119,49 @@ struct DiffWriter {
   }
 
   private func write(_ revision: Pending) throws(Failure) {
-    let maker = revision.isFirst ? nil : makers[revision.revision]
-    guard output.isPretty else {
+    let maker: LogRecord?? = names && !revision.isFirst ? .some(makers[revision.revision]) : nil
+    try output.show(
+      RevisionChanges(revision: revision.revision, changes: revision.changes), by: maker)
+  }
+}
+
+/// What a revision changed at some places.
+struct RevisionChanges {
+  let revision: UInt64
+  let changes: [PlaceChange]
+}
+
+extension Output {
+  /// Show what a revision changed, with the action that made it if that is asked for; the inner nil
+  /// means that it is not known.
+  func show(_ revision: RevisionChanges, by maker: LogRecord??) throws(Failure) {
+    guard isPretty else {
       var members: TrieMap<String, Value> = [
         "revision": Value(revision.revision),
         "changes": .array(TreeArray(revision.changes.map(\.form))),
       ]
-      if names, !revision.isFirst { members.updateValue(maker?.value ?? .null, forKey: "action") }
-      return try output.line(.object(members))
+      if let maker { members.updateValue(maker?.value ?? .null, forKey: "action") }
+      return try line(.object(members))
     }
-    let head = "revision \(revision.revision)\(maker.map(Self.text) ?? "")".cut(to: output.width)
-    var lines = [output.faint(head)]
-    lines += revision.changes.map { $0.line(output) }
-    try output.lines(lines.joined(separator: "\n"))
+    let head = "revision \(revision.revision)\((maker ?? nil)?.head ?? "")".cut(to: width)
+    try lines(([faint(head)] + revision.changes.map { $0.line(self) }).joined(separator: "\n"))
   }
+}
 
-  private static func text(of maker: LogRecord) -> String {
-    let time = maker.value.cell("time").dayAndSecond
-    let label = maker.value.child("label").map { " \"\($0.cell)\"" } ?? ""
-    let action = "#\(maker.sequence) \(maker.value.cell("action"))"
-    return "  \(time)  \(action), \(maker.value.cell("origin"))\(label)".escapingControls
+extension LogRecord {
+  /// The action behind the number of the revision that it made.
+  fileprivate var head: String {
+    let time = value.cell("time").dayAndSecond
+    let label = value.child("label").map { " \"\($0.cell)\"" } ?? ""
+    return "  \(time)  #\(sequence) \(value.cell("action")), \(value.cell("origin"))\(label)"
+      .escapingControls
   }
 }
 
 extension PlaceChange {
   /// The change as JSON: without `from` where there was nothing, and without `to` where there is
   /// nothing.
-  fileprivate var form: Value {
+  var form: Value {
     var members: TrieMap<String, Value> = ["path": .text(path.pointer)]
     if let old { members.updateValue(old, forKey: "from") }
     if let new { members.updateValue(new, forKey: "to") }

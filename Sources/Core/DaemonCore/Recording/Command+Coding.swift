@@ -64,9 +64,22 @@ extension Command {
         encoder.encode(request.depth)
         encoder.encode(request.limit)
         request.after.encode(into: &encoder)
+      case .past(let request, let uid):
+        encoder.array(4)
+        encoder.encode(uid)
+        request.path.encode(into: &encoder)
+        switch request.subject {
+        case .value(let revision):
+          encoder.encodeNull()
+          encoder.encode(revision)
+        case .changes(let count, let before):
+          encoder.encode(count)
+          encoder.encode(before)
+        }
       }
     case .unwatch(let id): begin(14, id)
     case .decodeAction(let id): begin(16, id)
+    case .makeCheckpoint: begin(17)
     case .log(let line):
       begin(15, 3)
       encoder.encode(line.level.rawValue)

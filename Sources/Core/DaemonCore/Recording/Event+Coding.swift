@@ -18,7 +18,7 @@ extension Event where Action: SynchronizableAction {
     case turnEnded, journal, started, exited, policy, answered, tick, stop
     case acted, effectSent, effectCancelled, effectEnded, clockSet
     case handingOver, scopesReserved, inherited
-    case actionDecoded
+    case actionDecoded, checkpointMade
   }
 
   public func encode(into encoder: inout CBOREncoder) {
@@ -57,6 +57,10 @@ extension Event where Action: SynchronizableAction {
       encoder.encode(job.rawValue)
     // What it was decoded to is in the bytes that were received before.
     case .actionDecoded(let id, _): begin(.actionDecoded, id)
+    case .checkpointMade(let revision, let bytes):
+      begin(.checkpointMade, 2)
+      encoder.encode(revision)
+      encoder.encode(bytes: bytes)
     case .stateMeasured(let measure):
       begin(.stateMeasured, 2)
       encoder.encode(measure.encoded)
@@ -143,6 +147,8 @@ extension Event where Action: SynchronizableAction {
         wholeBytes: decoder.nullIfNext() ? nil : try decoder.int())
     case .snapshotImpossible: self = .snapshotImpossible(SnapshotJobID(try decoder.unsigned()))
     case .actionDecoded: self = .actionDecoded(try decoder.connection(), nil)
+    case .checkpointMade:
+      self = .checkpointMade(try decoder.unsigned(), try decoder.byteString())
     case .stateMeasured:
       self = .stateMeasured(StateMeasure(encoded: try decoder.int(), memory: try decoder.int()))
     case .memoryMeasured: self = .memoryMeasured(try MemoryReading.orNil(&decoder))

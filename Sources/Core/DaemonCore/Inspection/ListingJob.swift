@@ -2,11 +2,11 @@ import Access
 import CBOR
 import Lockstep
 import Values
-public import Wire
+import Wire
 
 /// A listing of parts, made from one state beside the loop: it takes as long as to encode the
 /// listed whole.
-public struct ListingJob: Sendable {
+struct ListingJob: Sendable {
   let request: ListingRequest
   let schema: Schema
   let revision: UInt64
@@ -23,7 +23,7 @@ public struct ListingJob: Sendable {
   let value: @Sendable () -> [UInt8]
 
   /// The report as CBOR. O(the bytes of the whole and of the history).
-  public func report() -> [UInt8] {
+  func report() -> [UInt8] {
     let bytes = filter.map { $0.shown(value()) } ?? value()
     if bytes == [0xf7] {
       return ReportError(.absent, "there is nothing at \(request.path)").report.encoded
@@ -83,37 +83,4 @@ public struct ListingJob: Sendable {
     }
     return times
   }
-}
-
-extension Server {
-  /// The listing that a client asked for; nil if the client has gone. An error, as a report, if
-  /// there is nothing to list.
-  public func listing(
-    _ request: ListingRequest, for id: ConnectionID
-  ) -> Result<ListingJob, ReportError>? {
-    guard let place = connections.place(of: id) else { return nil }
-    guard let path = schema.wirePath(of: request.path) else {
-      return .failure(ReportError(.absent, "there can be nothing at \(request.path)"))
-    }
-    guard case .shown(let filter) = sight(of: path, with: connections[place: place].rights) else {
-      return .failure(ReportError(.denied, "you may not read \(request.path)"))
-    }
-    guard let after = schema.wirePath(of: Path(request.path.keys + request.after.keys)) else {
-      return .failure(ReportError(.malformed, "parts: there can be nothing at \(request.after)"))
-    }
-    let state = core.state
-    return .success(
-      ListingJob(
-        request: request, schema: schema, revision: core.revision, path: path, filter: filter,
-        history: publication.history, after: Array(after.keys.dropFirst(path.keys.count)),
-        mostBytes: min(Self.mostListingBytes, limits.frameBytes / 2),
-        mostPathBytes: limits.pathBytes
-      ) {
-        var encoder = CBOREncoder()
-        state.encode(at: path, into: &encoder)
-        return encoder.bytes
-      })
-  }
-
-  private static var mostListingBytes: Int { 1 << 20 }
 }

@@ -19,17 +19,10 @@ public struct ListingRequest: Hashable, Sendable {
   /// The arguments of the query: a JSON Pointer, the depth, the limit, and another JSON Pointer,
   /// which leads from there to the last part that is known. Each may be left out.
   init(_ arguments: [String], deepest: Int) throws(ReportError) {
-    path = try Self.path(arguments.first ?? "")
+    path = try Path(argument: arguments.first ?? "", of: "parts")
     depth = try Self.number(arguments, 1, "depth", orElse: 1, most: deepest)
     limit = try Self.number(arguments, 2, "limit", orElse: 1000, most: Self.mostRows)
-    after = try Self.path(arguments.count > 3 ? arguments[3] : "")
-  }
-
-  private static func path(_ pointer: String) throws(ReportError) -> Path {
-    guard let path = Path(pointer: pointer) else {
-      throw ReportError(.malformed, "parts: \"\(pointer.prefix(bytes: 80))\" is no JSON Pointer")
-    }
-    return path
+    after = try Path(argument: arguments.count > 3 ? arguments[3] : "", of: "parts")
   }
 
   private static func number(

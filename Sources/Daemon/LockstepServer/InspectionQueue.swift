@@ -1,25 +1,25 @@
 import DaemonCore
 
-/// The listings that clients wait for. One is made at a time, and the users take turns: a user with
-/// a thousand connections delays another by one listing.
-struct ListingQueue {
+/// The looks at the state, and its past, that clients wait for. One is taken at a time, and the users take turns: a user with
+/// a thousand connections delays another by one.
+struct InspectionQueue {
   struct Entry {
     let connection: ConnectionID
     let query: UInt64
-    let request: ListingRequest
+    let asked: ShellQuery
     let uid: UInt64
   }
 
   private var waiting: [Entry] = []
   private var isBusy = false
-  /// The users of the listings so far, each with the number of its last one.
+  /// The users so far, each with the number of its last one.
   private var turns: [UInt64: Int] = [:]
   private var turn = 0
 
   mutating func add(_ entry: Entry) { waiting.append(entry) }
 
   /// Take the oldest entry of the user whose last turn was first. Nil if there is none, or another
-  /// listing is being made: call `end` when it has been.
+  /// look is being taken: call `end` when it has been.
   mutating func begin() -> Entry? {
     guard !isBusy,
       let next = waiting.indices.min(by: { lastTurn(of: $0) < lastTurn(of: $1) })

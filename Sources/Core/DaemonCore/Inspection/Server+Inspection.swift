@@ -1,0 +1,109 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+public import Wire
+
+// Queries about the state or its past that take as long as to encode all of it: the shell has them
+// answered beside the loop.
+extension Server {
+  /// Work that answers a query beside the loop; nil if the client has gone. An error if there is
+  /// nothing to answer.
+  public func inspection(
+    of query: ShellQuery, for id: ConnectionID
+  ) -> Result<Inspection, ReportError>? {
+    guard let place = connections.place(of: id) else { return nil }
+    let rights = connections[place: place].rights
+    do throws(ReportError) {
+      switch query {
+      case .parts(let request, _):
+        let job = try listing(request, rights)
+        return .success(Inspection { job.report() })
+      case .past(let request, _):
+        let job = try look(back: request, rights)
+        return .success(Inspection { job.report() })
+      case .reloadPolicy, .metrics:
+        throw ReportError(.refused, "this is not asked of the state")
+      }
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// The path as it travels, and the filter of what may be seen there.
+  private func sight(
+    of path: Path, _ rights: Rights?
+  ) throws(ReportError) -> (path: Path, filter: ViewFilter?) {
+    guard let wirePath = schema.wirePath(of: path) else {
+      throw ReportError(.absent, "there can be nothing at \(path)")
+    }
+    guard case .shown(let filter) = sight(of: wirePath, with: rights) else {
+      throw ReportError(.denied, "you may not read \(path)")
+    }
+    return (wirePath, filter)
+  }
+
+  /// The most bytes of a report's rows: what the loop sends in some hundred microseconds.
+  private var mostRowBytes: Int { min(1 << 20, limits.frameBytes / 2) }
+
+  private func listing(
+    _ request: ListingRequest, _ rights: Rights?
+  ) throws(ReportError) -> ListingJob {
+    let (path, filter) = try sight(of: request.path, rights)
+    guard let after = schema.wirePath(of: Path(request.path.keys + request.after.keys)) else {
+      throw ReportError(.malformed, "parts: there can be nothing at \(request.after)")
+    }
+    let state = core.state
+    return ListingJob(
+      request: request, schema: schema, revision: core.revision, path: path, filter: filter,
+      history: publication.history, after: Array(after.keys.dropFirst(path.keys.count)),
+      mostBytes: mostRowBytes, mostPathBytes: limits.pathBytes
+    ) {
+      var encoder = CBOREncoder()
+      state.encode(at: path, into: &encoder)
+      return encoder.bytes
+    }
+  }
+
+  private func look(
+    back request: PastRequest, _ rights: Rights?
+  ) throws(ReportError) -> PastJob<R.State> {
+    let (path, filter) = try sight(of: request.path, rights)
+    let checkpoint: Past.Checkpoint?
+    switch request.subject {
+    case .value(let revision):
+      guard revision <= core.revision else {
+        throw ReportError(.absent, "the newest revision is \(core.revision)")
+      }
+      checkpoint = past.checkpoint(for: revision, in: publication.history)
+    case .changes: checkpoint = past.oldest(in: publication.history)
+    }
+    guard let checkpoint else { throw absenceOfPast }
+    return PastJob(
+      checkpoint: checkpoint, history: publication.history, seed: core.seed, path: path,
+      filter: filter, subject: request.subject, revision: core.revision, mostBytes: mostRowBytes)
+  }
+
+  private var absenceOfPast: ReportError {
+    if let oldest = oldestRevision {
+      return ReportError(
+        .absent,
+        "the past begins with revision \(oldest): what was before is forgotten "
+          + "(--limit historyBytes=…)")
+    }
+    return ReportError(
+      .absent,
+      "the past begins anew with each process of the daemon, and it has none yet, or the "
+        + "state is too large for it: it takes more than half of historyBytes (--limit)")
+  }
+}
+
+/// Work that answers a query. It may run on any thread.
+public struct Inspection: Sendable {
+  private let work: @Sendable () -> [UInt8]
+
+  init(_ work: @escaping @Sendable () -> [UInt8]) { self.work = work }
+
+  /// The report as CBOR. Takes about as long as to encode the state.
+  public func report() -> [UInt8] { work() }
+}

@@ -1,0 +1,65 @@
+import Wire
+
+/// Checkpoints of the state among the patches of the history: from the oldest of them on, any state
+/// can be made again.
+///
+/// A checkpoint is the state in value form, made beside the loop, so no state is held for the past,
+/// and an action costs nothing more. One is due when as many bytes of patches have been made since the
+/// last as that took, and a quarter of what the history stores, unless the history has lost the last:
+/// so making them costs no more than the patches did, and together they take little more memory than
+/// the history may. A state that takes more than half of that has no past; `Limits.historyBytes`
+/// decides.
+struct Past: Sendable {
+  struct Checkpoint: Sendable {
+    let revision: UInt64
+    let bytes: [UInt8]
+  }
+
+  /// From the oldest to the newest. Those that are older than the history are of no use.
+  private var checkpoints: [Checkpoint] = []
+  /// Whether one is being made.
+  private var isAwaited = false
+  /// The bytes of the last one, and of all patches that had been made before it.
+  private var lastBytes = 0
+  private var changedBytes = 0
+
+  /// Whether a checkpoint is to be made now, which is noted. `changedBytes` counts those of all
+  /// patches, and `stateBytes` is what the state took when it was measured; nil if it never was.
+  mutating func begin(
+    _ history: History, changedBytes: Int, stateBytes: Int?, limit: Int
+  ) -> Bool {
+    forget(history.base)
+    guard !isAwaited, let stateBytes, stateBytes <= limit / 2 else { return false }
+    let spent = changedBytes - self.changedBytes
+    guard spent >= lastBytes, checkpoints.isEmpty || spent >= limit / 4 else { return false }
+    isAwaited = true
+    self.changedBytes = changedBytes
+    return true
+  }
+
+  /// Note a checkpoint; empty bytes are none, because there was no memory for it.
+  mutating func note(_ bytes: [UInt8], at revision: UInt64, _ history: History, limit: Int) {
+    isAwaited = false
+    if bytes.isEmpty { return }
+    lastBytes = bytes.count
+    if bytes.count <= limit / 2 {
+      checkpoints.append(Checkpoint(revision: revision, bytes: bytes))
+    }
+    forget(history.base)
+  }
+
+  private mutating func forget(_ base: UInt64) {
+    checkpoints.removeAll { $0.revision < base }
+  }
+
+  /// The newest checkpoint that is no newer than a revision, and behind which the history has every
+  /// patch; nil if that is too long ago.
+  func checkpoint(for revision: UInt64, in history: History) -> Checkpoint? {
+    checkpoints.last { $0.revision <= revision && history.covers($0.revision) }
+  }
+
+  /// The oldest checkpoint behind which the history has every patch; nil if there is none.
+  func oldest(in history: History) -> Checkpoint? {
+    checkpoints.first { history.covers($0.revision) }
+  }
+}

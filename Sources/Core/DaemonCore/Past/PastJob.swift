@@ -1,0 +1,141 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+/// A look into the past, made beside the loop from a checkpoint and the patches after it.
+struct PastJob<State: Synchronizable>: Sendable {
+  let checkpoint: Past.Checkpoint
+  let history: History
+  let seed: HashSeed
+  /// The path as it travels.
+  let path: Path
+  /// Passes what the client may see there; nil for all.
+  let filter: ViewFilter?
+  let subject: PastRequest.Subject
+  /// The newest revision.
+  let revision: UInt64
+  /// No more bytes of changes than this, and one change.
+  let mostBytes: Int
+
+  /// The report as CBOR. O(the state, and the bytes of the patches since the checkpoint).
+  func report() -> [UInt8] {
+    do throws(CBORError) {
+      switch subject {
+      case .value(let revision): return try value(at: revision)
+      case .changes(let count, let before): return try changes(count, before: before)
+      }
+    } catch {
+      // Not reached: the server's own states and patches decode.
+      return ReportError(.refused, "the past cannot be made again: \(error)").report.encoded
+    }
+  }
+
+  /// The state of the checkpoint.
+  private func begin() throws(CBORError) -> State {
+    try CBORDecoder.read(checkpoint.bytes) { (decoder) throws(CBORError) in
+      try State(from: &decoder, seed: seed)
+    }
+  }
+
+  /// Call `body` with the state before and after each patch of the checkpoint's state through
+  /// `revision`.
+  func replay(
+    through last: UInt64, _ body: (UInt64, State, State) -> Void = { _, _, _ in }
+  ) throws(CBORError) -> State {
+    var state = try begin()
+    var problem: CBORError?
+    history.forEach(after: checkpoint.revision) { made, patch in
+      guard made <= last, problem == nil else { return }
+      let before = state
+      var decoder = CBORDecoder(patch)
+      do throws(CBORError) {
+        try state.apply(patch: &decoder, seed: seed)
+      } catch {
+        problem = error
+      }
+      body(made, before, state)
+    }
+    if let problem { throw problem }
+    return state
+  }
+
+  /// The visible part of what stands at the path, in value form.
+  private func shown(_ state: State) -> [UInt8] {
+    var encoder = CBOREncoder()
+    state.encode(at: path, into: &encoder)
+    return filter?.shown(encoder.bytes) ?? encoder.bytes
+  }
+
+  private func value(at revision: UInt64) throws(CBORError) -> [UInt8] {
+    let bytes = shown(try replay(through: revision))
+    var encoder = CBOREncoder(reservingCapacity: bytes.count + 64)
+    encoder.map(2)
+    encoder.encode("revision")
+    encoder.encode(revision)
+    encoder.encode("value")
+    Self.encode(bytes, into: &encoder)
+    return encoder.bytes
+  }
+
+  private static func encode(_ value: [UInt8], into encoder: inout CBOREncoder) {
+    if value == [0xf7] { encoder.encodeNull() } else { encoder.encode(bytes: value) }
+  }
+
+  // MARK: Changes
+
+  private func changes(_ count: Int, before: UInt64) throws(CBORError) -> [UInt8] {
+    let touching = touching(before: before)
+    let latest = touching.suffix(count)
+    let wanted = Set(latest)
+    var rows: [(revision: UInt64, bytes: [UInt8])] = []
+    var bytes = 0
+    if let last = wanted.max() {
+      _ = try replay(through: last) { made, before, after in
+        guard wanted.contains(made) else { return }
+        let (from, to) = (shown(before), shown(after))
+        if from == to { return }
+        var encoder = CBOREncoder(reservingCapacity: from.count + to.count + 64)
+        encoder.map(3)
+        encoder.encode("revision")
+        encoder.encode(made)
+        encoder.encode("from")
+        Self.encode(from, into: &encoder)
+        encoder.encode("to")
+        Self.encode(to, into: &encoder)
+        rows.append((made, encoder.bytes))
+        bytes += encoder.bytes.count
+      }
+    }
+    // The latest are wanted first.
+    var next = touching.count > count ? latest.first : nil
+    while bytes > mostBytes, rows.count > 1 {
+      bytes -= rows.removeFirst().bytes.count
+      next = rows.first?.revision
+    }
+    var encoder = CBOREncoder(reservingCapacity: bytes + 128)
+    encoder.map(4)
+    encoder.encode("revision")
+    encoder.encode(revision)
+    encoder.encode("since")
+    encoder.encode(checkpoint.revision)
+    encoder.encode("next")
+    encoder.encodeOptional(next) { $0.encode($1) }
+    encoder.encode("changes")
+    encoder.array(rows.count)
+    for row in rows { encoder.raw(row.bytes) }
+    return encoder.bytes
+  }
+
+  /// The revisions whose patches touch the path before one, in order.
+  private func touching(before: UInt64) -> [UInt64] {
+    var revisions: [UInt64] = []
+    history.forEach(after: checkpoint.revision) { made, patch in
+      guard made < before else { return }
+      let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
+      if change != .untouched { revisions.append(made) }
+    }
+    return revisions
+  }
+}

@@ -1,0 +1,52 @@
+public import Values
+import Wire
+
+/// What a client asks of the past of a part of the state.
+public struct PastRequest: Hashable, Sendable {
+  public enum Subject: Hashable, Sendable {
+    /// What stood there at a revision.
+    case value(at: UInt64)
+    /// The latest changes, so many, before a revision.
+    case changes(count: Int, before: UInt64)
+  }
+
+  /// The part, with the names that the schema gives.
+  public let path: Path
+  public let subject: Subject
+
+  /// The most changes of one report.
+  public static let mostChanges = 1000
+
+  /// The arguments of the query `past`: a JSON Pointer and a revision.
+  init(past arguments: [String]) throws(ReportError) {
+    path = try Path(argument: arguments.first ?? "", of: "past")
+    guard arguments.count > 1, let revision = UInt64(arguments[1]) else {
+      throw ReportError(.malformed, "past: at which revision? Give a number.")
+    }
+    subject = .value(at: revision)
+  }
+
+  /// The arguments of the query `changes`: a JSON Pointer, how many changes (100), and the revision
+  /// that made the first one that is known. Each may be left out.
+  init(changes arguments: [String]) throws(ReportError) {
+    path = try Path(argument: arguments.first ?? "", of: "changes")
+    let count = arguments.count > 1 ? Int(arguments[1]) : 100
+    let before = arguments.count > 2 ? UInt64(arguments[2]) : .max
+    guard let count, (1...Self.mostChanges).contains(count), let before else {
+      throw ReportError(
+        .malformed, "changes: how many? From 1 to \(Self.mostChanges), and before which revision?")
+    }
+    subject = .changes(count: count, before: before)
+  }
+}
+
+extension Path {
+  /// The path of a query's argument, a JSON Pointer.
+  init(argument: String, of report: String) throws(ReportError) {
+    guard let path = Path(pointer: argument) else {
+      throw ReportError(
+        .malformed, "\(report): \"\(argument.prefix(bytes: 80))\" is no JSON Pointer")
+    }
+    self = path
+  }
+}

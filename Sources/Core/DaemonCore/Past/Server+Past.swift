@@ -1,0 +1,40 @@
+import CBOR
+public import Lockstep
+import Values
+
+extension Server {
+  /// Have a checkpoint of the state made, if one is due.
+  mutating func keepPast(_ commands: inout [Command]) {
+    let isDue = past.begin(
+      publication.history, changedBytes: counters.changedBytes,
+      stateBytes: memory.size.measured?.encoded, limit: limits.historyBytes)
+    if isDue {
+      commands.append(.makeCheckpoint)
+    }
+  }
+
+  /// Note a checkpoint that the shell has made.
+  mutating func checkpointMade(_ bytes: [UInt8], at revision: UInt64) {
+    let isMislabelled = publication.faults.mislabelsCheckpoints && revision > 0
+    past.note(
+      bytes, at: isMislabelled ? revision - 1 : revision, publication.history,
+      limit: limits.historyBytes)
+  }
+
+  /// The oldest revision whose state can be made again; nil if there is none.
+  public var oldestRevision: UInt64? { past.oldest(in: publication.history)?.revision }
+
+  /// The state at a revision; nil if that is too long ago, or not yet. O(the state, and the bytes of
+  /// the patches since a checkpoint).
+  public func state(at revision: UInt64) -> R.State? {
+    guard revision <= core.revision,
+      let checkpoint = past.checkpoint(for: revision, in: publication.history)
+    else {
+      return nil
+    }
+    let job = PastJob<R.State>(
+      checkpoint: checkpoint, history: publication.history, seed: core.seed, path: .root,
+      filter: nil, subject: .value(at: revision), revision: core.revision, mostBytes: 0)
+    return try? job.replay(through: revision)
+  }
+}

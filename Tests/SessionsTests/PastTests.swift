@@ -1,0 +1,199 @@
+import Access
+import CBOR
+import DaemonCore
+import Documents
+import Testing
+import Values
+import Wire
+
+/// The past of a state: what stood somewhere at a revision, and what changed there.
+@Suite struct PastTests {
+  private static let policy = Policy([
+    Rule(
+      users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
+      write: [.whole]),
+    Rule(
+      users: [1], mayConnect: true, mayAdminister: true, read: [.whole],
+      denyRead: patterns(["a/b"])),
+    Rule(users: [2], mayConnect: true, read: [.whole]),
+  ])
+
+  private func bench(_ root: Value = [:], historyBytes: Int = 4 << 20) -> Bench {
+    var limits = Limits()
+    limits.historyBytes = historyBytes
+    var bench = Bench(root, limits: limits, policy: Self.policy)
+    for uid in [0, 1, 2] as [UInt64] { bench.join(uid, uid: uid, versions: 1...3) }
+    return bench
+  }
+
+  /// The value that the report gives; nil if it says that there was none.
+  private func value(_ report: Value, _ name: PathKey = "value") throws -> Value? {
+    guard case .bytes(let bytes)? = report.child(name) else {
+      #expect(report.child(name) == .null, "\(report)")
+      return nil
+    }
+    return try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
+      try Value(from: &decoder, seed: HashSeed(7))
+    }
+  }
+
+  private func code(_ report: Value) -> ReportError.Code? { ReportError(report)?.code }
+
+  // MARK: The model
+
+  /// Whatever is asked of the past is what a model of all states says.
+  @Test(arguments: 0..<8 as Range<UInt64>)
+  func `the past is that of a model which has every state`(seed: UInt64) throws {
+    var random = SplitMix64(seed)
+    func below(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+    var bench = bench(["a": ["b": 0, "c": 0], "list": [1, 2]], historyBytes: 1000)
+    bench.measure()
+    var states = [bench.server.state.root]
+    var (oldest, looked) = (Set<UInt64>(), 0)
+    let names: [PathKey] = ["a", "b", "c", "d"]
+    for number in 1...400 as ClosedRange<UInt64> {
+      let path = Path((0..<(1 + below(3))).map { _ in names[below(4)] })
+      let actions: [DocumentAction] = [
+        .set(path, .integer(Int64(below(9)))), .set(path, ["b": .integer(Int64(below(9)))]),
+        .remove(path), .increment(["n"], by: 1), .append(["list"], .integer(Int64(number))),
+        .remove(["list", "0"]),
+      ]
+      bench.act(0, number, actions[below(6)])
+      _ = bench.turn()
+      while states.count <= Int(bench.server.revision) { states.append(bench.server.state.root) }
+      if below(10) == 0 {
+        bench.keepPast()
+      }
+      guard below(8) == 0, let first = bench.server.oldestRevision else { continue }
+      oldest.insert(first)
+      let at = UInt64(below(states.count))
+      let place = Path((0..<below(3)).map { _ in names[below(4)] })
+      let report = bench.ask(0, "past", place.pointer, "\(at)")
+      if at < first {
+        #expect(code(report) == .absent)
+      } else {
+        looked += 1
+        #expect(try value(report) == states[Int(at)].scoped(to: place))
+        #expect(bench.server.state(at: at)?.root == states[Int(at)])
+      }
+      try checkChanges(&bench, place, states, since: first, count: 1 + below(6))
+    }
+    #expect(oldest.count > 1 && looked > 5, "\(oldest) \(looked)")
+  }
+
+  /// All changes, page by page from the newest, are those of the model.
+  private func checkChanges(
+    _ bench: inout Bench, _ path: Path, _ states: [Value], since first: UInt64, count: Int
+  ) throws {
+    let values = states.map { $0.scoped(to: path) }
+    let expected = (Int(first) + 1..<states.count).filter { values[$0] != values[$0 - 1] }
+    var found: [Int] = []
+    var before = UInt64.max
+    while true {
+      let report = bench.ask(0, "changes", path.pointer, "\(count)", "\(before)")
+      #expect(report.child("since") == .integer(Int64(first)))
+      guard case .array(let rows)? = report.child("changes") else {
+        Issue.record("\(report)")
+        return
+      }
+      #expect(rows.count <= count)
+      var page: [Int] = []
+      for row in rows {
+        guard case .integer(let revision)? = row.child("revision") else { continue }
+        page.append(Int(revision))
+        #expect(try value(row, "from") == values[Int(revision) - 1])
+        #expect(try value(row, "to") == values[Int(revision)])
+      }
+      found = page + found
+      guard case .integer(let next)? = report.child("next") else { break }
+      before = UInt64(next)
+    }
+    #expect(found == expected)
+  }
+
+  // MARK: Rights
+
+  @Test func `the past is for those who administer, and shows them what they may read`() throws {
+    var bench = bench(["a": ["b": "hush", "c": 1]])
+    bench.measure()
+    bench.keepPast()
+    bench.act(0, 1, .set(["a", "b"], "hush too"), .set(["a", "c"], 2), .remove(["a"]))
+    _ = bench.turn()
+    #expect(try value(bench.ask(0, "past", "/a/b", "0")) == "hush")
+    #expect(try value(bench.ask(0, "past", "/a/b", "3")) == nil)
+    #expect(try value(bench.ask(1, "past", "", "1")) == ["a": ["c": 1]])
+    #expect(code(bench.ask(1, "past", "/a/b", "1")) == .denied)
+    #expect(code(bench.ask(2, "past", "", "1")) == .denied)
+    #expect(code(bench.ask(2, "changes", "")) == .denied)
+    let changes = bench.ask(1, "changes", "/a")
+    #expect(!"\(changes)".contains("hush"))
+    guard case .array(let rows)? = changes.child("changes") else {
+      Issue.record("\(changes)")
+      return
+    }
+    #expect(rows.map { $0.child("revision") } == [2, 3])
+  }
+
+  // MARK: Limits
+
+  @Test func `what cannot be asked of the past is refused with the reason`() {
+    var bench = bench()
+    #expect(code(bench.ask(0, "past", "", "0")) == .absent)
+    bench.measure()
+    bench.keepPast()
+    for (name, arguments, expected) in [
+      ("past", [""], ReportError.Code.malformed), ("past", ["", "x"], .malformed),
+      ("past", ["a", "0"], .malformed), ("past", ["", "1"], .absent),
+      ("changes", ["", "0"], .malformed), ("changes", ["", "1001"], .malformed),
+      ("changes", ["", "1", "x"], .malformed), ("changes", ["x"], .malformed),
+    ] {
+      bench.say(0, .query(number: 5, name, arguments: arguments))
+      #expect(code(bench.answer(0, 5)) == expected, "\(name) \(arguments)")
+    }
+  }
+
+  @Test func `a state that is larger than half of the history has no past`() {
+    var bench = bench(["text": .text(String(repeating: "x", count: 600))], historyBytes: 1000)
+    bench.measure()
+    bench.keepPast()
+    #expect(bench.server.oldestRevision == nil)
+    let error = ReportError(bench.ask(0, "past", "", "0"))
+    #expect(error?.text.contains("historyBytes") == true)
+    bench.act(0, 1, .set([], ["small": 1]))
+    _ = bench.turn()
+    bench.measure()
+    bench.keepPast()
+    #expect(bench.server.oldestRevision == 1)
+  }
+
+  @Test func `without memory for a checkpoint there is none, and another try later`() {
+    var bench = bench()
+    bench.measure()
+    var commands: [Command] = []
+    bench.server.handle(.tick, at: bench.now, into: &commands)
+    #expect(commands.contains(.makeCheckpoint))
+    bench.server.handle(.tick, at: bench.now, into: &commands)
+    #expect(commands.count { $0 == .makeCheckpoint } == 1)
+    bench.handle(.checkpointMade(0, []))
+    #expect(bench.server.oldestRevision == nil)
+    bench.keepPast()
+    #expect(bench.server.oldestRevision == 0)
+  }
+
+  @Test func `an idle daemon makes no checkpoint again`() {
+    var bench = bench()
+    bench.measure()
+    bench.keepPast()
+    var commands: [Command] = []
+    for _ in 0..<5 { bench.server.handle(.tick, at: bench.now, into: &commands) }
+    #expect(!commands.contains(.makeCheckpoint))
+  }
+}
+
+extension Bench {
+  /// Ask for a report, and have the shell answer.
+  fileprivate mutating func ask(_ client: UInt64, _ name: String, _ arguments: String...) -> Value {
+    say(client, .query(number: 79, name, arguments: arguments))
+    return answer(client, 79)
+  }
+}
