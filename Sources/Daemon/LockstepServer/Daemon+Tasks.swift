@@ -128,7 +128,7 @@ extension Daemon {
   /// take as much memory, and as long, as a snapshot of the whole.
   func beginInspection() {
     guard let next = inspections.begin() else { return }
-    let bytes = server.snapshotMemory
+    let bytes = server.inspectionMemory(of: next.asked)
     memoryDesk.request(bytes) { [unowned self] in
       switch server.inspection(of: next.asked, for: next.connection) {
       case .success(let inspection)?:

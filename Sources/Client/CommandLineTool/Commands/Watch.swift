@@ -173,8 +173,9 @@ extension Watch {
     var places: [DiffWriter.Place] = []
     var mirrors: [Subscription<Value>] = []
     let (news, continuation) = AsyncStream.makeStream(of: News.self)
-    // Before the first value, so that no action behind it is missed.
-    let follower = why ? Self.follow(client, continuation) : nil
+    // From an action before the first value on, so that none behind it is missed.
+    let newest = why ? try LogRecord.records(of: await client.report(.log, ["1"])).last : nil
+    let follower = why ? Self.follow(client, after: newest?.sequence ?? 0, continuation) : nil
     defer { follower?.cancel() }
     for watched in watched {
       let scope = try client.resolve(PathArgument(watched.start)).scope
@@ -198,8 +199,11 @@ extension Watch {
         if try writer.note(change.state, at: change.revision, of: place) { return }
       case .records(let report):
         if try writer.note(LogRecord.records(of: report)) { return }
-      case .end(let error?): throw error
+      case .end(let error?):
+        try writer.finish()
+        throw error
       case .end(nil):
+        try writer.finish()
         guard case .closed(let goodbye)? = mirrors.first?.status else { return }
         throw Failure(goodbye)
       }
@@ -231,13 +235,13 @@ extension Watch {
     throw Failure(goodbye)
   }
 
-  /// Follow the daemon's log.
+  /// Follow the daemon's log after an action.
   private static func follow(
-    _ client: Client, _ news: AsyncStream<News>.Continuation
+    _ client: Client, after sequence: UInt64, _ news: AsyncStream<News>.Continuation
   ) -> Task<Void, Never> {
     Task {
       do {
-        try await client.reports(.followLog, []) { news.yield(.records($0)) }
+        try await client.reports(.followLog, ["\(sequence)"]) { news.yield(.records($0)) }
       } catch is CancellationError {
       } catch {
         news.yield(.end(error))

@@ -100,6 +100,12 @@ struct DiffWriter {
 
   // MARK: Writing
 
+  /// Write what waits for the log, which tells no more.
+  mutating func finish() throws(Failure) {
+    for next in pending { try write(next) }
+    pending = []
+  }
+
   private mutating func writePending() throws(Failure) -> Bool {
     while let next = pending.first {
       // What was there at the beginning was made by many.

@@ -26,7 +26,8 @@ struct ListingJob: Sendable {
   func report() -> [UInt8] {
     let bytes = filter.map { $0.shown(value()) } ?? value()
     if bytes == [0xf7] {
-      return ReportError(.absent, "there is nothing at \(request.path)").report.encoded
+      let place = request.path.description.prefix(bytes: 256)
+      return ReportError(.absent, "there is nothing at \(place)").report.encoded
     }
     let times = times()
     do {

@@ -26,8 +26,15 @@ extension Server {
         throw ReportError(.refused, "this is not asked of the state")
       }
     } catch {
-      return .failure(error)
+      return .failure(ReportError(error.code, error.text.prefix(bytes: limits.textBytes)))
     }
+  }
+
+  /// About how many bytes of memory that work takes.
+  public func inspectionMemory(of query: ShellQuery) -> Int {
+    // A state of the past is decoded, beside the one that there is.
+    if case .past = query { return memory.snapshotBytes + memory.size.memory }
+    return memory.snapshotBytes
   }
 
   /// The path as it travels, and the filter of what may be seen there.
@@ -81,7 +88,8 @@ extension Server {
     guard let checkpoint else { throw absenceOfPast }
     return PastJob(
       checkpoint: checkpoint, history: publication.history, seed: core.seed, path: path,
-      filter: filter, subject: request.subject, revision: core.revision, mostBytes: mostRowBytes)
+      filter: filter, subject: request.subject, revision: core.revision,
+      newest: core.state, mostBytes: mostRowBytes)
   }
 
   private var absenceOfPast: ReportError {

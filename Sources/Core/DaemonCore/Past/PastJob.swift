@@ -14,8 +14,9 @@ struct PastJob<State: Synchronizable>: Sendable {
   /// Passes what the client may see there; nil for all.
   let filter: ViewFilter?
   let subject: PastRequest.Subject
-  /// The newest revision.
+  /// The newest revision, and its state.
   let revision: UInt64
+  let newest: State
   /// No more bytes of changes than this, and one change.
   let mostBytes: Int
 
@@ -87,11 +88,14 @@ struct PastJob<State: Synchronizable>: Sendable {
 
   private func changes(_ count: Int, before: UInt64) throws(CBORError) -> [UInt8] {
     let touching = touching(before: before)
-    let latest = touching.suffix(count)
+    // No more than have room, if the values were as large as the newest one.
+    let room = max(1, mostBytes / (2 * shown(newest).count + 64))
+    let latest = touching.suffix(min(count, room))
     let wanted = Set(latest)
     var rows: [(revision: UInt64, bytes: [UInt8])] = []
     var bytes = 0
-    if let last = wanted.max() {
+    var next = latest.count < touching.count ? latest.first : nil
+    if let last = latest.last {
       _ = try replay(through: last) { made, before, after in
         guard wanted.contains(made) else { return }
         let (from, to) = (shown(before), shown(after))
@@ -106,13 +110,12 @@ struct PastJob<State: Synchronizable>: Sendable {
         Self.encode(to, into: &encoder)
         rows.append((made, encoder.bytes))
         bytes += encoder.bytes.count
+        // The latest are wanted first.
+        while bytes > mostBytes, rows.count > 1 {
+          bytes -= rows.removeFirst().bytes.count
+          next = rows.first?.revision
+        }
       }
-    }
-    // The latest are wanted first.
-    var next = touching.count > count ? latest.first : nil
-    while bytes > mostBytes, rows.count > 1 {
-      bytes -= rows.removeFirst().bytes.count
-      next = rows.first?.revision
     }
     var encoder = CBOREncoder(reservingCapacity: bytes + 128)
     encoder.map(4)

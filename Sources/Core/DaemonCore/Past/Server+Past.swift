@@ -34,7 +34,8 @@ extension Server {
     }
     let job = PastJob<R.State>(
       checkpoint: checkpoint, history: publication.history, seed: core.seed, path: .root,
-      filter: nil, subject: .value(at: revision), revision: core.revision, mostBytes: 0)
+      filter: nil, subject: .value(at: revision), revision: core.revision,
+      newest: core.state, mostBytes: 0)
     return try? job.replay(through: revision)
   }
 }
