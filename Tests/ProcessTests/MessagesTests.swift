@@ -434,6 +434,18 @@ struct MessagesTests {
         }
       }
     }
+    try await withDaemon { served in
+      // More than are listed at once.
+      let entries = (0..<3000).map { #""k\#($0)":0"# }.joined(separator: ",")
+      #expect(try await lockstep(served.socket, "set", "/m", "{\(entries)}").status == .exit(0))
+      let words = ["lockstep", "get", "/m/k299"]
+      let complete = try ChildProcess(
+        Self.lockstep, ["---completion", "get", "--", "positional@0", "2", "7"] + words,
+        environment: ["LOCKSTEP_SOCKET": served.socket])
+      try await complete.end()
+      let names = ["k299"] + (2990...2999).map { "k\($0)" }
+      #expect(complete.output.sorted() == names.map { "/m/\($0)" })
+    }
     // Without a daemon there is nothing to complete, and nothing is said.
     let bash = try ChildProcess(
       Self.lockstep,

@@ -10,8 +10,18 @@ struct Queries: Sendable {
   private var asked: Set<UInt64> = []
   /// The one of them that looks at the state.
   private var inspection: UInt64?
+  /// Looks at the state that were refused while the shell takes them. Their numbers are free when it
+  /// has answered.
+  private var stale: Set<UInt64> = []
   /// Answers of the shell as CBOR, sent at the turn's end.
-  private var answers: [(query: UInt64, answer: [UInt8])] = []
+  private var answers: [Answer] = []
+
+  struct Answer: Sendable {
+    let query: UInt64
+    var report: [UInt8]
+    /// Whether the report shows something of the state.
+    let isInspection: Bool
+  }
   /// Queries that were ended because the client may not ask them any more.
   private var revoked: [UInt64] = []
 
@@ -19,7 +29,9 @@ struct Queries: Sendable {
   var areAsked: Bool { !asked.isEmpty }
 
   /// Have the shell answer a query. Returns false if it is to answer one of this number already.
-  mutating func ask(_ query: UInt64) -> Bool { asked.insert(query).inserted }
+  mutating func ask(_ query: UInt64) -> Bool {
+    !stale.contains(query) && asked.insert(query).inserted
+  }
 
   /// Have the shell look at the state. Returns false if it is to do that already.
   mutating func askInspection(_ query: UInt64) -> Bool {
@@ -30,31 +42,36 @@ struct Queries: Sendable {
 
   /// Note the shell's answer. Returns false if no query of this number was asked, or another one of
   /// this number was answered.
-  mutating func answer(_ query: UInt64, _ answer: [UInt8]) -> Bool {
-    guard asked.remove(query) != nil else { return false }
-    if inspection == query { inspection = nil }
-    answers.append((query, answer))
+  mutating func answer(_ query: UInt64, _ report: [UInt8]) -> Bool {
+    guard stale.remove(query) == nil, asked.remove(query) != nil else { return false }
+    let isInspection = inspection == query
+    if isInspection { inspection = nil }
+    answers.append(Answer(query: query, report: report, isInspection: isInspection))
     return true
   }
 
-  /// Refuse the look at the state that is being taken: it shows what might not be seen any more.
+  /// Refuse the look at the state that is being taken, or has been and was not sent: it shows what
+  /// might not be seen any more.
   mutating func revokeInspection() {
-    guard let inspection else { return }
     let error = ReportError(.restarting, "the policy has changed meanwhile: ask again")
-    _ = answer(inspection, error.report.encoded)
+    for index in answers.indices where answers[index].isInspection {
+      answers[index].report = error.report.encoded
+    }
+    guard let query = inspection, answer(query, error.report.encoded) else { return }
+    stale.insert(query)
   }
 
   /// Take the queries that the shell has not answered, in order: it answers none of them any more.
   mutating func takeAsked() -> [UInt64] {
     if asked.isEmpty { return [] }
-    defer { (asked, inspection) = ([], nil) }
+    defer { (asked, inspection, stale) = ([], nil, []) }
     return asked.sorted()
   }
 
   /// Whether an answer or a refusal is to be sent.
   var owesNews: Bool { !answers.isEmpty || !revoked.isEmpty }
 
-  mutating func takeAnswers() -> [(query: UInt64, answer: [UInt8])] {
+  mutating func takeAnswers() -> [Answer] {
     if answers.isEmpty { return [] }
     defer { answers = [] }
     return answers

@@ -153,7 +153,14 @@ extension Server {
 
   /// Pass on the shell's answer, if the connection still exists.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: [UInt8]) {
-    guard let place = connections.place(of: id),
+    guard let place = connections.place(of: id) else { return }
+    var answer = answer
+    if connections[place: place].isBlocked, answer.count > limits.reportPageBytes {
+      // It would wait here for as long as the client does not read.
+      let error = ReportError(.refused, "the report is large, and you did not read: ask again")
+      answer = error.report.encoded
+    }
+    guard
       connections[place: place].queries.answer(query, answer)
     else { return }
     connections.touch(id, at: place)
@@ -173,7 +180,9 @@ extension Server {
     switch connections[place: place].phase {
     case .left, .vacant: return
     // It may have lost the right to what is due to it.
-    case .leaving: return revokeSubscriptions(place)
+    case .leaving:
+      connections[place: place].queries.revokeInspection()
+      return revokeSubscriptions(place)
     case .awaitingHello, .live, .parting: break
     }
     let former = connections[place: place].rights
@@ -181,6 +190,7 @@ extension Server {
     connections[place: place].rights = rights
     if let denial {
       logDenial(of: .connect, "client denied", connections[place: place], &commands)
+      connections[place: place].queries.revokeInspection()
       revokeSubscriptions(place)
       return leave(id, denial)
     }
@@ -237,8 +247,8 @@ extension Server {
     for number in connection.queries.takeRevoked() {
       send(Self.reportDenial(of: ReportName.followLog.rawValue), of: number, &connection)
     }
-    for (number, answer) in connection.queries.takeAnswers() {
-      sendReport(number, answer, &connection)
+    for answer in connection.queries.takeAnswers() {
+      sendReport(answer.query, answer.report, &connection)
     }
   }
 }

@@ -97,10 +97,12 @@ extension Server {
       let uid = connection.peer.uid
       let query: ShellQuery =
         switch name {
-        case .parts: .parts(try ListingRequest(arguments, deepest: limits.pathKeys), uid: uid)
+        case .parts: .parts(try ListingRequest(arguments), uid: uid)
         case .past: .past(try PastRequest(past: arguments), uid: uid)
         case .changes: .past(try PastRequest(changes: arguments), uid: uid)
         }
+      // What can be refused is not queued.
+      _ = try inspection(of: query, with: connection.rights)
       guard connection.queries.askInspection(number) else {
         throw ReportError(
           .refused, "a query of this number, or another look at the state, is being answered")

@@ -58,6 +58,7 @@ extension Daemon {
   /// Close when everything is written, or at the deadline.
   func part(_ id: ConnectionID) {
     guard let pipe = pipes.removeValue(forKey: id) else { return }
+    inspections.remove(id)
     tell(.closed(id))
     guard pipe.unsentBytes > 0 else { return pipe.close() }
     parting[id] = (pipe, Self.now() + server.limits.goodbyeDeadline)
@@ -80,6 +81,7 @@ extension Daemon {
     if let parted = parting.removeValue(forKey: id) {
       parted.pipe.close()
     } else if let pipe = pipes.removeValue(forKey: id) {
+      inspections.remove(id)
       pipe.close()
       tell(.closed(id))
     }

@@ -156,7 +156,9 @@ extension Daemon {
 
   private func endInspection() {
     inspections.end()
-    beginInspection()
+    // In another turn: many may end at once, because there is nothing to look at.
+    let daemon = Unchecked(self)
+    loop.execute { daemon.value?.beginInspection() }
   }
 
   // MARK: Large actions

@@ -10,7 +10,7 @@ extension Simulation {
     let run = ledger.newest
     let first = max(oldest, run.base)
     guard first <= daemon.revision else { return }
-    // An odd number, so that every revision of a range has its turn.
+    // Fibonacci hashing: spread over the range, without a number of the seed's.
     looks += 1
     let revision = first + looks * 0x9E37_79B9 % (daemon.revision - first + 1)
     guard let known = run.state(at: revision) else { return }

@@ -283,7 +283,7 @@ private struct World {
       switch server.inspection(of: asked, for: id) {
       case .success(let inspection)?: report = inspection.report()
       case .failure(let error)?: report = encoded(error.report as Value)
-      case nil: report = encoded(.null)
+      case nil: report = encoded(Value.null)
       }
       tell(.answered(id, query: query, report))
     case .makeCheckpoint: tell(.checkpointMade(server.revision, encoded(server.state)))

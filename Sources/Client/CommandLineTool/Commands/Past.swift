@@ -112,31 +112,34 @@ struct ShowHistory: AsyncParsableCommand {
         if let revision = record.revision { makers[revision] = record }
       }
       let output = Output(options)
-      for change in changes {
-        let places = try PlaceChange.all(
-          from: change.old?.value(at: path.rest), to: change.new?.value(at: path.rest),
-          at: path.path, along: [])
-        if places.isEmpty { continue }
-        let revision = RevisionChanges(revision: change.revision, changes: places)
-        try output.show(revision, by: .some(makers[change.revision]))
-      }
+      for change in changes { try output.show(change, by: .some(makers[change.revision])) }
     }
   }
 
-  /// The latest changes of the scope, the oldest first, in as many requests as that takes.
+  /// The latest changes of the path, the oldest first, in as many requests as that takes: the daemon
+  /// tells of the scope, which may have others.
   private func latest(
     _ client: Client, _ path: PathArgument
-  ) async throws -> [Client.PastChange] {
-    var found: [Client.PastChange] = []
+  ) async throws -> [RevisionChanges] {
+    var found: [RevisionChanges] = []
     var before = UInt64.max
     while found.count < limit {
+      let count = path.rest.keys.isEmpty ? limit - found.count : Self.pageChanges
       let page = try await client.changes(
-        of: path.scope, before: before, count: min(limit - found.count, Self.pageChanges))
-      found = page.changes + found
+        of: path.scope, before: before, count: min(count, Self.pageChanges))
+      // Only what differs is kept of the values.
+      let changes = try page.changes.map { change in
+        RevisionChanges(
+          revision: change.revision,
+          changes: try PlaceChange.all(
+            from: change.old?.value(at: path.rest), to: change.new?.value(at: path.rest),
+            at: path.path, along: []))
+      }
+      found = changes.filter { !$0.changes.isEmpty } + found
       guard let next = page.next else { break }
       before = next
     }
-    return found
+    return found.suffix(limit)
   }
 
   /// The most changes that the daemon lists at a time.

@@ -27,7 +27,8 @@ struct Watch: AsyncParsableCommand {
       Several paths, and '*' for every key of an object or array, are shown as diff. With --why \
       each revision says which action made it, who sent that, and when, as 'lockstep log' does; \
       that is for those who may administer the daemon. 'action' is null where the daemon's log has \
-      passed on.
+      passed on, and where no action made the change visible, but a new policy; of changes that \
+      came in one piece, because this process was behind, it is the last.
 
       Ends with status 4 when the daemon says goodbye or the connection is lost, unless \
       --reconnect; when the reader of its output goes away; and by SIGINT, with the shell's 130.
@@ -185,7 +186,7 @@ extension Watch {
     }
     var writer = DiffWriter(
       output: Output(options), places: places, conditions: until, limit: count,
-      namesActions: why, leavesOutFirst: changesOnly)
+      namesActions: why, told: newest?.revision ?? 0, leavesOutFirst: changesOnly)
     if latest { return try await showLatest(mirrors, by: &writer) }
     let revisions = Subscription.revisions(of: mirrors)
     let reader = Task {
@@ -196,7 +197,12 @@ extension Watch {
     for await item in news {
       switch item {
       case .change(let change, let place):
-        if try writer.note(change.state, at: change.revision, of: place) { return }
+        let isSnapshot = change.patch.isEmpty
+        if try writer.note(
+          change.state, at: change.revision, of: place, isSnapshot: isSnapshot)
+        {
+          return
+        }
       case .records(let report):
         if try writer.note(LogRecord.records(of: report)) { return }
       case .end(let error?):

@@ -111,7 +111,7 @@ extension Client {
     if rows.hasMore {
       // Of many, those from the name on; and the part of that name.
       rows = try await self.rows([whole, "1", "1000", String(name)])
-      rows.paths += try await self.rows([beginning, "1", "1"]).whole
+      rows.paths += (try? await self.rows([beginning, "1", "1"]))?.whole ?? []
     }
     return rows.paths
   }

@@ -24,6 +24,8 @@ struct DiffWriter {
     let revision: UInt64
     let changes: [PlaceChange]
     let isFirst: Bool
+    /// Whether it is a snapshot, which no single action made.
+    let isSnapshot: Bool
   }
 
   private let output: Output
@@ -37,13 +39,14 @@ struct DiffWriter {
   /// The actions that changed something, by the revision that each made, as far as they are needed.
   private var makers: [UInt64: LogRecord] = [:]
   /// The newest revision of which the log has told.
-  private var told: UInt64 = 0
+  private var told: UInt64
   private var written = 0
 
   init(
     output: Output, places: [Place], conditions: [UntilCondition], limit: Int?,
-    namesActions: Bool, leavesOutFirst: Bool
+    namesActions: Bool, told: UInt64 = 0, leavesOutFirst: Bool
   ) {
+    self.told = told
     self.output = output
     self.places = places
     self.conditions = conditions
@@ -54,13 +57,17 @@ struct DiffWriter {
 
   /// Note the value of a place's scope at a revision, and write what can be written. Returns whether
   /// all has been written that is wanted.
-  mutating func note(_ value: Value?, at revision: UInt64, of place: Int) throws(Failure) -> Bool {
+  mutating func note(
+    _ value: Value?, at revision: UInt64, of place: Int, isSnapshot: Bool = false
+  ) throws(Failure) -> Bool {
     let former = places[place].last
     places[place].last = .some(value)
     let changes = try changes(from: former ?? nil, to: value, of: places[place])
     let isFirst = former == nil
     if !changes.isEmpty, !isFirst || !leavesOutFirst {
-      pending.append(Pending(revision: revision, changes: changes, isFirst: isFirst))
+      pending.append(
+        Pending(
+          revision: revision, changes: changes, isFirst: isFirst, isSnapshot: isSnapshot))
     }
     return try writePending()
   }
@@ -109,7 +116,7 @@ struct DiffWriter {
   private mutating func writePending() throws(Failure) -> Bool {
     while let next = pending.first {
       // What was there at the beginning was made by many.
-      if names, !next.isFirst, told < next.revision { return false }
+      if names, !next.isSnapshot, !next.isFirst, told < next.revision { return false }
       pending.removeFirst()
       try write(next)
       written += 1
@@ -125,7 +132,9 @@ struct DiffWriter {
   }
 
   private func write(_ revision: Pending) throws(Failure) {
-    let maker: LogRecord?? = names && !revision.isFirst ? .some(makers[revision.revision]) : nil
+    let maker: LogRecord?? =
+      names && !revision.isFirst
+      ? .some(revision.isSnapshot ? nil : makers[revision.revision]) : nil
     try output.show(
       RevisionChanges(revision: revision.revision, changes: revision.changes), by: maker)
   }

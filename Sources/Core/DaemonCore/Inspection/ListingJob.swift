@@ -22,7 +22,7 @@ struct ListingJob: Sendable {
   /// The whole in value form, `undefined` if it is absent.
   let value: @Sendable () -> [UInt8]
 
-  /// The report as CBOR. O(the bytes of the whole and of the history).
+  /// The report as CBOR. O(the bytes of the whole, times the levels, and of the history).
   func report() -> [UInt8] {
     let bytes = filter.map { $0.shown(value()) } ?? value()
     if bytes == [0xf7] {

@@ -16,11 +16,14 @@ public struct ListingRequest: Hashable, Sendable {
   /// The most rows of one listing.
   public static let mostRows = 10_000
 
+  /// The most levels of one listing: each costs a look at every byte.
+  public static let mostLevels = 16
+
   /// The arguments of the query: a JSON Pointer, the depth, the limit, and another JSON Pointer,
   /// which leads from there to the last part that is known. Each may be left out.
-  init(_ arguments: [String], deepest: Int) throws(ReportError) {
+  init(_ arguments: [String]) throws(ReportError) {
     path = try Path(argument: arguments.first ?? "", of: "parts")
-    depth = try Self.number(arguments, 1, "depth", orElse: 1, most: deepest)
+    depth = try Self.number(arguments, 1, "depth", orElse: 1, most: Self.mostLevels)
     limit = try Self.number(arguments, 2, "limit", orElse: 1000, most: Self.mostRows)
     after = try Path(argument: arguments.count > 3 ? arguments[3] : "", of: "parts")
   }
@@ -29,7 +32,7 @@ public struct ListingRequest: Hashable, Sendable {
     _ arguments: [String], _ index: Int, _ name: String, orElse standard: Int, most: Int
   ) throws(ReportError) -> Int {
     guard index < arguments.count else { return standard }
-    guard let number = Int(arguments[index]), (1...most).contains(number) else {
+    guard let number = Int(arguments[index]), number >= 1, number <= most else {
       throw ReportError(.malformed, "parts: the \(name) is a number from 1 to \(most)")
     }
     return number

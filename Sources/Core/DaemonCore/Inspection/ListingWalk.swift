@@ -43,11 +43,14 @@ struct ListingWalk {
     encoder.encode("path")
     encoder.encode(path)
     encoder.encode("kind")
-    encoder.encode(schema.word(for: part.kind, travelsAs: first))
+    let word = schema.word(for: part.kind, travelsAs: first)
+    encoder.encode(word)
     encoder.encode("count")
     switch try decoder.peekMajor() {
     case .map: encoder.encode(try decoder.map())
-    case .array: encoder.encode(try decoder.array())
+    // A path is one value; a case travels with its number before its fields.
+    case .array where word == "path": encoder.encodeNull()
+    case .array: encoder.encode(max(0, try decoder.array() - (word == "case" ? 1 : 0)))
     case .unsigned, .negative, .bytes, .text, .tag, .simple: encoder.encodeNull()
     }
     encoder.encode("bytes")
@@ -57,7 +60,8 @@ struct ListingWalk {
   }
 
   /// Append a row for each part of a value, down to `depth` levels, from the first one after
-  /// `after`. O(the bytes of the value), times the logarithm of the rows.
+  /// `after`. O(the bytes of the value), times
+  /// the levels and the logarithm of the rows.
   mutating func list(
     _ whole: Part, at path: String, depth: Int, after: ArraySlice<PathKey>
   ) throws(CBORError) {

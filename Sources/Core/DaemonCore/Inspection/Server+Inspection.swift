@@ -13,20 +13,29 @@ extension Server {
     of query: ShellQuery, for id: ConnectionID
   ) -> Result<Inspection, ReportError>? {
     guard let place = connections.place(of: id) else { return nil }
-    let rights = connections[place: place].rights
+    do throws(ReportError) {
+      return .success(try inspection(of: query, with: connections[place: place].rights))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  func inspection(
+    of query: ShellQuery, with rights: Rights?
+  ) throws(ReportError) -> Inspection {
     do throws(ReportError) {
       switch query {
       case .parts(let request, _):
         let job = try listing(request, rights)
-        return .success(Inspection { job.report() })
+        return Inspection { job.report() }
       case .past(let request, _):
         let job = try look(back: request, rights)
-        return .success(Inspection { job.report() })
+        return Inspection { job.report() }
       case .reloadPolicy, .metrics:
         throw ReportError(.refused, "this is not asked of the state")
       }
     } catch {
-      return .failure(ReportError(error.code, error.text.prefix(bytes: limits.textBytes)))
+      throw ReportError(error.code, error.text.prefix(bytes: limits.textBytes))
     }
   }
 

@@ -131,13 +131,18 @@ struct PastJob<State: Synchronizable>: Sendable {
     return encoder.bytes
   }
 
-  /// The revisions whose patches touch the path before one, in order.
+  /// The revisions before one whose patches touch what is visible at the path, in order.
   private func touching(before: UInt64) -> [UInt64] {
     var revisions: [UInt64] = []
     history.forEach(after: checkpoint.revision) { made, patch in
       guard made < before else { return }
       let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
-      if change != .untouched { revisions.append(made) }
+      if change == .untouched { return }
+      if let filter {
+        var seen = CBOREncoder()
+        if filter.filter(change, of: patch, into: &seen) == .untouched { return }
+      }
+      revisions.append(made)
     }
     return revisions
   }
