@@ -218,6 +218,12 @@ struct CommandLineTests {
           #"5 [{"from":1,"path":"/lamp/n/0","to":5}]"#,
         ])
       #expect(history.allSatisfy { $0.contains(#""label":"lockstep set""#) })
+      // Of a path below what the daemon tells of: an array is changed as a whole.
+      for (path, value) in [("/lamp/n/1", "6"), ("/lamp/n/0", "7"), ("/lamp/n/0", "8")] {
+        #expect(try await lockstep(served.socket, "set", path, value).status == .exit(0))
+      }
+      let below = try await lockstep(served.socket, "history", "/lamp/n/1", "--limit", "1").lines
+      #expect(below.count == 1 && below[0].contains(#"{"from":2,"path":"/lamp/n/1","to":6}"#))
     }
   }
 

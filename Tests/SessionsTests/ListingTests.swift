@@ -187,6 +187,27 @@ import Wire
     #expect(ReportError(bench.parts(1, "/a"))?.code == .denied)
   }
 
+  @Test func `a large report is not kept for who does not read`() throws {
+    var limits = Limits()
+    limits.reportPageBytes = 100
+    for (bytes, isKept) in [(90, true), (110, false)] {
+      var bench = bench(["a": 1], limits: limits)
+      let asked = bench.ask(0, "")
+      let query = try #require(asked).query
+      bench.handle(.blocked(ConnectionID(0), unsent: 1))
+      let report = Value.text(String(repeating: "x", count: bytes))
+      bench.handle(.answered(ConnectionID(0), query: query, report.encoded))
+      #expect(bench.frames(to: 0, bench.turn()).isEmpty)
+      bench.handle(.drained(ConnectionID(0)))
+      let said = bench.said(to: 0, bench.turn())
+      guard case .report(query, let answer, _)? = said.first else {
+        Issue.record("\(said)")
+        return
+      }
+      #expect(isKept ? answer == report : ReportError(answer)?.code == .refused)
+    }
+  }
+
   // MARK: Limits
 
   @Test func `what cannot be listed is refused with the reason`() {
