@@ -159,7 +159,7 @@ import Wire
     #expect(rows(report).first { $0.path == "/lamps/1" } == Row("/lamps/1", "object", 1, bytes: 8))
     #expect(ReportError(bench.parts(1, "/a/b"))?.code == .denied)
     #expect(ReportError(bench.parts(2, "/a"))?.code == .denied)
-    // What is hidden changes, and nobody sees that it does.
+    // A hidden part changes, and the client does not see that it does.
     bench.act(0, 1, .set(["a", "b", "hush"], 2), .set(["lamps", "1", "hush"], 2))
     _ = bench.turn()
     #expect(rows(bench.parts(1, "", "9")).allSatisfy { $0.changed == nil })

@@ -6,7 +6,7 @@ import Testing
 import Values
 import Wire
 
-/// The past of a state: what stood somewhere at a revision, and what changed there.
+/// The past of a state: the value at a path at a revision, and its changes.
 @Suite struct PastTests {
   private static let policy = Policy([
     Rule(

@@ -278,8 +278,8 @@ import Wire
   @Test func `only who may administer may ask about others`() {
     var bench = bench(0, 1)
     let names = [
-      "clients", "clients.closed", "effects", "effects.cancel", "log", "log.follow", "metrics",
-      "nonsense", "why",
+      "changes", "clients", "clients.closed", "effects", "effects.cancel", "log", "log.follow",
+      "metrics", "nonsense", "past", "why",
     ]
     for name in names {
       bench.say(0, .query(number: 1, name, arguments: ["1"]))

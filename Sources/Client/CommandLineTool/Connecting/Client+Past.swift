@@ -7,21 +7,21 @@ import Wire
 
 /// What the daemon remembers of its past.
 extension Client {
-  /// What stood at a path at a revision; nil if nothing did.
+  /// The value at a path at a revision; nil if there was none.
   func value(at path: PathArgument, revision: UInt64) async throws -> Value? {
     let scope = path.scope
     let report = try await report(.past, [scope.pointer, "\(revision)"])
     return try named(report.child("value"), at: scope)?.value(at: path.rest)
   }
 
-  /// A change of what stands at a path.
+  /// A change of the value at a path.
   struct PastChange {
     let revision: UInt64
     let old: Value?
     let new: Value?
   }
 
-  /// The latest changes of what stands at a path's scope before a revision, and the revision
+  /// The latest changes of the value at a path's scope before a revision, and the revision
   /// before which earlier ones may be; nil if there are none.
   func changes(
     of scope: Path, before: UInt64, count: Int

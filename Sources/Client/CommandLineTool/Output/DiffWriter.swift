@@ -32,7 +32,7 @@ struct DiffWriter {
   private let conditions: [UntilCondition]
   private let limit: Int?
   /// Whether each revision is written with the action that made it.
-  private let names: Bool
+  private let namesActions: Bool
   private let leavesOutFirst: Bool
   private var places: [Place]
   private var pending: [Pending] = []
@@ -51,7 +51,7 @@ struct DiffWriter {
     self.places = places
     self.conditions = conditions
     self.limit = limit
-    names = namesActions
+    self.namesActions = namesActions
     self.leavesOutFirst = leavesOutFirst
   }
 
@@ -116,7 +116,7 @@ struct DiffWriter {
   private mutating func writePending() throws(Failure) -> Bool {
     while let next = pending.first {
       // What was there at the beginning was made by many.
-      if names, !next.isSnapshot, !next.isFirst, told < next.revision { return false }
+      if namesActions, !next.isSnapshot, !next.isFirst, told < next.revision { return false }
       pending.removeFirst()
       try write(next)
       written += 1
@@ -133,7 +133,7 @@ struct DiffWriter {
 
   private func write(_ revision: Pending) throws(Failure) {
     let maker: LogRecord?? =
-      names && !revision.isFirst
+      namesActions && !revision.isFirst
       ? .some(revision.isSnapshot ? nil : makers[revision.revision]) : nil
     try output.show(
       RevisionChanges(revision: revision.revision, changes: revision.changes), by: maker)

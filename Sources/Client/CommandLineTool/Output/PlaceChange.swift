@@ -3,8 +3,8 @@ import Values
 
 /// A place of a document whose value changed: nil where there was or is none.
 ///
-/// The changes of an array say in order what to do with it: a removal moves what stands behind it,
-/// and so does an insertion.
+/// The changes of an array say in order what to do with it: a removal moves the elements behind
+/// it, and so does an insertion.
 struct PlaceChange: Equatable {
   let path: Path
   let old: Value?
@@ -120,10 +120,10 @@ struct PlaceChange: Equatable {
         }
         decoder.close()
         for index in 0..<max(removed, inserted.count) {
-          let isLeft = index < removed && index >= inserted.count
+          let isRemoval = index < removed && index >= inserted.count
           changes.append(
             PlaceChange(
-              path: path.element(isLeft ? at + inserted.count : at + index),
+              path: path.element(isRemoval ? at + inserted.count : at + index),
               old: index < removed ? .some(elements[at + index]) : .none,
               new: index < inserted.count ? .some(inserted[index]) : .none))
         }

@@ -60,8 +60,7 @@ struct ListingWalk {
   }
 
   /// Append a row for each part of a value, down to `depth` levels, from the first one after
-  /// `after`. O(the bytes of the value), times
-  /// the levels and the logarithm of the rows.
+  /// `after`. O(the bytes of the value), times the levels and the logarithm of the rows.
   mutating func list(
     _ whole: Part, at path: String, depth: Int, after: ArraySlice<PathKey>
   ) throws(CBORError) {

@@ -1,33 +1,8 @@
 import Values
 
-// Fields travel as numbers, and a map may have integer keys; people and programs that know no types
-// name both by text. A nil kind is anything a document can hold.
+// Fields travel as numbers; people and programs that know no types name them by text. A nil kind is
+// anything that a document can hold.
 extension Schema {
-  /// The path by which the value that people call `path` travels; nil if there can be none.
-  func wirePath(of path: Path) -> Path? {
-    var kind: Kind? = state
-    var keys: [PathKey] = []
-    for key in path.keys {
-      guard let step = wireKey(of: key.description, in: kind) else { return nil }
-      keys.append(step.key)
-      kind = step.kind
-    }
-    return Path(keys)
-  }
-
-  private func wireKey(of name: String, in kind: Kind?) -> (key: PathKey, kind: Kind?)? {
-    switch kind?.present {
-    case nil, .value?: return (.text(name), .value)
-    case .map(.text, let value)?: return (.text(name), value)
-    case .map(_, let value)?: return Int64(name).map { (.integer($0), value) }
-    case .type?:
-      let field = fields(of: kind)?.first { String.isSame($0.name, name) }
-      return field.map { (.integer(Int64($0.id)), $0.kind) }
-    case .bool?, .integer?, .unsigned?, .double?, .text?, .bytes?, .path?, .optional?, .array?:
-      return nil
-    }
-  }
-
   /// What people call the part of a value of some kind that travels by this key, and its kind.
   func name(of key: PathKey, in kind: Kind?) -> (name: PathKey, kind: Kind?) {
     switch kind?.present {

@@ -1,6 +1,7 @@
 import Access
 import CBOR
 import Lockstep
+import Schemas
 import Values
 public import Wire
 
@@ -50,13 +51,18 @@ extension Server {
   private func sight(
     of path: Path, _ rights: Rights?
   ) throws(ReportError) -> (path: Path, filter: ViewFilter?) {
-    guard let wirePath = schema.wirePath(of: path) else {
+    guard let wirePath = wirePath(of: path) else {
       throw ReportError(.absent, "there can be nothing at \(path)")
     }
     guard case .shown(let filter) = sight(of: wirePath, with: rights) else {
       throw ReportError(.denied, "you may not read \(path)")
     }
     return (wirePath, filter)
+  }
+
+  /// The path as it travels of what clients call `path`; nil if there can be nothing. O(the types).
+  private func wirePath(of path: Path) -> Path? {
+    (try? Translation(from: schema, to: .names, root: .state))?.sourcePath(for: path)
   }
 
   /// The most bytes of a report's rows: what the loop sends in some hundred microseconds.
@@ -66,7 +72,7 @@ extension Server {
     _ request: ListingRequest, _ rights: Rights?
   ) throws(ReportError) -> ListingJob {
     let (path, filter) = try sight(of: request.path, rights)
-    guard let after = schema.wirePath(of: Path(request.path.keys + request.after.keys)) else {
+    guard let after = wirePath(of: Path(request.path.keys + request.after.keys)) else {
       throw ReportError(.malformed, "parts: there can be nothing at \(request.after)")
     }
     let state = core.state

@@ -40,29 +40,30 @@ struct PastJob<State: Synchronizable>: Sendable {
     }
   }
 
-  /// Call `body` with the state before and after each patch of the checkpoint's state through
-  /// `revision`.
+  /// The checkpoint's state with each patch through a revision. Calls `body` with the state before
+  /// and after each of the `wanted` ones; others change the state where it is.
   func replay(
-    through last: UInt64, _ body: (UInt64, State, State) -> Void = { _, _, _ in }
+    through last: UInt64, wanted: Set<UInt64> = [],
+    _ body: (UInt64, State, State) -> Void = { _, _, _ in }
   ) throws(CBORError) -> State {
     var state = try begin()
     var problem: CBORError?
     history.forEach(after: checkpoint.revision) { made, patch in
       guard made <= last, problem == nil else { return }
-      let before = state
+      let before = wanted.contains(made) ? state : nil
       var decoder = CBORDecoder(patch)
       do throws(CBORError) {
         try state.apply(patch: &decoder, seed: seed)
       } catch {
         problem = error
       }
-      body(made, before, state)
+      if let before { body(made, before, state) }
     }
     if let problem { throw problem }
     return state
   }
 
-  /// The visible part of what stands at the path, in value form.
+  /// The visible part of the value at the path, in value form.
   private func shown(_ state: State) -> [UInt8] {
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)
@@ -91,13 +92,11 @@ struct PastJob<State: Synchronizable>: Sendable {
     // No more than have room, if the values were as large as the newest one.
     let room = max(1, mostBytes / (2 * shown(newest).count + 64))
     let latest = touching.suffix(min(count, room))
-    let wanted = Set(latest)
     var rows: [(revision: UInt64, bytes: [UInt8])] = []
     var bytes = 0
     var next = latest.count < touching.count ? latest.first : nil
     if let last = latest.last {
-      _ = try replay(through: last) { made, before, after in
-        guard wanted.contains(made) else { return }
+      _ = try replay(through: last, wanted: Set(latest)) { made, before, after in
         let (from, to) = (shown(before), shown(after))
         if from == to { return }
         var encoder = CBOREncoder(reservingCapacity: from.count + to.count + 64)

@@ -4,7 +4,7 @@ import Wire
 /// What a client asks of the past of a part of the state.
 public struct PastRequest: Hashable, Sendable {
   public enum Subject: Hashable, Sendable {
-    /// What stood there at a revision.
+    /// The value at a revision.
     case value(at: UInt64)
     /// The latest changes, so many, before a revision.
     case changes(count: Int, before: UInt64)
@@ -37,16 +37,5 @@ public struct PastRequest: Hashable, Sendable {
         .malformed, "changes: how many? From 1 to \(Self.mostChanges), and before which revision?")
     }
     subject = .changes(count: count, before: before)
-  }
-}
-
-extension Path {
-  /// The path of a query's argument, a JSON Pointer.
-  init(argument: String, of report: String) throws(ReportError) {
-    guard let path = Path(pointer: argument) else {
-      throw ReportError(
-        .malformed, "\(report): \"\(argument.prefix(bytes: 80))\" is no JSON Pointer")
-    }
-    self = path
   }
 }
