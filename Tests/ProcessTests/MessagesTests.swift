@@ -455,6 +455,35 @@ struct MessagesTests {
     #expect(bash.output.joined() == "")
   }
 
+  // MARK: Watching
+
+  @Test func `on a terminal a long value is laid out once, then what changes in it`() async throws {
+    try await withDaemon { served in
+      let members = (0..<10).map { #""k\#($0)":"\#(String(repeating: "x", count: 60))""# }
+      let long = "{\(members.joined(separator: ","))}"
+      for (value, shown) in [(long, [#"~ /v/k3  "xxx"#, #"+ /v/n  1"#]), ("{}", [#"{"n": 1}"#])] {
+        #expect(try await lockstep(served.socket, "set", "/v", value).status == .exit(0))
+        let watch = try ChildProcess(
+          "/usr/bin/script",
+          [
+            "--quiet", "--return", "--command", "\(Self.lockstep) watch /v --count 2", "/dev/null",
+          ],
+          environment: [
+            "LOCKSTEP_SOCKET": served.socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "80",
+          ])
+        defer { watch.signal(SIGKILL) }
+        try await watch.line(with: value == long ? "k9" : "{}")
+        let before = watch.output.count
+        let change = value == long ? #"{"k3":2,"n":1}"# : #"{"n":1}"#
+        #expect(try await lockstep(served.socket, "merge", "/v", change).status == .exit(0))
+        #expect(try await watch.end() == .exit(0))
+        let rest = watch.output.dropFirst(before).joined(separator: "\n")
+        for text in shown { #expect(rest.contains(text), "\(rest)") }
+        #expect(rest.contains("k9") == false, "\(rest)")
+      }
+    }
+  }
+
   // MARK: Tables
 
   @Test func `tables have the width of COLUMNS`() async throws {
