@@ -43,13 +43,6 @@ extension Connection {
   }
 }
 
-/// Runs jobs where they are enqueued, so that resuming a task runs its code at once.
-private final class InPlace: TaskExecutor {
-  func enqueue(_ job: consuming ExecutorJob) {
-    UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
-  }
-}
-
 /// Calls a closure when it is freed.
 /// Calls that one thread makes, and the closures that ran on it meanwhile.
 private final class Calls: Sendable {

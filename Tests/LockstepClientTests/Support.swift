@@ -130,3 +130,10 @@ extension Connection.Options {
     Connection.Options(socket: socket, label: "test")
   }
 }
+
+/// Runs jobs where they are enqueued, so that resuming a task runs its code at once.
+final class InPlace: TaskExecutor {
+  func enqueue(_ job: consuming ExecutorJob) {
+    UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
+  }
+}

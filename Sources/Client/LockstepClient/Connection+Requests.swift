@@ -10,6 +10,9 @@ extension Connection {
   /// Send an action, and return when every mirror of this connection contains its change. Throws
   /// `ClientError.rejected` when it was rejected, `.outcomeUnknown` when its outcome cannot be
   /// known.
+  ///
+  /// The cancellation of the task ends the wait with `CancellationError`, and does not take the
+  /// action back: it goes on as one that was posted. A task that is cancelled already sends nothing.
   @discardableResult
   public func send(
     _ action: some SynchronizableAction, _ mark: Mark = .applied
@@ -26,15 +29,12 @@ extension Connection {
   func send(
     payload: [UInt8], _ mark: Mark, isOptimistic: Bool
   ) async throws -> Acknowledgement {
-    try await withCheckedThrowingContinuation { continuation in
-      link.perform { state in
-        if case .closed(let goodbye) = state.connection {
-          return state.deliver { continuation.resume(throwing: ClientError.closed(goodbye)) }
-        }
-        let id = state.session.send(
-          payload, mark, isOptimistic: isOptimistic, into: &state.commands)
-        state.actions[id] = continuation
+    try await link.wait { state, waiter in
+      if case .closed(let goodbye) = state.connection {
+        return state.deliver { waiter.resume(throwing: ClientError.closed(goodbye)) }
       }
+      let id = state.session.send(payload, mark, isOptimistic: isOptimistic, into: &state.commands)
+      state.actions[id] = waiter
     }
   }
 
@@ -64,9 +64,9 @@ extension Connection {
   public func ping() async throws -> Duration {
     let clock = ContinuousClock()
     let start = clock.now
-    _ = try await link.request { state, continuation in
+    _ = try await link.request { state, waiter in
       let number = state.nextNumber()
-      state.pongs[number] = continuation
+      state.pongs[number] = waiter
       state.session.ping(number, into: &state.commands)
     }
     return start.duration(to: clock.now)
@@ -75,9 +75,9 @@ extension Connection {
   /// A report of the daemon about itself: "status", "clients" or "limits", or about the things that
   /// the arguments name.
   public func report(_ name: String, arguments: [String] = []) async throws -> Value {
-    try await link.request { state, continuation in
+    try await link.request { state, waiter in
       let number = state.nextNumber()
-      state.reports[number] = continuation
+      state.reports[number] = waiter
       state.session.query(number, name, arguments: arguments, into: &state.commands)
     }
   }

@@ -21,6 +21,9 @@ public import Wire
 ///
 /// Any thread may use it, and so may every closure that is passed to it or to its mirrors: none is
 /// called under a lock.
+///
+/// Whatever waits, for an answer, a revision or the daemon, ends with `CancellationError` as soon as
+/// its task is cancelled.
 public final class Connection: Sendable {
   let link: Link
 
@@ -77,15 +80,13 @@ public final class Connection: Sendable {
 
   /// Return when the connection is live, and `welcome` and `schema` are set.
   public func connected() async throws {
-    try await withCheckedThrowingContinuation { (continuation: Link.Waiter) in
-      link.perform { state in
-        switch state.connection {
-        case .live: state.deliver { continuation.resume() }
-        case .closed(let goodbye):
-          let error = link.closedError(goodbye, state)
-          state.deliver { continuation.resume(throwing: error) }
-        case .connecting, .stale: state.connecting.append(continuation)
-        }
+    try await link.wait { (state, waiter: Waiter<Void>) in
+      switch state.connection {
+      case .live: state.deliver { waiter.resume() }
+      case .closed(let goodbye):
+        let error = link.closedError(goodbye, state)
+        state.deliver { waiter.resume(throwing: error) }
+      case .connecting, .stale: state.connecting.append(waiter)
       }
     }
   }

@@ -35,19 +35,19 @@ final class Link: Sendable {
     /// The number of `Subscription`s that share each subscription of the session.
     var shares: [UInt64: Int] = [:]
 
-    var actions: [ActionID: CheckedContinuation<Acknowledgement, any Error>] = [:]
-    var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter)] = []
+    var actions: [ActionID: Waiter<Acknowledgement>] = [:]
+    var reached: [(subscription: UInt64, revision: UInt64, waiter: Waiter<Void>)] = []
     /// The tasks that wait for the connection.
-    var connecting: [Waiter] = []
+    var connecting: [Waiter<Void>] = []
     /// The subscriptions that the daemon refuses.
     var refusals: [UInt64: ServerMessage.Reason] = [:]
     /// The subscriptions that received something they cannot decode, and since when.
     var unreadable: [UInt64: (since: Instant, why: Goodbye)] = [:]
-    var pongs: [UInt64: CheckedContinuation<UInt64, any Error>] = [:]
-    var reports: [UInt64: CheckedContinuation<Value, any Error>] = [:]
+    var pongs: [UInt64: Waiter<UInt64>] = [:]
+    var reports: [UInt64: Waiter<Value>] = [:]
     /// The streams of reports that the daemon keeps sending.
     var reportStreams: [UInt64: AsyncThrowingStream<Value, any Error>.Continuation] = [:]
-    var digests: [UInt64: [CheckedContinuation<(UInt64, Digest?), any Error>]] = [:]
+    var digests: [UInt64: [Waiter<(UInt64, Digest?)>]] = [:]
     var observers: [UInt64: Observer] = [:]
     /// Numbers pings, queries and observers.
     var lastNumber: UInt64 = 1
@@ -86,8 +86,6 @@ final class Link: Sendable {
       return deliveries
     }
   }
-
-  typealias Waiter = CheckedContinuation<Void, any Error>
 
   /// An observer of changes.
   struct Observer: Sendable {
@@ -257,18 +255,14 @@ final class Link: Sendable {
 
   // MARK: Requests
 
-  /// Send a request to the daemon, and wait for the answer. `body` stores the continuation.
-  func request<R: Sendable>(
-    _ body: (inout State, CheckedContinuation<R, any Error>) -> Void
-  ) async throws -> R {
-    try await withCheckedThrowingContinuation { continuation in
-      perform { state in
-        guard state.session.isLive else {
-          let error = downError(state)
-          return state.deliver { continuation.resume(throwing: error) }
-        }
-        body(&state, continuation)
+  /// Send a request to the daemon, and wait for the answer. `body` stores the waiter.
+  func request<R: Sendable>(_ body: (inout State, Waiter<R>) -> Void) async throws -> R {
+    try await wait { state, waiter in
+      guard state.session.isLive else {
+        let error = downError(state)
+        return state.deliver { waiter.resume(throwing: error) }
       }
+      body(&state, waiter)
     }
   }
 

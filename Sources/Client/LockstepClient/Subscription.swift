@@ -102,13 +102,9 @@ public final class Subscription<State: Synchronizable>: Sendable {
 
   /// Return when the mirror has reached a revision.
   public func reached(revision: UInt64) async throws {
-    try await withCheckedThrowingContinuation { (continuation: Link.Waiter) in
-      link.perform { state in
-        if let error = obstacle(state) {
-          return state.deliver { continuation.resume(throwing: error) }
-        }
-        state.reached.append((number, revision, continuation))
-      }
+    try await link.wait { (state, waiter: Waiter<Void>) in
+      if let error = obstacle(state) { return state.deliver { waiter.resume(throwing: error) } }
+      state.reached.append((number, revision, waiter))
     }
   }
 
@@ -122,8 +118,8 @@ public final class Subscription<State: Synchronizable>: Sendable {
   /// The daemon's digest of the mirrored value, and the revision that it is valid for. Throws
   /// `ClientError.noDigest` when there is none that could be compared now.
   public func daemonDigest() async throws -> (revision: UInt64, digest: Digest) {
-    let (revision, digest): (UInt64, Digest?) = try await link.request { state, continuation in
-      state.digests[number, default: []].append(continuation)
+    let (revision, digest): (UInt64, Digest?) = try await link.request { state, waiter in
+      state.digests[number, default: []].append(waiter)
       state.session.requestDigest(of: number, into: &state.commands)
     }
     guard let digest else { throw ClientError.noDigest }
