@@ -10,8 +10,17 @@ if [[ -n ${LOCKSTEP_SINGLE_BUILD-} ]]; then
 fi
 
 build_tests() { swift build --build-tests "${build_options[@]}"; }
-# Tests that are built already.
-run_tests() { swift test "${build_options[@]}" --skip-build --parallel "$@"; }
+# Tests that are built already. Each has a limit of its own, after which it is cancelled; a test that does
+# not heed that would have all wait for ever.
+run_tests() {
+  local limit=30m status=0
+  timeout --kill-after=10 "$limit" \
+    swift test "${build_options[@]}" --skip-build --parallel "$@" || status=$?
+  if ((status == 124)); then
+    echo "the tests did not end in $limit: of those that began above, one neither passed nor failed" >&2
+  fi
+  return "$status"
+}
 
 # `package_options FOLDER`: set `options` for a package outside of this one that depends on it. In our own
 # build folder: what the tests have built of Lockstep, with the same options, is not built again.

@@ -219,6 +219,21 @@ final class ChildProcess: @unchecked Sendable {
     }
   }
 
+  /// Run a body. When the process ends before it, the body is cancelled, and this throws.
+  func during(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      defer { tasks.cancelAll() }
+      tasks.addTask(operation: body)
+      tasks.addTask { [self] in
+        while condition.withLock({ ending == nil }) {
+          try await LoopClock().sleep(for: .milliseconds(20))
+        }
+        throw Failure(description: "\(name) ended by itself: \(output.suffix(5))")
+      }
+      try await tasks.next()
+    }
+  }
+
   /// Kill the process and wait until it is gone.
   func kill() async throws {
     signal(SIGKILL)

@@ -37,7 +37,7 @@ struct ExactlyOnceTests {
       try await mirror.send(DocumentAction.set(["last"], .integer(number)))
       #expect(mirror.connection.unacknowledged == 0)
       #expect(mirror.connection.rejectedPosts == 0)
-      let revision = try await watcher.daemonDigest().revision
+      let revision = try await watcher.nextDaemonDigest().revision
       let log = try #require(watcher.value("/log")).elements.compactMap(\.number)
       #expect(log == Array(1...number))
       try await mirror.reached(revision: revision)
@@ -127,7 +127,7 @@ struct ExactlyOnceTests {
             $0["label"] == "victim"
           }
         }
-        _ = try await watcher.daemonDigest()
+        _ = try await watcher.nextDaemonDigest()
         let done = try #require(watcher.value("/n\(round)")?.number)
         #expect(done == count || done == count + 1)
       }

@@ -89,7 +89,7 @@ struct ManyClientsTests {
 
       for (seed, client) in clients.enumerated() { client.write("random \(seed) 200") }
       for client in clients { try await client.line("done") }
-      let revision = try await first.daemonDigest().revision
+      let revision = try await first.nextDaemonDigest().revision
       #expect(revision > 500, "most of the changes are no changes")
 
       let whole = try await first.bothDigests()

@@ -109,6 +109,15 @@ struct Served {
   func raw() throws -> RawClient { try RawClient(path: socket) }
 }
 
+extension Subscription {
+  /// The daemon's digest, once it has one: it has none while it still sends this mirror changes.
+  func nextDaemonDigest() async throws -> (revision: UInt64, digest: Digest) {
+    while true {
+      do { return try await daemonDigest() } catch ClientError.noDigest {}
+    }
+  }
+}
+
 extension Subscription<Value> {
   func value(_ pointer: String) -> Value? {
     Path(pointer: pointer).flatMap { state?.value(at: $0) }
@@ -116,7 +125,7 @@ extension Subscription<Value> {
 
   /// The mirror's own digest and the daemon's, at the same revision.
   func bothDigests() async throws -> (Digest, Digest) {
-    let (_, theirs) = try await daemonDigest()
+    let (_, theirs) = try await nextDaemonDigest()
     return (try #require(digest), theirs)
   }
 }

@@ -173,7 +173,7 @@ struct Torture {
     let asker = mirrors[0]
     // It may still be reconnecting after the last kill.
     try await eventually("it is connected", within: .seconds(60)) { asker.status == .live }
-    let (revision, digest) = try await asker.daemonDigest()
+    let (revision, digest) = try await asker.nextDaemonDigest()
     for mirror in mirrors + library.map(\.replica) {
       try await mirror.reached(revision: revision)
       #expect(

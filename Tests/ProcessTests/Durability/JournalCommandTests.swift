@@ -104,7 +104,7 @@ struct JournalCommandTests {
         let action = DocumentAction.set([.text("k\(number)")], .integer(Int64(number)))
         try await mirror.send(action, .durable)
       }
-      let digest = try await mirror.daemonDigest().digest
+      let digest = try await mirror.nextDaemonDigest().digest
       let checked = try await home.lockstep("fsck", home.state)
       #expect(checked.status == .exit(0), "\(checked.lines)")
       #expect(checked.values.first?["digest"] == .text(digest.description))

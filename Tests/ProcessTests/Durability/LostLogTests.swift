@@ -53,7 +53,7 @@ struct LostLogProcessTests {
         )
         #expect(set.mark == .durable)
       }
-      let (revision, digest) = try await mirror.daemonDigest()
+      let (revision, digest) = try await mirror.nextDaemonDigest()
       mirror.connection.close()
       try await daemon.process.kill()
       let copy = home.state + ".copy"

@@ -85,7 +85,7 @@ struct ResumeTests {
     }
     let last = try await writer.send(DocumentAction.increment(["writes"], by: 1), .durable)
     #expect(last.mark == .durable)
-    let (revision, digest) = try await writer.daemonDigest()
+    let (revision, digest) = try await writer.nextDaemonDigest()
     try await crowd.check(revision, digest, snapshots: 1)
   }
 

@@ -70,7 +70,7 @@ struct BoardProcessTests {
       for mirror in mirrors {
         try await eventually("the mirror has all") { mirror.state.lastCard == 7 }
         #expect(mirror.pending.isEmpty && mirror.state.columns == board.state.columns)
-        let daemon = try await mirror.subscription.daemonDigest()
+        let daemon = try await mirror.subscription.nextDaemonDigest()
         #expect(daemon.digest == mirror.subscription.digest)
         await mirror.connection.finish()
       }
