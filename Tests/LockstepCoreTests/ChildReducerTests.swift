@@ -53,6 +53,36 @@ struct ChildReducerTests {
     #expect(bench.core.isDone(1) && !bench.core.isDone(2))
   }
 
+  @Test func `other contents end the effects of children that are gone, and no others`() {
+    var bench = Bench(Board.State(rows: 1, 2), Board())
+    bench.send(.start)
+    for id in [1, 2] { bench.send(.row(id, .start)) }
+    let former = bench.core.state
+    bench.send(.row(1, .open))
+    bench.send(.row(1, .detail("start")))
+    #expect(bench.running == ["board", "row", "row", "detail"])
+    var patch = CBOREncoder()
+    bench.change { core in
+      let reduction = core.replaceState(by: former, from: .owner, named: "jump", patch: &patch)
+      #expect(reduction == .changed(core.revision))
+    }
+    #expect(bench.running == ["board", "row", "row"] && bench.cancelled == ["detail"])
+    #expect(bench.core.state == former && bench.core.log.newest?.name == "jump")
+    let revision = bench.core.revision
+    bench.change { core in
+      let again = core.replaceState(by: former, from: .owner, named: "jump", patch: &patch)
+      #expect(again == .unchanged && core.revision == revision)
+      _ = core.replaceState(by: Board.State(rows: 2), from: .owner, named: "jump", patch: &patch)
+    }
+    #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
+    // What it does next makes the patch of that alone.
+    let before = bench.core.state
+    var (last, expected) = (CBOREncoder(), CBOREncoder())
+    _ = bench.core.send(.row(2, .stop), patch: &last)
+    #expect(bench.core.state.encodeDifference(from: before, into: &expected))
+    #expect(last.bytes == expected.bytes)
+  }
+
   @Test("2.1.9: a row that is removed by its own action starts no effect")
   func removalByOwnAction() {
     let reducer = Reduce<Board.State, Board.Action> { state, action in

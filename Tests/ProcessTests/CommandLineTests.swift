@@ -15,6 +15,10 @@ struct CommandLineTests {
   }
 
   private func lockstep(_ socket: String, _ arguments: String...) async throws -> Done {
+    try await lockstep(socket, arguments)
+  }
+
+  private func lockstep(_ socket: String, _ arguments: [String]) async throws -> Done {
     let command = try ChildProcess(
       (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + arguments)
     return Done(status: try await command.end(), lines: command.output)
@@ -179,6 +183,40 @@ struct CommandLineTests {
       #expect(latest.lines == until.lines)
       let rejected = try await lockstep(served.socket, "log", "--client", "lockstep insert")
       #expect(rejected.lines.count == 1)
+    }
+  }
+
+  @Test func `a jump is followed by every mirror, undone, and done again`() async throws {
+    try await withDaemon { served in
+      try await eventually("there is a past") {
+        try await lockstep(served.socket, "get", "", "--at", "0").status == .exit(0)
+      }
+      let mirror = try await served.mirror()
+      for value in ["1", "2", "3"] {
+        #expect(try await lockstep(served.socket, "set", "/x", value).status == .exit(0))
+      }
+      func check(_ arguments: String..., line: String, _ x: Value?) async throws {
+        let done = try await lockstep(served.socket, arguments)
+        #expect(done.lines == [line], "\(arguments)")
+        let (own, theirs) = try await mirror.bothDigests()
+        #expect(own == theirs && mirror.value("/x") == x, "\(arguments)")
+      }
+      try await check("jump", "1", line: #"{"of":1,"revision":4}"#, 1)
+      try await check("undo", line: #"{"of":3,"revision":5}"#, 3)
+      try await check("undo", "3", line: #"{"of":0,"revision":6}"#, nil)
+      try await check("redo", "2", line: #"{"of":2,"revision":7}"#, 2)
+      try await check(
+        "redo", "3",
+        line: "lockstep: there are not so many changes to redo: 2 have been undone since anything "
+          + "else changed the state.", 2)
+      try await check(
+        "undo", "3",
+        line: "lockstep: there are not so many changes to undo: the past begins with revision 0.",
+        2)
+      try await check("jump", "99", line: "lockstep: the newest revision is 7.", 2)
+      let log = try await lockstep(served.socket, "log", "--action", "undo", "--action", "redo")
+      #expect(log.lines.count == 3 && log.lines.allSatisfy { $0.contains("\"lockstep ") })
+      #expect(mirror.connection.divergences == 0)
     }
   }
 

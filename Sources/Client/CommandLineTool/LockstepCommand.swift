@@ -66,7 +66,8 @@ struct LockstepCommand: AsyncParsableCommand {
         name: "Changing",
         subcommands: [
           SetValue.self, Merge.self, Remove.self, Increment.self, Append.self, Insert.self,
-          Move.self, Copy.self, Test.self, Patch.self, Send.self, Load.self,
+          Move.self, Copy.self, Test.self, Patch.self, Send.self, Load.self, Jump.self, Undo.self,
+          Redo.self,
         ]),
       .init(
         name: "Daemon",

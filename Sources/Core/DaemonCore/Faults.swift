@@ -58,6 +58,11 @@ package struct Faults: Sendable, Equatable {
   /// Label checkpoints with a revision that is one too low.
   package var mislabelsCheckpoints = false
 
+  /// Do a jump on the newest state, as if no action had overtaken it.
+  package var jumpsFromLate = false
+  /// Take a revision that undoing has made for a change.
+  package var undoesUndoing = false
+
   package init() {}
 
   func dropsPatch(of revision: UInt64) -> Bool { droppedRevision == revision }

@@ -105,6 +105,20 @@ public struct History: Sendable {
     }
   }
 
+  /// The patch that made a revision; nil if it had none, or is forgotten. O(its bytes, and log
+  /// chunks).
+  package func patch(of revision: UInt64) -> [UInt8]? {
+    var (low, high) = (0, chunks.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if chunks[middle].next <= revision { low = middle + 1 } else { high = middle }
+    }
+    guard low < chunks.count, chunks[low].first <= revision else { return nil }
+    let index = Int(revision - chunks[low].first)
+    let range = (index == 0 ? 0 : chunks[low].ends[index - 1])..<chunks[low].ends[index]
+    return range.isEmpty ? nil : Array(chunks[low].bytes[range])
+  }
+
   /// The number of bytes of the patches after `revision`. O(chunks).
   package func byteCount(after revision: UInt64) -> Int {
     chunks.reduce(0) { $0 + $1.byteCount(after: revision) }

@@ -40,6 +40,9 @@ struct Queries: Sendable {
     return true
   }
 
+  /// Whether the shell is to answer a query.
+  func awaits(_ query: UInt64) -> Bool { asked.contains(query) && !stale.contains(query) }
+
   /// Note the shell's answer. Returns false if no query of this number was asked, or another one of
   /// this number was answered.
   mutating func answer(_ query: UInt64, _ report: [UInt8]) -> Bool {

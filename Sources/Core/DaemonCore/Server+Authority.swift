@@ -153,8 +153,13 @@ extension Server {
 
   /// Pass on the shell's answer, if the connection still exists.
   mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: [UInt8]) {
+    let jump = jumping.take(id, query)
     guard let place = connections.place(of: id) else { return }
     var answer = answer
+    // A jump that the policy does not permit any more has been refused.
+    if let jump, connections[place: place].queries.awaits(query) {
+      answer = finish(jump, answer, for: connections[place: place].rights)
+    }
     if connections[place: place].isBlocked, answer.count > limits.reportPageBytes {
       // It would wait here for as long as the client does not read.
       let error = ReportError(.refused, "the report is large, and you did not read: ask again")

@@ -23,6 +23,7 @@ extension Server {
 
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let connection = connections.remove(id) else { return }
+    if jumping.pending?.connection == id { jumping.pending = nil }
     users.remove(connection)
     if let action = largeActions.remove(id) { turn.remains.add(action) }
     remember(connection)

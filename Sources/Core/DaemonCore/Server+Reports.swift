@@ -89,24 +89,30 @@ extension Server {
   }
 
   /// Have the shell look at the state, or its past, beside the loop. Returns the work that it took.
-  private func inspect(
+  private mutating func inspect(
     _ name: ReportName.Inspected, _ arguments: [String], _ number: UInt64,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Int {
     do throws(ReportError) {
       let uid = connection.peer.uid
-      let query: ShellQuery =
-        switch name {
-        case .parts: .parts(try ListingRequest(arguments), uid: uid)
-        case .past: .past(try PastRequest(past: arguments), uid: uid)
-        case .changes: .past(try PastRequest(changes: arguments), uid: uid)
-        }
+      let query: ShellQuery
+      var pending: PendingJump<R.State>?
+      switch name {
+      case .parts: query = .parts(try ListingRequest(arguments), uid: uid)
+      case .past: query = .past(try PastRequest(past: arguments), uid: uid)
+      case .changes: query = .past(try PastRequest(changes: arguments), uid: uid)
+      case .jump(let kind):
+        let found = try jump(JumpRequest(kind, arguments), number, connection)
+        query = .past(PastRequest(change: found.target), uid: uid)
+        pending = found
+      }
       // What can be refused is not queued.
-      _ = try inspection(of: query, with: connection.rights)
+      if pending == nil { _ = try inspection(of: query, with: connection.rights) }
       guard connection.queries.askInspection(number) else {
         throw ReportError(
           .refused, "a query of this number, or another look at the state, is being answered")
       }
+      if let pending { jumping.pending = pending }
       commands.append(.answer(connection.id, query: number, query))
       return 200
     } catch {
@@ -153,7 +159,8 @@ extension Server {
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + OpenMetrics.end), work: 200)
     // Not reached: the shell was asked, or the client was denied.
-    case .reloadPolicy, .parts, .past, .changes: .error(.refused, "the daemon does not answer this")
+    case .reloadPolicy, .parts, .past, .changes, .jump, .undo, .redo:
+      .error(.refused, "the daemon does not answer this")
     }
   }
 

@@ -42,6 +42,7 @@ public struct Server<R: Reducer>: Sendable {
   var publication: Publication<R.State>
   /// Checkpoints of the state among the patches of `publication.history`.
   var past = Past()
+  var jumping = Jumping<R.State>()
   var journaling: Journaling
   var largeActions = LargeActions<R.Action>()
   var memory: StateMemory

@@ -8,26 +8,32 @@ public enum ReportName: String, CaseIterable, Sendable {
   case limits
   case log
   case followLog = "log.follow"
+  case jump
   case unfollowLog = "log.unfollow"
   case metrics
   case parts
   case past
+  case redo
   case reloadPolicy = "policy.reload"
   case status
+  case undo
   case why
 
   /// Whether every client may ask for it; the others need the right to administer.
   public var isForEveryone: Bool {
     switch self {
     case .limits, .parts, .status: true
-    case .changes, .clients, .closedClients, .effects, .cancelEffects, .log, .followLog,
-      .unfollowLog, .metrics, .past, .reloadPolicy, .why:
+    case .changes, .clients, .closedClients, .effects, .cancelEffects, .jump, .log, .followLog,
+      .unfollowLog, .metrics, .past, .redo, .reloadPolicy, .undo, .why:
       false
     }
   }
 
   /// A report that takes as long as to encode the whole state.
-  package enum Inspected { case parts, past, changes }
+  package enum Inspected { case parts, past, changes, jump(Jump) }
+
+  /// A query that makes a revision with the contents of a former one.
+  package enum Jump { case jump, undo, redo }
 
   /// The report among those that take as long as to encode the whole state; nil if it is none.
   package var inspected: Inspected? {
@@ -35,6 +41,9 @@ public enum ReportName: String, CaseIterable, Sendable {
     case .parts: .parts
     case .past: .past
     case .changes: .changes
+    case .jump: .jump(.jump)
+    case .undo: .jump(.undo)
+    case .redo: .jump(.redo)
     default: nil
     }
   }

@@ -4,6 +4,7 @@ import Lockstep
 import LockstepClient
 import Testing
 import Values
+import Wire
 
 /// `boardd`, and its client, driven by keys.
 @Suite("Board", .enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
@@ -79,6 +80,35 @@ struct BoardProcessTests {
 
   private struct WrongBoard: Error {
     let cards: [Int]
+  }
+
+  @Test func `a jump brings back the cards, and sends nobody away`() async throws {
+    try await withBoard("milk") { served, board in
+      let connection = board.connection
+      func jump(_ name: String, _ argument: String) async throws {
+        let report = try await connection.report(name, arguments: [argument])
+        let revision = try #require(report["revision"]?.number, "\(report)")
+        try await board.subscription.reached(revision: UInt64(revision))
+      }
+      // The past begins with the first checkpoint, within a second or two.
+      try await eventually("there is a past") {
+        try await connection.report("changes")["changes"] != nil
+      }
+      let start = try #require(board.subscription.position).revision
+      try await board.send(.addCard("eggs"))
+      let ann = try served.start("board", "live", "--name", "Ann")
+      try await eventually("she is seen") { board.state.hands.sessionCount == 1 }
+      try await jump("jump", "\(start)")
+      #expect(self.ids("todo", of: board) == [1])
+      #expect(board.state.hands.sessionCount == 1)
+      // Her coming is no change that could be undone.
+      for expected in [[1, 2], [1]] {
+        try await jump("undo", "1")
+        #expect(self.ids("todo", of: board) == expected)
+        #expect(board.state.hands.sessionCount == 1)
+      }
+      ann.signal(SIGKILL)
+    }
   }
 
   @Test func `a killed player's card is free at once`() async throws {

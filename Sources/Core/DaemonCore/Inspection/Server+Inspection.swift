@@ -92,6 +92,7 @@ extension Server {
   ) throws(ReportError) -> PastJob<R.State> {
     let (path, filter) = try sight(of: request.path, rights)
     let checkpoint: Past.Checkpoint?
+    var (newest, newestRevision) = (core.state, core.revision)
     switch request.subject {
     case .value(let revision):
       guard revision <= core.revision else {
@@ -99,15 +100,21 @@ extension Server {
       }
       checkpoint = past.checkpoint(for: revision, in: publication.history)
     case .changes: checkpoint = past.oldest(in: publication.history)
+    case .change(let revision):
+      guard let jump = jumping.pending, jump.target == revision else {
+        throw ReportError(.refused, "the jump has been given up")
+      }
+      (newest, newestRevision) = (jump.base, jump.baseRevision)
+      checkpoint = past.checkpoint(for: revision, in: publication.history)
     }
     guard let checkpoint else { throw absenceOfPast }
     return PastJob(
       checkpoint: checkpoint, history: publication.history, seed: core.seed, path: path,
-      filter: filter, subject: request.subject, revision: core.revision,
-      newest: core.state, mostBytes: mostRowBytes)
+      filter: filter, subject: request.subject, revision: newestRevision, newest: newest,
+      mostBytes: mostRowBytes)
   }
 
-  private var absenceOfPast: ReportError {
+  var absenceOfPast: ReportError {
     if let oldest = oldestRevision {
       return ReportError(
         .absent,

@@ -26,6 +26,7 @@ struct PastJob<State: Synchronizable>: Sendable {
       switch subject {
       case .value(let revision): return try value(at: revision)
       case .changes(let count, let before): return try changes(count, before: before)
+      case .change(let revision): return try change(to: revision)
       }
     } catch {
       // Not reached: the server's own states and patches decode.
@@ -83,6 +84,30 @@ struct PastJob<State: Synchronizable>: Sendable {
 
   private static func encode(_ value: [UInt8], into encoder: inout CBOREncoder) {
     if value == [0xf7] { encoder.encodeNull() } else { encoder.encode(bytes: value) }
+  }
+
+  // MARK: Jumps
+
+  private func change(to revision: UInt64) throws(CBORError) -> [UInt8] {
+    var patch = CBOREncoder()
+    _ = try replay(through: revision).encodeDifference(from: newest, into: &patch)
+    var encoder = CBOREncoder()
+    encoder.map(1)
+    encoder.encode("change")
+    encoder.encode(bytes: patch.bytes)
+    return encoder.bytes
+  }
+
+  /// The patch in a report of a change; empty if nothing differs, nil if it reports an error.
+  static func change(in report: [UInt8]) -> [UInt8]? {
+    try? CBORDecoder.read(report) { (decoder) throws(CBORError) in
+      guard try decoder.map() == 1, try decoder.text() == "change" else {
+        throw CBORError(.notAllowed("no change"), at: decoder.offset)
+      }
+      let patch = [UInt8](try decoder.byteString())
+      decoder.close()
+      return patch
+    }
   }
 
   // MARK: Changes

@@ -8,11 +8,19 @@ public struct PastRequest: Hashable, Sendable {
     case value(at: UInt64)
     /// The latest changes, so many, before a revision.
     case changes(count: Int, before: UInt64)
+    /// How the state must change to have the contents of a revision: for a jump, not for a client.
+    case change(to: UInt64)
   }
 
   /// The part, with the names that the schema gives.
   public let path: Path
   public let subject: Subject
+
+  /// What a jump to a revision needs.
+  init(change revision: UInt64) {
+    path = .root
+    subject = .change(to: revision)
+  }
 
   /// The most changes of one report.
   public static let mostChanges = 1000

@@ -75,6 +75,9 @@ extension Command {
         case .changes(let count, let before):
           encoder.encode(count)
           encoder.encode(before)
+        case .change(let revision):
+          encoder.encode(true)
+          encoder.encode(revision)
         }
       }
     case .unwatch(let id): begin(14, id)

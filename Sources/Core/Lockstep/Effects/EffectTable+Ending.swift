@@ -70,6 +70,21 @@ extension EffectTable {
     for node in inside.sorted() { cancel(node) }
   }
 
+  /// Cancel everything that runs in children that a state does not have. O(what runs).
+  mutating func cancelOrphans<State>(in state: State) {
+    for id in nodes.keys.sorted() {
+      guard let scope = nodes[id]?.context.scope else { continue }
+      var parent: Any = state
+      for index in scope.indices {
+        guard let child = scope[index].child(in: parent) else {
+          cancel(scope: Array(scope[...index]))
+          break
+        }
+        parent = child
+      }
+    }
+  }
+
   /// Cancel the effects that a client owns.
   mutating func cancel(ownedBy connection: UInt64) {
     dropPending { $1.isOwned && $1.cause.client?.connection == connection }

@@ -172,6 +172,35 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// Begin a revision whose patch the caller knows, whether or not the state changes by it.
   public mutating func advance() { revision += 1 }
 
+  // MARK: Other contents
+
+  /// Replace the state, and append the patch of the change to `patch`. No action is reduced; the log has
+  /// one of this name. The effects of children that are gone end. O(the difference, and the running
+  /// effects).
+  public mutating func replaceState(
+    by new: R.State, from cause: Cause, named name: String, patch: inout CBOREncoder
+  ) -> Reduction {
+    sequence += 1
+    var reduction = Reduction.unchanged
+    if new.encodeDifference(from: state, into: &patch) {
+      remains.add(state)
+      state = new
+      state.adopt(seed: seed)
+      // The notes of how it was made are none of this change's.
+      var ignored = CBOREncoder()
+      _ = state.settle(since: state, seed: seed, into: &ignored)
+      revision += 1
+      reduction = .changed(revision)
+      effects.cancelOrphans(in: state)
+      takeSends()
+    }
+    log.append(
+      ActionRecord(
+        sequence: sequence, cause: cause, action: nil, name: name, time: time,
+        seed: Hashing.mix(seed.rawValue &+ sequence), outcome: reduction, revision: revision))
+    return reduction
+  }
+
   // MARK: Middleware
 
   /// Returns the action's outcome, if it goes no further.

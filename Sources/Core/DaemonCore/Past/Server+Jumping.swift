@@ -1,0 +1,143 @@
+import Access
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+// A jump makes the next revision with the contents of a former one. The shell finds beside the loop how
+// the state must change for that, which takes as long as any look into the past; the loop makes the
+// revision. So no action waits, and those that come meanwhile are taken back as well.
+//
+// Everything that is not contents goes on: who has sent which actions, and ephemeral fields. The effects
+// of children that are gone end.
+extension Server {
+  /// The jump that a client asks for. Throws if it may not be, or leads nowhere.
+  func jump(
+    _ request: JumpRequest, _ query: UInt64, _ connection: borrowing ServerSession
+  ) throws(ReportError) -> PendingJump<R.State> {
+    guard mayJump(connection.rights) else {
+      throw ReportError(
+        .denied, "this may change everything: it is for those who may do everything")
+    }
+    if let other = jumping.pending, connections.place(of: other.connection) != nil {
+      throw ReportError(.refused, "the daemon is at another jump: ask again")
+    }
+    let (target, place) = try target(of: request)
+    guard past.checkpoint(for: target, in: publication.history) != nil else { throw absenceOfPast }
+    return PendingJump(
+      connection: connection.id, query: query, request: request, target: target, place: place,
+      base: core.state, baseRevision: core.revision)
+  }
+
+  private func mayJump(_ rights: Rights?) -> Bool { rights?.isUnrestricted ?? true }
+
+  /// The revision to whose contents a request leads.
+  private func target(
+    of request: JumpRequest
+  ) throws(ReportError) -> (revision: UInt64, place: UndoLine.Place?) {
+    if case .jump(let revision) = request {
+      guard revision <= core.revision else {
+        throw ReportError(.absent, "the newest revision is \(core.revision)")
+      }
+      return (revision, nil)
+    }
+    guard let oldest = oldestRevision else { throw absenceOfPast }
+    let here = jumping.line.place(at: core.revision, isUndoable)
+    let found: (place: UndoLine.Place, revision: UInt64)?
+    switch request {
+    case .undo(let count):
+      found = jumping.line.undoing(count, from: here, oldest: oldest, isUndoable)
+    case .redo(let count): found = jumping.line.redoing(count, from: here, oldest: oldest)
+    case .jump: found = nil
+    }
+    if let found { return (found.revision, found.place) }
+    if case .redo = request {
+      throw ReportError(
+        .absent,
+        "there are not so many changes to redo: \(here.undone.count) have been undone since "
+          + "anything else changed the state")
+    }
+    throw ReportError(
+      .absent, "there are not so many changes to undo: the past begins with revision \(oldest)")
+  }
+
+  /// Whether a revision changed what a jump would change back: not only ephemeral fields.
+  private func isUndoable(_ revision: UInt64) -> Bool {
+    guard let patch = publication.history.patch(of: revision) else { return false }
+    if journaling.ephemeral.isEmpty { return true }
+    var kept: [UInt8] = []
+    return patch.withUnsafeBytes { journaling.ephemeral.appendKept(of: $0, to: &kept) }
+  }
+
+  /// Make the revision of a jump, of which the shell has found the change. Returns the report.
+  mutating func finish(
+    _ jump: PendingJump<R.State>, _ found: [UInt8], for rights: Rights?
+  ) -> [UInt8] {
+    guard let patch = PastJob<R.State>.change(in: found) else { return found }
+    do throws(ReportError) {
+      guard mayJump(rights) else { throw ReportError(.denied, "the policy has changed meanwhile") }
+      if jump.place != nil, jump.baseRevision < core.revision,
+        (jump.baseRevision + 1...core.revision).contains(where: isUndoable)
+      {
+        throw ReportError(
+          .refused,
+          "the state has changed meanwhile, and that would be undone as well: pause first, or ask "
+            + "again")
+      }
+      try make(jump, patch)
+    } catch {
+      return error.report.encoded
+    }
+    var encoder = CBOREncoder()
+    encoder.map(2)
+    encoder.encode("revision")
+    encoder.encode(core.revision)
+    encoder.encode("of")
+    encoder.encode(jump.contents)
+    return encoder.bytes
+  }
+
+  private mutating func make(
+    _ jump: PendingJump<R.State>, _ patch: [UInt8]
+  ) throws(ReportError) {
+    var new = faults.jumpsFromLate ? core.state : jump.base
+    var kept: [UInt8] = []
+    let isChange =
+      !patch.isEmpty
+      && patch.withUnsafeBytes { journaling.ephemeral.appendKept(of: $0, to: &kept) }
+    if isChange {
+      do throws(CBORError) {
+        try CBORDecoder.read(kept) { (decoder) throws(CBORError) in
+          try new.apply(patch: &decoder, seed: core.seed)
+        }
+      } catch {
+        // Not reached: the patch was made of this state.
+        throw ReportError(.refused, "the past cannot be made again: \(error)")
+      }
+    }
+    turn.clearPatch()
+    let cause = connections.place(of: jump.connection).map { connections[place: $0].client.cause }
+    note(
+      core.replaceState(
+        by: new, from: cause ?? .owner, named: jump.request.name(jump.contents),
+        patch: &turn.patch))
+    if let place = jump.place, !faults.undoesUndoing {
+      jumping.line.note(place, at: core.revision, oldest: oldestRevision ?? core.revision)
+    }
+    if core.hasWaiting { runWaiting() }
+  }
+}
+
+/// The jumps of a server.
+struct Jumping<State: Sendable>: Sendable {
+  /// The one that is being made.
+  var pending: PendingJump<State>?
+  var line = UndoLine()
+
+  /// Take the jump that a query of a connection asked for.
+  mutating func take(_ connection: ConnectionID, _ query: UInt64) -> PendingJump<State>? {
+    guard let jump = pending, jump.connection == connection, jump.query == query else { return nil }
+    pending = nil
+    return jump
+  }
+}

@@ -1,0 +1,280 @@
+import Access
+import DaemonCore
+import Documents
+import Lockstep
+import Records
+import Testing
+import Values
+import Wire
+
+/// Jumps, undo and redo: the next revision has the contents of a former one.
+@Suite struct JumpTests {
+  private static let policy = Policy([
+    Rule(
+      users: [0], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
+      write: [.whole]),
+    Rule(
+      users: [1], mayConnect: true, mayAdminister: true, read: [.whole], act: [.all],
+      write: [.whole], denyWrite: patterns(["a"])),
+    Rule(users: [2], mayConnect: true, read: [.whole], act: [.all], write: [.whole]),
+  ])
+
+  private func bench(
+    _ root: Value = [:], historyBytes: Int = 4 << 20, durability: Durability = .none
+  ) -> Bench {
+    var limits = Limits()
+    limits.historyBytes = historyBytes
+    var bench = Bench(root, limits: limits, durability: durability, policy: Self.policy)
+    for uid in [0, 1, 2] as [UInt64] { bench.join(uid, uid: uid, versions: 1...3) }
+    bench.measure()
+    bench.keepPast()
+    return bench
+  }
+
+  private func code(_ report: Value) -> ReportError.Code? { ReportError(report)?.code }
+
+  /// Undo as a text editor has it: contents, and where among them one is.
+  private struct Editor {
+    var contents: [Value]
+    var place = 0
+
+    mutating func change(to value: Value) {
+      contents.removeSubrange((place + 1)...)
+      contents.append(value)
+      place += 1
+    }
+  }
+
+  /// Whatever is jumped to, undone and redone, the contents are those of a model which has all of them,
+  /// and the patches say the same.
+  @Test(arguments: 0..<12 as Range<UInt64>)
+  func `jumps, undo and redo are those of a model`(seed: UInt64) throws {
+    try model(seed: seed)
+  }
+
+  @Test func `a wrong jump or undo would be noticed`() {
+    for fault in [\Faults.jumpsFromLate, \.undoesUndoing] {
+      var faults = Faults()
+      faults[keyPath: fault] = true
+      #expect(throws: Disagreement.self, "\(fault)") { try model(seed: 0, faults) }
+    }
+  }
+
+  private struct Disagreement: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private func model(seed: UInt64, _ faults: Faults = Faults()) throws {
+    func check(_ condition: Bool, _ what: @autoclosure () -> String) throws {
+      if !condition { throw Disagreement(description: "seed \(seed): \(what())") }
+    }
+    var random = SplitMix64(seed)
+    func below(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+    let forgets = seed >= 8
+    var bench = bench(["a": ["b": 0], "list": [1, 2]], historyBytes: forgets ? 1500 : 4 << 20)
+    bench.server.plant(faults)
+    var states = [bench.server.state.root]
+    var editor = Editor(contents: states)
+    var (jumps, undone, redone, refused) = (0, 0, 0, 0)
+    var number: UInt64 = 0
+    func act(_ bench: inout Bench) {
+      number += 1
+      let actions: [DocumentAction] = [
+        .set(["a", "b"], .integer(Int64(below(9)))), .increment(["n"], by: 1),
+        .append(["list"], .integer(Int64(number))), .remove(["a"]), .set(["a"], ["b": 1]),
+      ]
+      bench.act(2, number, actions[below(5)])
+      _ = bench.turn()
+      guard bench.server.revision >= states.count else { return }
+      states.append(bench.server.state.root)
+      editor.change(to: bench.server.state.root)
+    }
+    for _ in 1...300 {
+      bench.keepPast()
+      // What the history loses may have been the only checkpoint, and the next is not due at once.
+      guard let oldest = bench.server.oldestRevision else {
+        act(&bench)
+        continue
+      }
+      let steps = 1 + below(3)
+      switch below(6) {
+      case 0:
+        let target = below(states.count)
+        if target < oldest {
+          try check(code(bench.ask(0, "jump", "\(target)")) == .absent, "a jump too far back")
+        } else {
+          let jump = bench.begin(0, "jump", "\(target)")
+          if below(2) == 0 { act(&bench) }
+          let report = bench.finish(jump)
+          try check(report.child("of") == .integer(Int64(target)), "\(report)")
+          try check(bench.server.state.root == states[target], "a jump to \(target)")
+          if bench.server.revision >= states.count { editor.change(to: states[target]) }
+          jumps += 1
+        }
+      case 1:
+        let report = bench.ask(0, "undo", "\(steps)")
+        if let error = ReportError(report) {
+          try check(error.code == .absent && (forgets || steps > editor.place), error.text)
+          refused += 1
+        } else {
+          editor.place -= steps
+          undone += 1
+        }
+      case 2:
+        let report = bench.ask(0, "redo", "\(steps)")
+        if let error = ReportError(report) {
+          let isPossible = steps < editor.contents.count - editor.place
+          try check(error.code == .absent && (forgets || !isPossible), error.text)
+          refused += 1
+        } else {
+          editor.place += steps
+          redone += 1
+        }
+      default: act(&bench)
+      }
+      try check(editor.contents.indices.contains(editor.place), "more was undone than was done")
+      try check(bench.server.state.root == editor.contents[editor.place], "other contents")
+      try check(bench.server.revision <= states.count, "more than one revision")
+      if bench.server.revision == states.count { states.append(bench.server.state.root) }
+      if bench.server.oldestRevision != nil {
+        let again = bench.server.state(at: bench.server.revision)?.root
+        try check(again == states.last, "the patch of the last revision says otherwise")
+      }
+    }
+    try check(jumps > 10 && undone > 10 && redone > 0 && refused > 0, "too little was done")
+    try check(forgets == (bench.server.oldestRevision != 0), "too much was remembered")
+  }
+
+  @Test func `a jump that actions overtake takes them back as well, an undo is refused`() {
+    var bench = bench(["n": 0])
+    bench.act(2, 1, .increment(["n"], by: 1), .increment(["n"], by: 1))
+    _ = bench.turn()
+    let query = bench.begin(0, "jump", "1")
+    bench.act(2, 3, .set(["late"], 1))
+    _ = bench.turn()
+    #expect(bench.finish(query) == ["revision": 4, "of": 1])
+    #expect(bench.server.state.root == ["n": 1])
+    let undo = bench.begin(0, "undo")
+    bench.act(2, 4, .set(["late"], 2))
+    _ = bench.turn()
+    #expect(code(bench.finish(undo)) == .refused)
+    #expect(bench.server.state.root == ["n": 1, "late": 2])
+    // And the jump is undone like any other change.
+    #expect(bench.ask(0, "undo", "2") == ["revision": 6, "of": 3])
+    #expect(bench.server.state.root == ["n": 2, "late": 1])
+  }
+
+  @Test func `only who may do everything may jump`() {
+    var bench = bench(["n": 0])
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    for client in [1, 2] as [UInt64] {
+      for query in ["jump", "undo", "redo"] {
+        #expect(code(bench.ask(client, query, "1")) == .denied, "\(client) \(query)")
+      }
+    }
+    // The right is lost while the jump is prepared.
+    let query = bench.begin(0, "jump", "0")
+    bench.handle(.policy(Policy([Rule(users: [0], mayConnect: true, read: [.whole])])))
+    #expect(code(bench.finish(query)) == .restarting)
+    #expect(bench.server.state.root == ["n": 1])
+  }
+
+  @Test func `a jump is logged with who made it, and one that changes nothing makes no revision`()
+    throws
+  {
+    var bench = bench(["n": 0])
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    #expect(bench.ask(0, "jump", "1") == ["revision": 1, "of": 1])
+    #expect(bench.ask(0, "jump", "0") == ["revision": 2, "of": 0])
+    guard case .array(let records)? = bench.ask(0, "log").child("records") else {
+      Issue.record("no records")
+      return
+    }
+    let last = try #require(records.last)
+    #expect(last.child("action") == "jump.0" && last.child("revision") == 2, "\(last)")
+    #expect(last.child("uid") == 0 && last.child("outcome") == "changed", "\(last)")
+  }
+
+  @Test func `what cannot be jumped to is refused with the reason`() {
+    var bench = bench(["n": 0])
+    for (name, argument, expected) in [
+      ("jump", "x", ReportError.Code.malformed), ("jump", "1", .absent), ("undo", "0", .malformed),
+      ("undo", "1001", .malformed), ("undo", "1", .absent), ("redo", "1", .absent),
+      ("redo", "-1", .malformed),
+    ] {
+      #expect(code(bench.ask(0, name, argument)) == expected, "\(name) \(argument)")
+    }
+  }
+
+  @Test func `a client that goes takes its jump with it, and another may be made`() {
+    var bench = bench(["n": 0])
+    bench.join(5, uid: 0, versions: 1...3)
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    let jump = bench.begin(5, "jump", "0")
+    #expect(code(bench.ask(0, "undo")) == .refused)
+    bench.handle(.closed(ConnectionID(5)))
+    bench.tell(jump)
+    #expect(bench.server.state.root == ["n": 1])
+    #expect(bench.ask(0, "undo") == ["revision": 2, "of": 0])
+  }
+
+  /// The journal keeps the change of a jump, and who has sent what.
+  @Test func `an action that was answered before a jump is not done again after it`() throws {
+    var bench = bench(["n": 0], durability: .async)
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    bench.tell(bench.begin(0, "jump", "0"))
+    let batches = bench.handle(.turnEnded).compactMap { command -> JournalBatch? in
+      if case .keep(let batch) = command { batch } else { nil }
+    }
+    let row = try #require(batches.first?.rows.first)
+    #expect(row.name == "jump.0" && row.change != nil && row.revision == 2)
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    #expect(bench.server.state.root == ["n": 0] && bench.server.revision == 2)
+  }
+}
+
+extension Bench {
+  /// What the shell has found for a query, and has not told yet.
+  fileprivate struct Found {
+    var client: UInt64 = 0
+    var query: UInt64 = 0
+    var report: [UInt8] = []
+  }
+
+  /// Ask for a jump, and have the shell find what it changes.
+  fileprivate mutating func begin(
+    _ client: UInt64, _ name: String, _ arguments: String...
+  ) -> Found {
+    say(client, .query(number: 78, name, arguments: arguments))
+    // A query may have to wait for some turns, until the work of earlier ones is paid.
+    for _ in 0..<10 {
+      for case .answer(let id, let query, let asked) in turn() {
+        if case .success(let job)? = server.inspection(of: asked, for: id) {
+          return Found(client: client, query: query, report: job.report())
+        }
+      }
+    }
+    return Found()
+  }
+
+  fileprivate mutating func tell(_ found: Found) {
+    handle(.answered(ConnectionID(found.client), query: found.query, found.report))
+  }
+
+  /// Tell what the shell has found, and return the answer to the client.
+  fileprivate mutating func finish(_ found: Found) -> Value {
+    tell(found)
+    return answer(found.client, found.query)
+  }
+
+  /// Ask for a report, and have the shell answer.
+  fileprivate mutating func ask(_ client: UInt64, _ name: String, _ arguments: String...) -> Value {
+    say(client, .query(number: 79, name, arguments: arguments))
+    return answer(client, 79)
+  }
+}
