@@ -220,6 +220,28 @@ struct CommandLineTests {
     }
   }
 
+  @Test func `a daemon that is paused does no action until it is resumed`() async throws {
+    try await withDaemon { served in
+      #expect(try await lockstep(served.socket, "set", "/x", "1").status == .exit(0))
+      let paused = try await lockstep(served.socket, "pause")
+      #expect(paused.lines == [#"{"paused":true,"was":false}"#])
+      let refused = try await lockstep(served.socket, "--json", "set", "/x", "2")
+      #expect(refused.status == .exit(1) && refused.lines.count == 1, "\(refused)")
+      #expect(refused.lines.first?.contains(#""code":"paused""#) == true, "\(refused)")
+      #expect(try await lockstep(served.socket, "get", "/x").lines == ["1"])
+      let status = try await lockstep(served.socket, "status").lines.first
+      #expect(status?.contains(#"pausedMs":null"#) == false)
+      let resumed = try await lockstep(served.socket, "resume")
+      #expect(resumed.lines == [#"{"paused":false,"was":true}"#])
+      #expect(try await lockstep(served.socket, "set", "/x", "2").status == .exit(0))
+      // It goes on by itself.
+      #expect(try await lockstep(served.socket, "pause", "--for", "1").status == .exit(0))
+      try await eventually("it goes on") {
+        try await lockstep(served.socket, "set", "/x", "3").status == .exit(0)
+      }
+    }
+  }
+
   @Test func `the past is what stood there, and who changed it`() async throws {
     try await withDaemon { served in
       // The past begins with the first checkpoint, within a second or two.

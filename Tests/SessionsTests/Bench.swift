@@ -197,6 +197,12 @@ struct Bench {
 
   // MARK: Queries
 
+  /// Ask for a report, and have the shell answer.
+  mutating func ask(_ client: UInt64, _ name: String, _ arguments: String...) -> Value {
+    say(client, .query(number: 79, name, arguments: arguments))
+    return answer(client, 79)
+  }
+
   /// The answer to a query, which the shell makes if the server commands it.
   mutating func answer(_ client: UInt64, _ query: UInt64) -> Value {
     // A query may have to wait for some turns, until the work of earlier ones is paid.

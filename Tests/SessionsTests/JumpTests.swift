@@ -271,10 +271,4 @@ extension Bench {
     tell(found)
     return answer(found.client, found.query)
   }
-
-  /// Ask for a report, and have the shell answer.
-  fileprivate mutating func ask(_ client: UInt64, _ name: String, _ arguments: String...) -> Value {
-    say(client, .query(number: 79, name, arguments: arguments))
-    return answer(client, 79)
-  }
 }

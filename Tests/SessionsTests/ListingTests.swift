@@ -168,7 +168,7 @@ import Wire
 
   @Test func `a listing that another policy overtakes is refused`() throws {
     var bench = bench(["a": ["x": 1]])
-    let asked = bench.ask(1, "")
+    let asked = bench.list(1, "")
     let (request, query) = try #require(asked)
     let listing = bench.server.inspection(of: request, for: ConnectionID(1))
     let report = try #require(listing).get().report()
@@ -192,7 +192,7 @@ import Wire
     limits.reportPageBytes = 100
     for (bytes, isKept) in [(90, true), (110, false)] {
       var bench = bench(["a": 1], limits: limits)
-      let asked = bench.ask(0, "")
+      let asked = bench.list(0, "")
       let query = try #require(asked).query
       bench.handle(.blocked(ConnectionID(0), unsent: 1))
       let report = Value.text(String(repeating: "x", count: bytes))
@@ -340,7 +340,7 @@ extension Policy {
 
 extension Bench {
   /// Ask for a listing. Returns the request that the shell gets, and the number of the query.
-  fileprivate mutating func ask(
+  fileprivate mutating func list(
     _ client: UInt64, _ arguments: String...
   ) -> (ShellQuery, query: UInt64)? {
     say(client, .query(number: 77, "parts", arguments: arguments))

@@ -163,6 +163,7 @@ extension Rejection.Code {
     case .denied: "denied"
     case .notDurable: "notDurable"
     case .poisoned: "poisoned"
+    case .paused: "paused"
     default: "code\(rawValue)"
     }
   }

@@ -112,11 +112,12 @@ extension Server {
     return refusal(of: SessionAction(session: attachment.token, number: number), mark)
   }
 
-  /// The rejection of an action, of this many bytes, that exceeds what its user or the state may take;
-  /// nil if none.
+  /// The rejection of an action, of this many bytes, while none may be done, or one that exceeds what
+  /// its user or the state may take; nil if none.
   @inline(__always)
   private mutating func excess(of byteCount: Int, at place: Int) -> Rejection? {
-    overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
+    if pause.isOn { return .paused }
+    return overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
   }
 
   /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if

@@ -163,6 +163,7 @@ extension Server {
     let now = clock.now
     measureState(isTime: true, &commands)
     keepPast(&commands)
+    if pause.isOver(at: now) { resume("its time is up", &commands) }
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
     for id in connections.ids.sorted() {
       guard let connection = connections[id] else { continue }

@@ -60,6 +60,10 @@ extension Server {
     if known == .metrics, facts.hasShellMetrics {
       return askShell(.metrics(metrics), number, &connection, &commands)
     }
+    if known == .pause || known == .resume {
+      sendReport(number, setPause(known, arguments, connection, &commands), &connection)
+      return 20
+    }
     if let known = known.inspected {
       return inspect(known, arguments, number, &connection, &commands)
     }
@@ -159,7 +163,7 @@ extension Server {
     case .why: why(arguments)
     case .metrics: .value(.text(metrics + OpenMetrics.end), work: 200)
     // Not reached: the shell was asked, or the client was denied.
-    case .reloadPolicy, .parts, .past, .changes, .jump, .undo, .redo:
+    case .reloadPolicy, .parts, .past, .changes, .jump, .undo, .redo, .pause, .resume:
       .error(.refused, "the daemon does not answer this")
     }
   }
@@ -273,6 +277,7 @@ extension Server {
       ("run", Value(timeline.run)),
       ("revision", Value(core.revision)),
       ("uptimeMs", Value(clock.uptimeMilliseconds)),
+      ("pausedMs", pause.since.map { Value(clock.now.milliseconds(since: $0)) } ?? .null),
       ("durability", .text(journaling.durability.rawValue)),
       ("durableRevision", durableRevision.map { Value($0) } ?? .null),
       (

@@ -9,6 +9,7 @@ extension Server {
   mutating func endTurn(_ commands: inout [Command]) {
     releaseHeld(&commands)
     deliverNews()
+    if pause.holdsNews { hearHeld() }
     if core.hasWaiting { runWaiting() }
     if faults.startsEffectsEarly { takeOrders(&commands) }
     keepTurn(&commands)
@@ -28,7 +29,7 @@ extension Server {
     let mustShare = share(&commands)
     commands += sessions.takeUnwatched().map { .unwatch($0) }
     if core.hasWaiting || sessions.hasEvents || users.isAsking || connections.isReleasing
-      || mustShare
+      || mustShare || !pause.isOn && pause.holdsNews
     {
       commands.append(.wake)
     }

@@ -43,6 +43,7 @@ public struct Server<R: Reducer>: Sendable {
   /// Checkpoints of the state among the patches of `publication.history`.
   var past = Past()
   var jumping = Jumping<R.State>()
+  var pause = Pause<R.Action>()
   var journaling: Journaling
   var largeActions = LargeActions<R.Action>()
   var memory: StateMemory
@@ -243,9 +244,9 @@ public struct Server<R: Reducer>: Sendable {
     case .checkpointMade(let revision, let bytes): checkpointMade(bytes, at: revision)
     case .stop(let retryAfter): stop(retryAfter)
     case .acted(let action): _ = reduce(action, from: .owner)
-    case .effectSent(let id, let action): effectSent(action, id)
-    case .effectCancelled(let name): effectCancelled(name)
-    case .effectEnded(let id, let error): effectEnded(id, unhandled: error)
+    case .effectSent(let id, let action): hear(.sent(id, action), &commands)
+    case .effectCancelled(let name): hear(.cancelled(name), &commands)
+    case .effectEnded(let id, let error): hear(.ended(id, error: error), &commands)
     case .clockSet(let time): setWallClock(time)
     case .handingOver(let retryAfter):
       prepareHandOver(retryAfter: retryAfter, at: now, into: &commands)

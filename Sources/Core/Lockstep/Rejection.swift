@@ -31,6 +31,8 @@ public struct Rejection: Error, Hashable, Sendable, CustomStringConvertible {
     public static let notDurable = Code(rawValue: 10)
     /// The action has ended the daemon's process more than once.
     public static let poisoned = Code(rawValue: 11)
+    /// The daemon is paused: no action is done.
+    public static let paused = Code(rawValue: 12)
   }
 
   public var code: Code

@@ -13,8 +13,10 @@ public enum ReportName: String, CaseIterable, Sendable {
   case metrics
   case parts
   case past
+  case pause
   case redo
   case reloadPolicy = "policy.reload"
+  case resume
   case status
   case undo
   case why
@@ -24,7 +26,7 @@ public enum ReportName: String, CaseIterable, Sendable {
     switch self {
     case .limits, .parts, .status: true
     case .changes, .clients, .closedClients, .effects, .cancelEffects, .jump, .log, .followLog,
-      .unfollowLog, .metrics, .past, .redo, .reloadPolicy, .undo, .why:
+      .unfollowLog, .metrics, .past, .pause, .redo, .reloadPolicy, .resume, .undo, .why:
       false
     }
   }

@@ -22,6 +22,7 @@ struct Status: AsyncParsableCommand {
         socket             where it serves
         stateDirectory     where it keeps its state, if it does
         uptimeMs           how long it runs
+        pausedMs           how long it is paused, see 'lockstep pause'; null if it is not
         clients            connections
         sessions           of clients, those included that may come back
         scopes             paths that are mirrored

@@ -90,6 +90,7 @@ class RejectionCode(enum.IntEnum):
     DENIED = 9
     NOT_DURABLE = 10
     POISONED = 11
+    PAUSED = 12
 
 
 class SubscriptionReason(enum.IntEnum):
