@@ -42,6 +42,10 @@ struct Mutant: Sendable, CustomTestStringConvertible {
     Mutant(name: "a checkpoint of the past has the wrong revision") {
       $0.faults.mislabelsCheckpoints = true
     },
+    Mutant(name: "a jump keeps what has overtaken it") {
+      $0.faults.jumpsFromLate = true
+      $0.administer()
+    },
     Mutant(name: "an acknowledgement is lost on resuming") {
       $0.faults.losesRepeatedAcknowledgements = true
     },

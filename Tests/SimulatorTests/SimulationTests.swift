@@ -55,6 +55,25 @@ import Values
     }
   }
 
+  @Test(arguments: 0..<12)
+  func `mirrors, journals and effects follow a daemon that jumps and is paused`(
+    portion: UInt64
+  ) throws {
+    var jumps = 0
+    for seed in (portion * 5 + 1)...(portion * 5 + 5) {
+      func run<R, M>(_ feature: SimulatedFeature<R, M>) throws {
+        var simulation = Simulation(seed: seed, of: feature) { $0.administer() }
+        jumps += try simulation.run(steps: 300).counts["jumps"] ?? 0
+      }
+      switch portion % 4 {
+      case 0, 1: try run(.document)
+      case 2: try run(.counters)
+      default: try run(.errands)
+      }
+    }
+    #expect(jumps > 0)
+  }
+
   /// Seeds that once failed, with the reason.
   @Test(arguments: [
     // The server read the hello of an abandoned connection after that of the next one, and gave the

@@ -13,8 +13,9 @@ struct Simulate: AsyncParsableCommand {
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
     /// `cards` are an array of identified elements; `views` are documents of which some users may see
-    /// only parts; in `optimism` most actions show before they are decided.
-    case document, map, cards, errands, views, optimism
+    /// only parts; in `optimism` most actions show before they are decided; in `jumps` an administrator
+    /// goes back to the past, and has the daemon pause.
+    case document, map, cards, errands, views, optimism, jumps
   }
 
   @Option(help: "The one seed to run.")
@@ -83,6 +84,12 @@ struct Simulate: AsyncParsableCommand {
         return .success(try simulation.run(steps: steps))
       case .errands:
         var simulation = Simulation(seed: seed, of: .errands) { $0.isRecorded = isRecorded }
+        return .success(try simulation.run(steps: steps))
+      case .jumps:
+        var simulation = Simulation(seed: seed, of: .document) {
+          $0.administer()
+          $0.isRecorded = isRecorded
+        }
         return .success(try simulation.run(steps: steps))
       case .views:
         var simulation = Simulation(seed: seed, of: .document) {

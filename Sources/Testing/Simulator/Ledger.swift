@@ -109,6 +109,13 @@ struct Ledger<State: Synchronizable>: Sendable {
     return tag == .inside ? nil : note(tag, outcome(reduction, isChanged))
   }
 
+  /// Record the state to which the daemon has jumped. Returns whether it is another one.
+  mutating func jump(to state: State) -> Bool {
+    if state.isSame(as: newest.states[newest.states.count - 1]) { return false }
+    newest.states.append(state)
+    return true
+  }
+
   private func fault(_ reduction: Reduction, _ isChanged: Bool) -> String? {
     switch reduction {
     case .changed(let revision):

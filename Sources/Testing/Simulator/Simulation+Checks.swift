@@ -57,6 +57,7 @@ extension Simulation {
       switch command {
       // A connection closed on account of another is served together with that one.
       case .close, .abort: return
+      case .send(Administrator.id, _): continue
       case .send(let id, _):
         let place = rank[id] ?? Int.max
         guard place >= last else {
@@ -83,7 +84,7 @@ extension Simulation {
     guard load.outputFrames == 0 else {
       throw failure("\(load.outputFrames) frames wait behind the end of a turn")
     }
-    guard load.connections <= links.count else {
+    guard load.connections <= links.count + (administrator.isConnected ? 1 : 0) else {
       throw failure("\(load.connections) connections are known, there are \(links.count)")
     }
   }
@@ -301,9 +302,10 @@ extension Simulation {
     }
   }
 
-  /// Whether the daemon rejected an action unseen, because of the disk or of the policy.
+  /// Whether the daemon rejected an action unseen, because of the disk, the policy or a pause.
   private func isRefusal(_ rejection: RejectionMessage) -> Bool {
     plan.policy != nil && rejection.code == Rejection.Code.denied.rawValue
+      || plan.isAdministered && rejection.code == Rejection.Code.paused.rawValue
       || plan.durability != .none
         && (rejection.code == Rejection.Code.notDurable.rawValue
           || rejection.message.contains("journalQueueBytes"))
@@ -314,7 +316,7 @@ extension Simulation {
   /// Whether nothing is pending, for all clients but one.
   func isAtRest(excluding slot: Int?) -> Bool {
     guard daemon != nil, changesAt == nil, jobs.isEmpty, decodings.isEmpty, strangers.isEmpty,
-      !isWoken,
+      !isWoken, !administrator.isConnected,
       !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.isKeeping ?? false)
     else { return false }
     for (index, client) in clients.enumerated() where index != slot {

@@ -91,6 +91,8 @@ extension Simulation {
     blocked = []
     measured = nil
     checkpoint = nil
+    (administrator.isConnected, administrator.isClosed) = (false, false)
+    administrator.found = nil
     abandonEffects()
     for place in links.indices {
       links[place].abort()
@@ -148,12 +150,14 @@ extension Simulation {
       served = nil
       try deliver(.checkpointMade(revision, bytes))
     }
+    try deliverFound()
     if !(now < lastTick + .seconds(1)) {
       lastTick = now
       served = nil
       try deliver(.tick)
       try checkPast()
     }
+    try administer()
     isWoken = false
     try deliver(.turnEnded)
     served = nil
@@ -211,9 +215,11 @@ extension Simulation {
 
   // MARK: Commands
 
-  private mutating func perform(_ command: Command) throws(SimulationFailure) {
+  mutating func perform(_ command: Command) throws(SimulationFailure) {
     switch command {
+    case .send(Administrator.id, _): break
     case .send(let id, let frames): try transmit(id, frames)
+    case .close(Administrator.id), .abort(Administrator.id): administrator.isClosed = true
     case .close(let id):
       guard let place = place(of: id) else { return }
       links[place].isClosing = true
@@ -247,7 +253,8 @@ extension Simulation {
       disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
-    // Queries that only a process can answer are not made here.
+    case .answer(Administrator.id, let query, let asked): find(asked, for: query)
+    // Other queries that only a process can answer are not made here.
     case .unwatch, .answer, .measureMemory: break
     case .log(let line):
       if line.level >= .warning { count("log: \(line.message.prefix { $0 != ":" })") }

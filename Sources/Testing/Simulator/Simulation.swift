@@ -61,6 +61,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var starts = 0
   /// The number of times that the past was looked at.
   var looks: UInt64 = 0
+  var administrator = Administrator()
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []

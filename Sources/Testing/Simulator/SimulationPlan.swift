@@ -46,6 +46,8 @@ public struct SimulationPlan: Sendable {
   public var policy: Policy?
   /// Deliberate faults of the daemon.
   package var faults = Faults()
+  /// Whether an administrator goes back to the past, and has the daemon pause.
+  package private(set) var isAdministered = false
   /// Whether the daemon's events are recorded and replayed.
   package var isRecorded = false
   /// Deliberate faults of the clients.
@@ -133,6 +135,12 @@ public struct SimulationPlan: Sendable {
         Rule(isForEveryone: true, mayConnect: true, act: [.all], write: [.whole]),
         Rule(users: [1000], mayAdminister: true, read: [.whole]),
       ] + parts)
+  }
+
+  /// Let an administrator go back to the past, of which there is some.
+  package mutating func administer() {
+    isAdministered = true
+    limits.historyBytes = max(5000, limits.historyBytes)
   }
 
   /// Draw the limits of a feature's effects.
