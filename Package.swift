@@ -297,8 +297,8 @@ let tests = withSettings([
   .testTarget(
     name: "SessionsTests",
     dependencies: [
-      "Schemas", "Access", "Records", "ClientCore", "DaemonCore", "Documents", "Wire", "Lockstep",
-      "Values", "CBOR",
+      "BoardFeature", "Schemas", "Access", "Records", "ClientCore", "DaemonCore", "Documents",
+      "Wire", "Lockstep", "Values", "CBOR",
     ]),
   .testTarget(
     name: "SimulatorTests",

@@ -16,7 +16,8 @@ run_tests() {
   local limit=30m status=0
   timeout --kill-after=10 "$limit" \
     swift test "${build_options[@]}" --skip-build --parallel "$@" || status=$?
-  if ((status == 124)); then
+  # 137: it did not heed that either, and was killed.
+  if ((status == 124 || status == 137)); then
     echo "the tests did not end in $limit: of those that began above, one neither passed nor failed" >&2
   fi
   return "$status"

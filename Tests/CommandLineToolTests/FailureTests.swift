@@ -90,7 +90,7 @@ struct FailureTests {
     let text = try String(contentsOfFile: "/\(file)/Protocols/wire.md", encoding: .utf8)
     let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("Rejections") } ?? ""
     let rows = section.matches(of: /\| (\d+) \| `(\w+)` \|/)
-    #expect(rows.count == 11)
+    #expect(rows.count == 12)
     for row in rows {
       let code = Rejection.Code(rawValue: try #require(UInt64(row.1)))
       #expect(code.name == row.2)

@@ -206,7 +206,7 @@ struct Bench {
   /// The answer to a query, which the shell makes if the server commands it.
   mutating func answer(_ client: UInt64, _ query: UInt64) -> Value {
     // A query may have to wait for some turns, until the work of earlier ones is paid.
-    for _ in 0..<10 {
+    for _ in 0..<30 {
       let commands = turn()
       for case .answer(let id, query, let asked) in commands {
         let report =

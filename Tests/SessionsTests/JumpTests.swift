@@ -252,7 +252,7 @@ extension Bench {
   ) -> Found {
     say(client, .query(number: 78, name, arguments: arguments))
     // A query may have to wait for some turns, until the work of earlier ones is paid.
-    for _ in 0..<10 {
+    for _ in 0..<30 {
       for case .answer(let id, let query, let asked) in turn() {
         if case .success(let job)? = server.inspection(of: asked, for: id) {
           return Found(client: client, query: query, report: job.report())

@@ -157,6 +157,28 @@ private struct Tally: Reducer {
     #expect(desk.server.state == 129 && desk.server.runningEffects.isEmpty)
   }
 
+  /// The end of an effect, by whatever, leads to an action of its own.
+  @Test func `what follows from a cancellation waits as well`() throws {
+    var desk = Desk()
+    desk.ask("pause")
+    desk.ask("effects.cancel", "wait")
+    desk.settle()
+    #expect(desk.server.state == 0 && desk.server.runningEffects.isEmpty)
+    desk.ask("resume")
+    desk.settle()
+    #expect(desk.server.state == 9)
+  }
+
+  @Test func `a daemon that stops does what waits before`() throws {
+    var desk = Desk()
+    let effect = try #require(desk.effect)
+    desk.ask("pause")
+    desk.handle(.effectSent(effect, .add(4)))
+    desk.handle(.effectEnded(effect, unhandled: nil))
+    desk.handle(.stop(retryAfter: nil))
+    #expect(desk.server.state == 49)
+  }
+
   @Test func `what waited is heard in turns of a bounded length`() throws {
     var limits = Limits()
     limits.waitingPerTurn = 4

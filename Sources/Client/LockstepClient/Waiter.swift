@@ -24,6 +24,10 @@ final class Waiter<Answer: Sendable>: Sendable {
     return begins
   }
 
+  var isResumed: Bool {
+    state.withLock { state in if case .resumed = state { true } else { false } }
+  }
+
   func resume(with result: Result<Answer, any Error>) {
     let continuation = state.withLock { state -> CheckedContinuation<Answer, any Error>? in
       defer { state = .resumed }
@@ -51,7 +55,12 @@ extension Link {
     let waiter = Waiter<Answer>()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        if waiter.begin(continuation) { perform { register(&$0, waiter) } }
+        guard waiter.begin(continuation) else { return }
+        perform { state in
+          register(&state, waiter)
+          // It may have been cancelled, and forgotten, just before.
+          if waiter.isResumed { state.forget(waiter) }
+        }
       }
     } onCancel: {
       waiter.resume(throwing: CancellationError())

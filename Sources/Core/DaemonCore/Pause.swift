@@ -53,7 +53,12 @@ struct Pause<Action: Sendable>: Sendable {
     guard !isOn, holdsNews else { return nil }
     defer {
       firstNews += 1
-      if firstNews == news.count { (news, firstNews) = ([], 0) }
+      if firstNews == news.count {
+        (news, firstNews) = ([], 0)
+      } else if firstNews >= 4096, firstNews * 2 > news.count {
+        news.removeSubrange(..<firstNews)
+        firstNews = 0
+      }
     }
     return news[firstNews]
   }
@@ -117,12 +122,30 @@ extension Server {
     }
   }
 
-  /// Hear what waited for the end of the pause: as much as a turn may do, or all of it.
-  mutating func hearHeld(all: Bool = false) {
-    while all || turn.waitingBudget > 0, let news = pause.next() {
+  /// Whether what an effect tells now, or has told, waits: it must not go on before it is heard.
+  public var holdsEffects: Bool { pause.holdsEffects }
+
+  /// Hear what waited for the end of the pause, as much as a turn may do.
+  mutating func hearHeld() {
+    while turn.waitingBudget > 0, let news = pause.next() {
       turn.waitingBudget -= 1
-      take(news)
+      if case .cancelled(let name) = news {
+        // In a replay, the name may not have been known when it was told.
+        take(.cancelled(core.runningName(of: name.texts) ?? name))
+      } else {
+        take(news)
+      }
     }
+  }
+
+  /// End the pause because the process ends: what effects have told is heard at once, and what follows
+  /// from it done, as far as it comes to an end.
+  mutating func endPause(_ why: String, _ commands: inout [Command]) {
+    guard pause.holdsEffects || pause.isOn else { return }
+    resume(why, &commands)
+    turn.waitingBudget = max(turn.waitingBudget, 4 * Pause<R.Action>.mostNews)
+    hearHeld()
+    if core.hasWaiting { runWaiting() }
   }
 
   @inline(never)

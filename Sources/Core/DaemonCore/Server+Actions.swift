@@ -116,8 +116,8 @@ extension Server {
   /// its user or the state may take; nil if none.
   @inline(__always)
   private mutating func excess(of byteCount: Int, at place: Int) -> Rejection? {
-    if pause.isOn { return .paused }
-    return overuse(place) ?? memory.size.refusal(ofActionWith: byteCount)
+    if let rejection = overuse(place) { return rejection }
+    return pause.isOn ? .paused : memory.size.refusal(ofActionWith: byteCount)
   }
 
   /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if

@@ -219,7 +219,8 @@ extension Server {
     commands.append(.abort(connection.id))
   }
 
-  mutating func stop(_ retryAfter: UInt64?) {
+  mutating func stop(_ retryAfter: UInt64?, _ commands: inout [Command]) {
+    endPause("the daemon stops", &commands)
     let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
     ending = .stopping(goodbye)
     for id in connections.ids.sorted() { leave(id, goodbye) }

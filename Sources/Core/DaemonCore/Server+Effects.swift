@@ -25,6 +25,7 @@ extension Server {
 
   /// Run waiting actions, up to the limit of this turn.
   mutating func runWaiting() {
+    if pause.isOn { return }
     while turn.waitingBudget > 0 || faults.neverYields {
       turn.patch.bytes.removeAll(keepingCapacity: true)
       guard let reduction = core.sendNext(patch: &turn.patch) else { return }

@@ -14,8 +14,7 @@ extension Server {
     retryAfter: UInt64, at now: Instant, into commands: inout [Command]
   ) {
     // What effects have told is not told again: it must not be lost with the process.
-    resume("another process takes over", &commands)
-    hearHeld(all: true)
+    endPause("another process takes over", &commands)
     // No request is begun from here on: what it led to could not be ended.
     ending = .handingOver
     handle(.turnEnded, at: now, into: &commands)

@@ -28,8 +28,9 @@ extension Server {
     decodeLargeActions(&commands)
     let mustShare = share(&commands)
     commands += sessions.takeUnwatched().map { .unwatch($0) }
-    if core.hasWaiting || sessions.hasEvents || users.isAsking || connections.isReleasing
-      || mustShare || !pause.isOn && pause.holdsNews
+    let hasWork = core.hasWaiting || pause.holdsNews
+    if hasWork && !pause.isOn || sessions.hasEvents || users.isAsking || connections.isReleasing
+      || mustShare
     {
       commands.append(.wake)
     }

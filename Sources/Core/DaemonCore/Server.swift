@@ -242,7 +242,7 @@ public struct Server<R: Reducer>: Sendable {
     case .answered(let id, let query, let answer): answered(id, query, answer)
     case .tick: tick(&commands)
     case .checkpointMade(let revision, let bytes): checkpointMade(bytes, at: revision)
-    case .stop(let retryAfter): stop(retryAfter)
+    case .stop(let retryAfter): stop(retryAfter, &commands)
     case .acted(let action): _ = reduce(action, from: .owner)
     case .effectSent(let id, let action): hear(.sent(id, action), &commands)
     case .effectCancelled(let name): hear(.cancelled(name), &commands)

@@ -214,20 +214,29 @@ extension Daemon {
     let daemon = Unchecked(self)
     let host = DaemonEffectHost(
       loop: loop, access: { change in daemon.value.map { change(&$0.effects) } },
-      cancelNamed: { name in daemon.value?.tell(.effectCancelled(name)) },
+      cancelNamed: { name, goOn in
+        guard let daemon = daemon.value else { return goOn() }
+        daemon.hear(.effectCancelled(name), then: goOn)
+      },
       state: { daemon.value?.server.state })
     operation.enter(&effects.named)
     effects.tasks[id] = Task.detached(priority: operation.priority) {
       let error = await operation.run(host: host) { action in
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
           loop.execute(orElse: { continuation.resume() }) {
-            daemon.value?.tell(.effectSent(id, action))
-            continuation.resume()
+            guard let daemon = daemon.value else { return continuation.resume() }
+            daemon.hear(.effectSent(id, action)) { continuation.resume() }
           }
         }
       }
       loop.execute { daemon.value?.effectEnded(id, error) }
     }
+  }
+
+  /// Hear what an effect tells, and let it go on when that has been done.
+  private func hear(_ event: Event<R.Action>, then goOn: @escaping @Sendable () -> Void) {
+    tell(event)
+    if server.holdsEffects { effects.unheard.append(goOn) } else { goOn() }
   }
 
   private func effectEnded(_ id: EffectID, _ error: String?) {

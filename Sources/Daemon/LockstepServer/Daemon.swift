@@ -383,6 +383,7 @@ public final class Daemon<R: Reducer> {
     guard hasNews else { return }
     hasNews = false
     executeCommands { handle(.turnEnded, into: &$0) }
+    if !effects.unheard.isEmpty, !server.holdsEffects { effects.letGoOn() }
     marker?.clearInFlight()
     loop.readLength = server.readBytes
     releaseRemains()

@@ -5,6 +5,8 @@ import Lockstep
 struct EffectTasks {
   var tasks: [EffectID: Task<Void, Never>] = [:]
   var named = NamedTasks()
+  /// Lets effects go on, when the daemon has heard what they have told it: it may be paused.
+  var unheard: [@Sendable () -> Void] = []
 
   func cancel(_ id: EffectID) { tasks[id]?.cancel() }
 
@@ -12,7 +14,14 @@ struct EffectTasks {
     for cancel in named.cancels(of: name) { cancel() }
   }
 
-  func cancelAll() {
+  mutating func letGoOn() {
+    let waiting = unheard
+    unheard = []
+    for goOn in waiting { goOn() }
+  }
+
+  mutating func cancelAll() {
+    letGoOn()
     for (_, task) in tasks { task.cancel() }
     for cancel in named.cancels { cancel() }
   }
@@ -23,8 +32,8 @@ struct DaemonEffectHost: EffectHost {
   let loop: Loop
   /// Runs a body on the tasks, on the loop; does nothing when the daemon is gone.
   let access: @Sendable ((inout EffectTasks) -> Void) -> Void
-  /// Cancels the effects that run under a name, on the loop.
-  let cancelNamed: @Sendable (ScopedEffectKey) -> Void
+  /// Cancels the effects that run under a name, on the loop, and then calls a closure.
+  let cancelNamed: @Sendable (ScopedEffectKey, _ goOn: @escaping @Sendable () -> Void) -> Void
   /// The state, on the loop; nil when the daemon is gone.
   let state: @Sendable () -> (any Sendable)?
 
@@ -53,8 +62,7 @@ struct DaemonEffectHost: EffectHost {
   func cancel(_ name: ScopedEffectKey) async {
     await withCheckedContinuation { continuation in
       loop.execute(orElse: { continuation.resume() }) {
-        cancelNamed(name)
-        continuation.resume()
+        cancelNamed(name) { continuation.resume() }
       }
     }
   }

@@ -9,17 +9,17 @@ struct PauseDaemon: AsyncParsableCommand {
     abstract: "Have the daemon do no action, to look around.",
     discussion: """
       Until 'lockstep resume', or for some seconds, actions of clients are rejected ('paused'), and \
-      what effects send waits. Everybody goes on to read, and 'lockstep jump', 'undo' and 'redo' go \
-      on to work. Presence does too: clients come and go. A daemon that is started anew is not paused; \
-      and it goes on by itself when 10,000 actions of effects wait.
+      what effects send waits. Another pause replaces the end of this one. Everybody goes on to read, and 'lockstep jump', 'undo' and 'redo' go \
+      on to work. Presence does too: clients come and go. A daemon that ends does what waits before, and \
+      one that is started anew is not paused; it goes on by itself when 10,000 actions of effects wait.
 
       'lockstep status' says how long it is paused. Without a terminal: one object:
         paused  whether it is now
         was     whether it was before
 
       EXAMPLES:
+        lockstep pause
         lockstep pause --for 60
-        lockstep pause; lockstep diff 41 now; lockstep undo; lockstep resume
       """)
 
   @Option(
@@ -46,7 +46,7 @@ struct Resume: AsyncParsableCommand {
     commandName: "resume",
     abstract: "Have a daemon that is paused do actions again.",
     discussion: """
-      What effects have sent meanwhile is done first, in order. See 'lockstep pause --help'.
+      What effects have sent meanwhile is done now, in order. See 'lockstep pause --help'.
 
       Without a terminal: one object:
         paused  whether it is now

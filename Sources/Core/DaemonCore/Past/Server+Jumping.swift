@@ -51,14 +51,19 @@ extension Server {
     case .jump: found = nil
     }
     if let found { return (found.revision, found.place) }
-    if case .redo = request {
+    if case .redo(let count) = request {
       throw ReportError(
         .absent,
-        "there are not so many changes to redo: \(here.undone.count) have been undone since "
-          + "anything else changed the state")
+        count <= here.undone.count
+          ? "that change is forgotten: the past begins with revision \(oldest)"
+          : "there are not so many changes to redo: \(here.undone.count) have been undone since "
+            + "anything else changed the state")
     }
     throw ReportError(
-      .absent, "there are not so many changes to undo: the past begins with revision \(oldest)")
+      .absent,
+      "there are not so many changes to undo: the past begins with revision \(oldest), and no more "
+        + "than \(UndoLine.mostRevisions) revisions are looked at that changed ephemeral fields only"
+    )
   }
 
   /// Whether a revision changed what a jump would change back: not only ephemeral fields.
@@ -76,9 +81,11 @@ extension Server {
     guard let patch = PastJob<R.State>.change(in: found) else { return found }
     do throws(ReportError) {
       guard mayJump(rights) else { throw ReportError(.denied, "the policy has changed meanwhile") }
-      if jump.place != nil, jump.baseRevision < core.revision,
-        (jump.baseRevision + 1...core.revision).contains(where: isUndoable)
-      {
+      let isOvertaken =
+        !publication.history.covers(jump.baseRevision)
+        || jump.baseRevision < core.revision
+          && (jump.baseRevision + 1...core.revision).contains(where: isUndoable)
+      if jump.place != nil, isOvertaken {
         throw ReportError(
           .refused,
           "the state has changed meanwhile, and that would be undone as well: pause first, or ask "
@@ -88,10 +95,13 @@ extension Server {
     } catch {
       return error.report.encoded
     }
+    // Of the jump, not of what follows from it.
+    let revision = core.revision
+    if core.hasWaiting { runWaiting() }
     var encoder = CBOREncoder()
     encoder.map(2)
     encoder.encode("revision")
-    encoder.encode(core.revision)
+    encoder.encode(revision)
     encoder.encode("of")
     encoder.encode(jump.contents)
     return encoder.bytes
@@ -100,21 +110,14 @@ extension Server {
   private mutating func make(
     _ jump: PendingJump<R.State>, _ patch: [UInt8]
   ) throws(ReportError) {
-    var new = faults.jumpsFromLate ? core.state : jump.base
-    var kept: [UInt8] = []
-    let isChange =
-      !patch.isEmpty
-      && patch.withUnsafeBytes { journaling.ephemeral.appendKept(of: $0, to: &kept) }
-    if isChange {
-      do throws(CBORError) {
-        try CBORDecoder.read(kept) { (decoder) throws(CBORError) in
-          try new.apply(patch: &decoder, seed: core.seed)
-        }
-      } catch {
-        // Not reached: the patch was made of this state.
-        throw ReportError(.refused, "the past cannot be made again: \(error)")
-      }
+    var new = try applying(patch, to: faults.jumpsFromLate ? core.state : jump.base)
+    if jump.baseRevision < core.revision, !faults.jumpsFromLate {
+      // What is not changed back is as it is now, not as it was when the jump was asked for.
+      var difference = CBOREncoder()
+      _ = new.encodeDifference(from: core.state, into: &difference)
+      new = try applying(difference.bytes, to: core.state)
     }
+    turn.remains.add(jump.base)
     turn.clearPatch()
     let cause = connections.place(of: jump.connection).map { connections[place: $0].client.cause }
     note(
@@ -124,7 +127,24 @@ extension Server {
     if let place = jump.place, !faults.undoesUndoing {
       jumping.line.note(place, at: core.revision, oldest: oldestRevision ?? core.revision)
     }
-    if core.hasWaiting { runWaiting() }
+  }
+
+  /// A state with the part of a patch that a jump changes: not ephemeral fields.
+  private func applying(_ patch: [UInt8], to state: R.State) throws(ReportError) -> R.State {
+    var kept: [UInt8] = []
+    guard !patch.isEmpty,
+      patch.withUnsafeBytes({ journaling.ephemeral.appendKept(of: $0, to: &kept) })
+    else { return state }
+    var state = state
+    do throws(CBORError) {
+      try CBORDecoder.read(kept) { (decoder) throws(CBORError) in
+        try state.apply(patch: &decoder, seed: core.seed)
+      }
+    } catch {
+      // Not reached: the patch was made of this state.
+      throw ReportError(.refused, "the past cannot be made again: \(error)")
+    }
+    return state
   }
 }
 

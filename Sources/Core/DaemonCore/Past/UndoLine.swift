@@ -21,7 +21,7 @@ struct UndoLine: Sendable {
   private var nextCleaning = 1000
 
   /// The most revisions that are looked at for one answer.
-  private static let mostRevisions: UInt64 = 10_000
+  static let mostRevisions: UInt64 = 2000
 
   /// Where the state is, which is at revision `newest`. `isChange` says whether a revision changed
   /// anything that can be undone.

@@ -98,6 +98,12 @@ extension EffectKey {
   /// Whether the step leads to one of several children, which are added and removed by themselves.
   var isToOneOfSeveral: Bool { (name.value.base as? Child)?.id != nil }
 
+  /// Whether the step leads to a child that another may replace, which is told by its own identifier.
+  var isToReplaceable: Bool {
+    guard let child = name.value.base as? Child else { return false }
+    return child.id == nil && child.actions == nil
+  }
+
   /// The identifier of the child of a property to which the step leads; nil if it leads elsewhere.
   func child<ID: Hashable, Root, Value>(
     of property: any KeyPath<Root, Value> & Sendable, as type: ID.Type

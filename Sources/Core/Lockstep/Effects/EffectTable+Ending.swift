@@ -70,19 +70,36 @@ extension EffectTable {
     for node in inside.sorted() { cancel(node) }
   }
 
-  /// Cancel everything that runs in children that a state does not have. O(what runs).
-  mutating func cancelOrphans<State>(in state: State) {
-    for id in nodes.keys.sorted() {
-      guard let scope = nodes[id]?.context.scope else { continue }
-      var parent: Any = state
-      for index in scope.indices {
-        guard let child = scope[index].child(in: parent) else {
-          cancel(scope: Array(scope[...index]))
-          break
-        }
-        parent = child
-      }
+  /// Cancel everything that runs in children of a state that another one does not have, or has others
+  /// in their place. O(what runs).
+  mutating func cancelOrphans<State>(of old: State, in new: State) {
+    var known: [[EffectKey]: Bool] = [:]
+    func isGone(_ scope: [EffectKey]) -> Bool {
+      if let isGone = known[scope] { return isGone }
+      let isGone = Self.isGone(scope, of: old, in: new)
+      known[scope] = isGone
+      return isGone
     }
+    dropPending { name, _ in isGone(name.scope) }
+    // The end of an effect may begin the next one of its sequence.
+    while true {
+      let orphans = nodes.filter { isGone($0.value.context.scope) }.keys.sorted()
+      if orphans.isEmpty { return }
+      for id in orphans { cancel(id) }
+    }
+  }
+
+  private static func isGone<State>(
+    _ scope: [EffectKey], of old: State, in new: State
+  ) -> Bool {
+    var (before, after): (Any?, Any) = (old, new)
+    for step in scope {
+      guard let child = step.child(in: after) else { return true }
+      before = before.flatMap { step.child(in: $0) }
+      if step.isToReplaceable, let before, Identity(before) != Identity(child) { return true }
+      after = child
+    }
+    return false
   }
 
   /// Cancel the effects that a client owns.

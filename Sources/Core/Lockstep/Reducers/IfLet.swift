@@ -116,7 +116,7 @@ where Base.State: CasePathable, Base.Action: CasePathable {
 }
 
 /// Distinguishes a child from its replacement: by its `id`, if it has one.
-private struct Identity: Equatable {
+struct Identity: Equatable {
   let id: AnyHashable?
 
   init<State>(_ state: State) {

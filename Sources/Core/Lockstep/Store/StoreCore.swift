@@ -183,7 +183,8 @@ public struct StoreCore<R: Reducer>: Sendable {
     sequence += 1
     var reduction = Reduction.unchanged
     if new.encodeDifference(from: state, into: &patch) {
-      remains.add(state)
+      let old = state
+      remains.add(old)
       state = new
       state.adopt(seed: seed)
       // The notes of how it was made are none of this change's.
@@ -191,7 +192,7 @@ public struct StoreCore<R: Reducer>: Sendable {
       _ = state.settle(since: state, seed: seed, into: &ignored)
       revision += 1
       reduction = .changed(revision)
-      effects.cancelOrphans(in: state)
+      effects.cancelOrphans(of: old, in: state)
       takeSends()
     }
     log.append(
