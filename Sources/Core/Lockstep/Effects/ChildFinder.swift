@@ -45,3 +45,14 @@ enum ElementFinder<Root, Children: KeyedChildren>: ChildFinder {
     return parent[keyPath: property].child(id)
   }
 }
+
+/// Distinguishes a child from its replacement: by its `id`, if it has one.
+struct Identity: Equatable {
+  let id: AnyHashable?
+
+  init<State>(_ state: State) {
+    id = (state as? any Identifiable).map { Self.id(of: $0) }
+  }
+
+  private static func id<T: Identifiable>(of value: T) -> AnyHashable { AnyHashable(value.id) }
+}

@@ -115,17 +115,6 @@ where Base.State: CasePathable, Base.Action: CasePathable {
   }
 }
 
-/// Distinguishes a child from its replacement: by its `id`, if it has one.
-struct Identity: Equatable {
-  let id: AnyHashable?
-
-  init<State>(_ state: State) {
-    id = (state as? any Identifiable).map { Self.id(of: $0) }
-  }
-
-  private static func id<T: Identifiable>(of value: T) -> AnyHashable { AnyHashable(value.id) }
-}
-
 extension Optional {
   /// Change the value in place, if there is one. It is moved out during the change, so that it
   /// stays uniquely referenced.
