@@ -338,6 +338,19 @@ struct ChildReducerTests {
     #expect(bench.running == [])
   }
 
+  @Test func `other contents with another child in its place end its effects`() {
+    var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
+    bench.send(.row(.start))
+    for (id, running) in [(1, ["row"]), (2, [])] {
+      let contents = Sheet.State(row: Row.State(id: id), title: "\(id)")
+      var patch = CBOREncoder()
+      bench.change { core in
+        _ = core.replaceState(by: contents, from: .owner, named: "jump", patch: &patch)
+      }
+      #expect(bench.running == running && bench.core.state.title == "\(id)")
+    }
+  }
+
   @Test("2.1.9: an action for an absent optional child warns")
   func absentChild() {
     var bench = Bench(Sheet.State(), Sheet())

@@ -59,11 +59,13 @@ extension Server {
           : "there are not so many changes to redo: \(here.undone.count) have been undone since "
             + "anything else changed the state")
     }
-    throw ReportError(
-      .absent,
-      "there are not so many changes to undo: the past begins with revision \(oldest), and no more "
-        + "than \(UndoLine.mostRevisions) revisions are looked at that changed ephemeral fields only"
-    )
+    var text = "there are not so many changes to undo: the past begins with revision \(oldest)"
+    if !journaling.ephemeral.isEmpty {
+      text +=
+        ", and no more than \(UndoLine.mostRevisions) revisions are looked at that changed only "
+        + "what is not kept"
+    }
+    throw ReportError(.absent, text)
   }
 
   /// Whether a revision changed what a jump would change back: not only ephemeral fields.
