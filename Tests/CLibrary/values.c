@@ -11,12 +11,23 @@ static void check_errors(void) {
   CHECK_EQUAL(lockstep_abi_version(), LOCKSTEP_ABI_VERSION);
 }
 
+/* What the process has inherited: nohup ignores SIGHUP, for one. */
+static void (*inherited[32])(int);
+
+static void note_process(void) {
+  for (int signal = 1; signal < 32; signal++) {
+    struct sigaction action;
+    if (sigaction(signal, NULL, &action) == 0) inherited[signal] = action.sa_handler;
+  }
+}
+
 /* The process is as it was, but for descriptors: no thread, no handler of a signal. */
 static void check_process(void) {
   for (int signal = 1; signal < 32; signal++) {
     struct sigaction action;
     if (sigaction(signal, NULL, &action) != 0) continue;
-    CHECK(action.sa_handler == SIG_DFL);
+    CHECK(action.sa_handler == inherited[signal]);
+    CHECK(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
   }
   CHECK(access("/proc/self/task", F_OK) == 0);
   FILE *status = fopen("/proc/self/status", "r");
@@ -442,6 +453,7 @@ static void check_typed(void) {
 }
 
 int main(void) {
+  note_process();
   check_errors();
   test_daemon daemon = make_daemon();
   start(&daemon, "none");
