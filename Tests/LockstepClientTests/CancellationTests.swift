@@ -60,7 +60,7 @@ import Values
       #expect(mirror.connection.unacknowledged == 1 && mirror.state?.count == 0)
       end.signal()
       await eventually { mirror.state?.count == 1 && mirror.connection.unacknowledged == 0 }
-      // The answers that nobody waited for have come, and are not taken for this one's.
+      // The late answers have come, and are not taken for this one's.
       _ = try await mirror.connection.ping()
       #expect(try await mirror.daemonDigest().digest == mirror.digest)
     }

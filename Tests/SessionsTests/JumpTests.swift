@@ -221,7 +221,7 @@ import Wire
     #expect(bench.ask(0, "undo") == ["revision": 2, "of": 0])
   }
 
-  /// The journal keeps the change of a jump, and who has sent what.
+  /// The journal keeps the change of a jump, and the outcomes of actions stay.
   @Test func `an action that was answered before a jump is not done again after it`() throws {
     var bench = bench(["n": 0], durability: .async)
     bench.act(2, 1, .increment(["n"], by: 1))

@@ -129,8 +129,8 @@ extension Server {
   mutating func hearHeld() {
     while turn.waitingBudget > 0, let news = pause.next() {
       turn.waitingBudget -= 1
-      if case .cancelled(let name) = news {
-        // In a replay, the name may not have been known when it was told.
+      if case .cancelled(let name) = news, name.isRecorded {
+        // In a replay, no effect ran under the name yet when the cancellation was told.
         take(.cancelled(core.runningName(of: name.texts) ?? name))
       } else {
         take(news)
@@ -141,7 +141,7 @@ extension Server {
   /// End the pause because the process ends: what effects have told is heard at once, and what follows
   /// from it done, as far as it comes to an end.
   mutating func endPause(_ why: String, _ commands: inout [Command]) {
-    guard pause.holdsEffects || pause.isOn else { return }
+    guard pause.holdsEffects else { return }
     resume(why, &commands)
     turn.waitingBudget = max(turn.waitingBudget, 4 * Pause<R.Action>.mostNews)
     hearHeld()

@@ -11,9 +11,10 @@ struct Jump: AsyncParsableCommand {
     abstract: "Make the state what it was at a revision.",
     discussion: """
       A jump makes the next revision, with the contents of the former one, and every mirror follows. \
-      It takes its place in the past like any other change. Actions that clients send meanwhile are taken back as well. Who \
-      has sent what is not forgotten, so no action is done a second time; fields that are not kept \
-      in a journal (presence, for one) stay as they are; effects of parts that are gone end. \
+      It takes its place in the past like any other change. Actions that clients send meanwhile are \
+      taken back as well. The daemon still knows which actions it has done, and does none of them a \
+      second time; fields that are not kept in a journal (presence, for one) stay as they are; \
+      effects of parts that are gone end. \
       'lockstep undo' undoes a jump, if that was not so large that the rest is forgotten.
 
       Without a terminal: one object:

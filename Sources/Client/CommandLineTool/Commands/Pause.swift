@@ -9,9 +9,10 @@ struct PauseDaemon: AsyncParsableCommand {
     abstract: "Have the daemon do no action, to look around.",
     discussion: """
       Until 'lockstep resume', or for some seconds, actions of clients are rejected ('paused'), and \
-      what effects send waits. Another pause replaces the end of this one. Everybody goes on to read, and 'lockstep jump', 'undo' and 'redo' go \
-      on to work. Presence does too: clients come and go. A daemon that ends does what waits before, and \
-      one that is started anew is not paused; it goes on by itself when 10,000 actions of effects wait.
+      what effects send waits. Another pause replaces the end of this one. Reading goes on, and so do \
+      'lockstep jump', 'undo' and 'redo', and presence: clients come and go. A daemon that ends does \
+      first what waits, and one that is started anew is not paused. A daemon goes on by itself when \
+      10,000 actions of effects wait.
 
       'lockstep status' says how long it is paused. Without a terminal: one object:
         paused  whether it is now

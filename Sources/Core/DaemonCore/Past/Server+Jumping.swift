@@ -8,8 +8,8 @@ import Wire
 // the state must change for that, which takes as long as any look into the past; the loop makes the
 // revision. So no action waits, and those that come meanwhile are taken back as well.
 //
-// Everything that is not contents goes on: who has sent which actions, and ephemeral fields. The effects
-// of children that are gone end.
+// Everything that is not contents stays: the outcomes of actions, and ephemeral fields. The effects of
+// children that are gone end.
 extension Server {
   /// The jump that a client asks for. Throws if it may not be, or leads nowhere.
   func jump(
@@ -147,19 +147,5 @@ extension Server {
       throw ReportError(.refused, "the past cannot be made again: \(error)")
     }
     return state
-  }
-}
-
-/// The jumps of a server.
-struct Jumping<State: Sendable>: Sendable {
-  /// The one that is being made.
-  var pending: PendingJump<State>?
-  var line = UndoLine()
-
-  /// Take the jump that a query of a connection asked for.
-  mutating func take(_ connection: ConnectionID, _ query: UInt64) -> PendingJump<State>? {
-    guard let jump = pending, jump.connection == connection, jump.query == query else { return nil }
-    pending = nil
-    return jump
   }
 }

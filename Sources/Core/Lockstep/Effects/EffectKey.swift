@@ -14,6 +14,9 @@ public struct EffectKey: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String { "\(name.value.base)" }
 
+  /// Whether only the text is known, as in a recording.
+  var isRecorded: Bool { name.value.base is RecordedName }
+
   /// The text that distinguishes the key from others: its type and its value, or the property of a
   /// child.
   var text: String {

@@ -7,6 +7,9 @@ extension ScopedEffectKey {
   /// name.
   public var texts: [String] { (scope + [key]).map(\.text) }
 
+  /// Whether only the texts are known.
+  public var isRecorded: Bool { key.isRecorded }
+
   /// A name with these texts, under which nothing runs.
   public init(texts: [String]) {
     let keys = texts.map { EffectKey(RecordedName(description: $0)) }
