@@ -181,12 +181,16 @@ struct Bench {
 
   /// Continue in another process, with the hand-over of this one. Returns the last commands of this
   /// one.
-  mutating func handOver(limits: Limits) throws -> [Command] {
+  mutating func handOver(
+    limits: Limits, durability: Durability = .none
+  ) throws -> [Command] {
     var commands: [Command] = []
     server.handle(.handingOver(retryAfter: 1), at: now, into: &commands)
     let encoded = server.handOver.encoded(schema: DocumentFeature().schema)
     let image = try HandOver<Document>(encoded, schema: DocumentFeature().schema)
-    server = Server(restoring: image.next, reducer: DocumentFeature(), limits: limits, at: now)
+    server = Server(
+      restoring: image.next, reducer: DocumentFeature(), limits: limits, durability: durability,
+      at: now)
     server.reserveScopes(of: image)
     taken = []
     for connection in image.connections {

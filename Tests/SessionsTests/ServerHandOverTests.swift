@@ -116,6 +116,30 @@ private struct Tally: Reducer {
     #expect(desk.server.revision == 1)
   }
 
+  @Test func `the log is handed over, with what led to what`() throws {
+    var desk = Desk()
+    var payload = CBOREncoder()
+    Tally.Action.addLater.encode(into: &payload)
+    desk.say(.action(number: 1, .applied, payload: payload.bytes))
+    _ = desk.turn()
+    desk.say(.query(number: 2, "effects.cancel", arguments: ["wait"]))
+    _ = desk.turn()
+    _ = desk.turn()
+    desk.say(.query(number: 3, "log", arguments: []))
+    let before = desk.turn().said
+    guard case .report(_, let log, hasMore: _)? = before.first, case .array(let records)? = log.child("records")
+    else {
+      Issue.record("\(before)")
+      return
+    }
+    #expect(records.map { $0.child("parent") } == [nil, 1])
+    #expect(records.map { $0.child("action") } == ["addLater", "add"])
+    try desk.handOver()
+    _ = desk.turn()
+    desk.say(.query(number: 3, "log", arguments: []))
+    #expect(desk.turn().said == before)
+  }
+
   @Test func `a session that first acts in the next process is introduced to its journal`() throws {
     var bench = Bench(durability: .sync)
     for number in 1...2 as ClosedRange<UInt64> { bench.join(number) }

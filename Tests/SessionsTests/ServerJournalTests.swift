@@ -189,37 +189,6 @@ private struct Working: Reducer {
 
   // MARK: Starting again
 
-  /// The server of the next run, restored from the rows of a server.
-  private func restart(
-    _ bench: Bench, _ snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch],
-    poisoned: Set<SessionAction> = []
-  ) throws -> Bench {
-    let (head, parts) = snapshot.encode()
-    let forgotten = Set(batches.flatMap(\.forgotten))
-    let sessions = (head.sessions + batches.flatMap(\.sessions)).filter {
-      !forgotten.contains($0.token)
-    }
-    var recovery = try JournalReplay<Document>(
-      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: HashSeed(7),
-      sessions: sessions)
-    for batch in batches {
-      for row in batch.rows {
-        try batch.bytes.withUnsafeBytes { bytes in
-          try recovery.apply(
-            row, patch: row.change.map { UnsafeRawBufferPointer(rebasing: bytes[$0.patch]) })
-        }
-      }
-      if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
-    }
-    var kept = recovery.restoredState(
-      epoch: 9, runs: [JournalRun(run: 1, base: 0)], revision: nil)
-    kept.poisoned = poisoned
-    var next = bench
-    next.server = Server(
-      restoring: kept, reducer: DocumentFeature(), durability: .sync, at: bench.now)
-    return next
-  }
-
   @Test func `a session that was forgotten after the snapshot does not come back`() throws {
     var first = bench()
     first.join(2)
@@ -233,7 +202,7 @@ private struct Working: Reducer {
     let later = try batch(first.turn())
     #expect(later.forgotten == [Bench.token(1)])
 
-    var second = try restart(first, snapshot, [later])
+    var second = try first.restarted(from: snapshot, [later])
     let (gone, resumed) = (
       second.join(1, token: Bench.token(1)), second.join(2, token: Bench.token(2))
     )
@@ -252,7 +221,7 @@ private struct Working: Reducer {
     first.say(1, action(3, .applied, 3))
     _ = first.turn()
 
-    var second = try restart(first, start, [kept])
+    var second = try first.restarted(from: start, [kept])
     #expect(second.server.position == Position(epoch: 9, run: 2, revision: 2))
     #expect(second.server.state.root == ["n": 2])
     let joined = second.join(1, token: Bench.token(1))
@@ -279,7 +248,7 @@ private struct Working: Reducer {
     var first = bench()
     let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1), action(2, .applied, 2))
-    var second = try restart(first, start, [try batch(first.turn())])
+    var second = try first.restarted(from: start, [try batch(first.turn())])
     second.join(2)
     second.say(
       2, .subscribe(subscription: 1, .root, Position(epoch: 9, run: run, revision: revision)))
@@ -295,8 +264,8 @@ private struct Working: Reducer {
     var first = bench()
     let start = first.server.pendingSnapshot
     first.say(1, action(1, .applied, 1))
-    var second = try restart(
-      first, start, [try batch(first.turn())],
+    var second = try first.restarted(
+      from: start, [try batch(first.turn())],
       poisoned: [SessionAction(session: Bench.token(1), number: 2)])
     second.join(1, token: Bench.token(1))
     second.say(1, action(2, .applied, 7), action(3, .applied, 8))
@@ -318,9 +287,11 @@ private struct Working: Reducer {
     let one = try batch(first.turn())
     first.say(1, action(2, .applied, 2))
     var two = try batch(first.turn())
-    #expect(throws: JournalReplayError.self) { try restart(first, start, [two]) }
+    #expect(throws: JournalReplayError.self) { try first.restarted(from: start, [two]) }
     two.digest = Digest(1)
-    let error = #expect(throws: JournalReplayError.self) { try restart(first, start, [one, two]) }
+    let error = #expect(throws: JournalReplayError.self) {
+      try first.restarted(from: start, [one, two])
+    }
     #expect(error?.lastGood == 1)
     #expect(error?.description.contains("revision 2") == true)
   }

@@ -42,6 +42,10 @@ struct Mutant: Sendable, CustomTestStringConvertible {
     Mutant(name: "a checkpoint of the past has the wrong revision") {
       $0.faults.mislabelsCheckpoints = true
     },
+    Mutant(name: "a checkpoint that a journal tells of has the wrong revision", seeds: 200) {
+      $0.faults.mislabelsFormerCheckpoints = true
+      $0.keepsAll()
+    },
     Mutant(name: "a jump keeps what has overtaken it") {
       $0.faults.jumpsFromLate = true
       $0.administer()

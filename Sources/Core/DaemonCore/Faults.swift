@@ -57,6 +57,8 @@ package struct Faults: Sendable, Equatable {
 
   /// Label checkpoints with a revision that is one too low.
   package var mislabelsCheckpoints = false
+  /// Likewise those that are taken up from a former process.
+  package var mislabelsFormerCheckpoints = false
 
   /// Do a jump on the newest state, as if no action had overtaken it.
   package var jumpsFromLate = false

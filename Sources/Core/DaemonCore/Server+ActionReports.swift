@@ -82,8 +82,8 @@ extension Server {
     let reason =
       if sequence == 0 || sequence > core.sequence {
         "the newest is \(core.sequence)"
-      } else if sequence <= facts.firstSequence {
-        "it begins anew with each process of the daemon, here behind action \(facts.firstSequence)"
+      } else if sequence <= facts.firstSequence, core.log.count < core.log.capacity {
+        "of former processes of the daemon it has what the journal still had when this one began"
       } else {
         "it keeps the latest \(limits.logEntries), and none that was rejected unseen"
       }

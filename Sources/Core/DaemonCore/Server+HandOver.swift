@@ -41,6 +41,8 @@ extension Server {
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
     kept.history = publication.history
+    kept.past = past
+    kept.log = core.log.all.map(LoggedAction.init)
     let handed = connections.ids.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
   }

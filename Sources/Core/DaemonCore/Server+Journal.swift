@@ -9,6 +9,12 @@ extension Server {
   /// Resume from a restored state: sessions wait for their clients, and ephemeral fields are reset,
   /// which is a revision of its own.
   mutating func takeUp(_ kept: RestoredState<R.State>) {
+    for action in kept.log {
+      core.takeUp(
+        action.decoded(as: R.Action.self, seed: kept.seed), named: action.name,
+        number: action.sequence, from: action.cause, at: action.time, action.reduction,
+        action.revision)
+    }
     for session in kept.sessions {
       var outcomes = session.outcomes
       if !journaling.confirmsDurability {

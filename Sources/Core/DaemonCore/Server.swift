@@ -41,7 +41,7 @@ public struct Server<R: Reducer>: Sendable {
   var sessions: SessionTable
   var publication: Publication<R.State>
   /// Checkpoints of the state among the patches of `publication.history`.
-  var past = Past()
+  var past: Past
   var jumping = Jumping<R.State>()
   var pause = Pause<R.Action>()
   var journaling: Journaling
@@ -179,6 +179,7 @@ public struct Server<R: Reducer>: Sendable {
     sessions = SessionTable(
       limits, total: kept.sessionCount, reportsEvents: reducer.composedLifecycle.watchesSessions)
     publication = Publication(kept.history, at: kept.revision, limits)
+    past = kept.past
     journaling = Journaling(
       setup.durability, base: kept.base, revision: kept.revision,
       ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
@@ -206,6 +207,7 @@ public struct Server<R: Reducer>: Sendable {
     package mutating func plant(_ faults: Faults) {
       self.faults = faults
       publication.faults = faults
+      if faults.mislabelsFormerCheckpoints { past.mislabel() }
     }
   #endif
 

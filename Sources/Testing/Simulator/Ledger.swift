@@ -98,6 +98,25 @@ struct Ledger<State: Synchronizable>: Sendable {
     return nil
   }
 
+  /// The state of a revision of the present history.
+  func state(at revision: UInt64) -> State? {
+    self[Position(epoch: current.epoch, run: current.run, revision: revision)]?.state
+  }
+
+  /// Whether the present history had this state before its newest revision.
+  func hasSeen(_ state: State) -> Bool {
+    var (key, end): (RunKey?, UInt64) = (current, newest.newest)
+    while let run = key.flatMap({ runs[$0] }) {
+      if run.base < end,
+        run.states.prefix(Int(end - run.base)).contains(where: { $0.isSame(as: state) })
+      {
+        return true
+      }
+      (key, end) = (run.former, min(end, run.base))
+    }
+    return false
+  }
+
   /// Record the result of an action as the daemon reports it, and the state after it if it was
   /// reduced. Returns a description of the fault if the result is wrong.
   mutating func enter(_ tag: Tag, _ reduction: Reduction?, after: State?) -> String? {

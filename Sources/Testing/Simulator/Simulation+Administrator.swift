@@ -95,11 +95,11 @@ extension Simulation {
     if ledger.jump(to: state) {
       count("jumps")
       if let target = administrator.target {
-        guard ledger.newest.state(at: target)?.isSame(as: state) == true else {
+        guard ledger.state(at: target)?.isSame(as: state) == true else {
           throw failure("a jump to revision \(target) leads elsewhere")
         }
       } else {
-        guard ledger.newest.states.dropLast().contains(where: { $0.isSame(as: state) }) else {
+        guard ledger.hasSeen(state) else {
           throw failure("what was undone or redone leads to what never was")
         }
       }

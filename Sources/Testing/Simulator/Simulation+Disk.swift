@@ -40,13 +40,14 @@ extension Simulation {
       sessions: Array(contents.sessions.values), limits: plan.limits)
     for batch in contents.batches {
       for row in batch.rows where row.sequence > contents.snapshot.sequence {
+        let action = row.action.map { batch.bytes[$0] }
         if let range = row.change?.patch {
           let bytes = Array(batch.bytes[range])
           try bytes.withSpanOfBytes { (patch) throws(JournalReplayError) in
-            try recovery.apply(row, patch: patch)
+            try recovery.apply(row, patch: patch, action: action)
           }
         } else {
-          try recovery.apply(row, patch: nil)
+          try recovery.apply(row, patch: nil, action: action)
         }
       }
       if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }

@@ -12,8 +12,9 @@ struct Log: AsyncParsableCommand {
     discussion: """
       A line for each action: its number, when, what became of it, the revision, who sent it, the \
       action. With --tree, what an action led to is indented under it. With --follow the log goes \
-      on until the connection ends, with status 4, or by SIGINT. It begins anew with each process \
-      of the daemon. Without a terminal: one object a line:
+      on until the connection ends, with status 4, or by SIGINT. Of former processes of the daemon it \
+      has what the journal still had, if there is one: what changed something or was a client's, and \
+      not what led to it. Without a terminal: one object a line:
         sequence  the number of the action
         parent    that of the action that led to it, if one did
         origin    who sent it
@@ -113,8 +114,7 @@ extension Why {
     }
     let status = try await client.report(.status)
     var text =
-      "the log has no action \(sequence): \(extent ?? "it is empty"), and it begins anew with each "
-      + "process of the daemon."
+      "the log has no action \(sequence): \(extent ?? "it is empty")."
     if case .text(let directory)? = status.child("stateDirectory") {
       text += " What was kept before is in 'lockstep journal \(SocketPlace.word(directory))'."
     }

@@ -82,10 +82,10 @@ struct ShowHistory: AsyncParsableCommand {
         changes   the places that changed, see 'lockstep diff'
         action    what made it, as 'lockstep log' shows it
 
-      The daemon remembers as many bytes of changes as 'lockstepd --limit historyBytes=…' says, and \
-      nothing from before its process began; of a state that takes more than half of that it has no \
-      past. What is older can be in a journal: see 'lockstep journal'. The past is for those who may \
-      administer the daemon.
+      The daemon remembers as many bytes of changes as 'lockstepd --limit historyBytes=…' says; of a \
+      state that takes more than half of that it has no past. When its process begins, it knows what \
+      its journal still has, or what the process before handed over. What is older can be in a \
+      journal: see 'lockstep journal'. The past is for those who may administer the daemon.
 
       EXAMPLES:
         lockstep history /lamps/hall

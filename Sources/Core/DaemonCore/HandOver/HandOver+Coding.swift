@@ -9,10 +9,11 @@ import Wire
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
   /// Rises with every change of the format.
-  static let format: UInt32 = 4
+  static let format: UInt32 = 5
   /// The formats that can be read. In format 3, connections have no version and are of version 1,
-  /// and `unparsed` is at most the beginning of a frame.
-  static let readable: ClosedRange<UInt32> = 3...4
+  /// and `unparsed` is at most the beginning of a frame. Before format 5, a run has neither a past nor
+  /// a log.
+  static let readable: ClosedRange<UInt32> = 3...5
   static let headBytes = 24
 }
 
@@ -56,7 +57,7 @@ extension HandOver {
   }
 
   private func encodeRun(into encoder: inout CBOREncoder) {
-    encoder.array(9)
+    encoder.array(11)
     encoder.encode(kept.epoch)
     encoder.encode(kept.seed.rawValue)
     encoder.encode(kept.run)
@@ -70,6 +71,9 @@ extension HandOver {
     encoder.encode(kept.sequence)
     encoder.encode(kept.sessionCount)
     kept.history.encode(into: &encoder)
+    kept.past.encode(into: &encoder)
+    encoder.array(kept.log.count)
+    for action in kept.log { action.encode(into: &encoder) }
   }
 
   /// Read the hand-over of a former process. If its schema is another one, the state is matched by
@@ -128,7 +132,11 @@ extension HandOver {
       state = try State(from: &decoder, seed: .unseeded)
     }
     kept = try Self.run(of: state, &decoder)
-    if isTranslated { kept.history = History(base: kept.revision) }
+    if isTranslated {
+      kept.history = History(base: kept.revision)
+      kept.past = Past()
+      for index in kept.log.indices { kept.log[index].action = nil }
+    }
     kept.sessions = try decoder.list { decoder throws(CBORError) in
       try JournalSession(from: &decoder)
     }
@@ -142,7 +150,11 @@ extension HandOver {
   private static func run(
     of state: State, _ decoder: inout CBORDecoder
   ) throws(CBORError) -> RestoredState<State> {
-    try decoder.expectArray(9, "a run")
+    let first = decoder.offset
+    let items = try decoder.array()
+    guard items == 9 || items == 11 else {
+      throw CBORError(.notAllowed("a run has 9 or 11 items, not \(items)"), at: first)
+    }
     let (epoch, seed, run) = (
       try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.count()
     )
@@ -158,6 +170,12 @@ extension HandOver {
     guard kept.history.newest <= kept.revision, kept.base <= kept.revision else {
       throw CBORError(.notAllowed("changes behind revision \(kept.revision)"), at: start)
     }
+    if items > 9 {
+      kept.past = try Past(from: &decoder)
+      kept.log = try decoder.list { decoder throws(CBORError) in
+        try LoggedAction(from: &decoder, salt: seed.rawValue)
+      }
+    }
     decoder.close()
     return kept
   }
@@ -171,11 +189,7 @@ extension JournalSession {
     encoder.encode(uid)
     encoder.encode(number)
     encoder.array(outcomes.count)
-    for run in outcomes {
-      var frame = CBOREncoder()
-      ServerMessage.acknowledgement(run).encode(into: &frame)
-      encoder.encode(bytes: frame.bytes)
-    }
+    for run in outcomes { run.encodeFrame(into: &encoder) }
   }
 
   init(from decoder: inout CBORDecoder) throws(CBORError) {
@@ -184,15 +198,30 @@ extension JournalSession {
       token: SessionToken(high: try decoder.unsigned(), low: try decoder.unsigned()),
       uid: try decoder.unsigned(), number: try decoder.count())
     outcomes = try decoder.list { decoder throws(CBORError) in
-      let start = decoder.offset
-      let bytes = [UInt8](try decoder.byteString())
-      let message = bytes.withUnsafeBytes { try? ServerMessage($0, seed: .unseeded) }
-      guard case .acknowledgement(let run)? = message, run.last < CBORDecoder.countLimit else {
-        throw CBORError(.notAllowed("an outcome that is none"), at: start)
-      }
-      return run
+      try Acknowledgement(fromFrame: &decoder)
     }
     decoder.close()
+  }
+}
+
+extension Acknowledgement {
+  /// Append the outcome in the form that clients get.
+  func encodeFrame(into encoder: inout CBOREncoder) {
+    var frame = CBOREncoder()
+    ServerMessage.acknowledgement(self).encode(into: &frame)
+    encoder.encode(bytes: frame.bytes)
+  }
+
+  init(fromFrame decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    let bytes = [UInt8](try decoder.byteString())
+    let message = bytes.withUnsafeBytes { try? ServerMessage($0, seed: .unseeded) }
+    guard case .acknowledgement(let run)? = message, run.last < CBORDecoder.countLimit,
+      run.revision < CBORDecoder.countLimit
+    else {
+      throw CBORError(.notAllowed("an outcome that is none"), at: start)
+    }
+    self = run
   }
 }
 

@@ -123,8 +123,8 @@ extension Server {
     }
     return ReportError(
       .absent,
-      "the past begins anew with each process of the daemon, and it has none yet, or the "
-        + "state is too large for it: it takes more than half of historyBytes (--limit)")
+      "there is no past yet, or the state is too large for it: it takes more than half of "
+        + "historyBytes (--limit)")
   }
 }
 

@@ -9,14 +9,16 @@ extension JournalReplay {
       let result: Result<Void, JournalReplayError> = entry.bytes.withUnsafeBytes { bytes in
         do throws(JournalReplayError) {
           return .success(
-            try apply(entry.row, patch: UnsafeRawBufferPointer(rebasing: bytes[range])))
+            try apply(
+              entry.row, patch: UnsafeRawBufferPointer(rebasing: bytes[range]),
+              action: entry.action))
         } catch {
           return .failure(error)
         }
       }
       try result.get()
     } else {
-      try apply(entry.row, patch: nil)
+      try apply(entry.row, patch: nil, action: entry.action)
     }
     if let digest = entry.digest, let revision = entry.turn {
       try check(digest, at: revision)

@@ -52,6 +52,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   private var sessionCount: UInt64
   private var sessions: [SessionToken: Session] = [:]
   private var history: History
+  private var marks: PastMarks<State>
+  private var log: ReplayedLog
   private var lastGood: UInt64
 
   private let seed: HashSeed
@@ -63,10 +65,11 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that have not
   /// been forgotten until the last row; nil for those of the snapshot. If the state's schema has
-  /// changed since, it is matched by name. O(the state).
+  /// changed since, it is matched by name. `last` is the number of the last action, if it is known:
+  /// then none is noted for the log that will not be in it. O(the state).
   public init(
     from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
-    sessions live: [JournalSession]? = nil, limits: Limits = Limits()
+    sessions live: [JournalSession]? = nil, through last: UInt64? = nil, limits: Limits = Limits()
   ) throws(JournalReplayError) {
     self.seed = seed
     self.limits = limits
@@ -75,6 +78,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     sequence = snapshot.sequence
     sessionCount = snapshot.sessionCount
     history = History(limit: limits.historyBytes, base: snapshot.revision)
+    marks = PastMarks(limit: limits.historyBytes, stateBytes: bytes.count)
+    log = ReplayedLog(capacity: limits.logEntries, last: last)
     lastGood = snapshot.revision
     let numbers = [snapshot.revision, snapshot.base, snapshot.sequence, snapshot.sessionCount]
     guard numbers.allSatisfy({ $0 < Self.countLimit }), snapshot.base <= snapshot.revision else {
@@ -87,6 +92,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       throw error.recoveryError(snapshot.revision)
     }
     state.adopt(seed: seed)
+    if comparesDigests { marks.note(state, at: snapshot.revision, history) }
     for session in snapshot.sessions { add(session) }
     if let live {
       // A session that the snapshot has, and that was forgotten since, does not come back.
@@ -196,6 +202,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     sessionCount = former.sessionCount
     sessions = former.sessions.mapValues { Session(session: $0.session, outcomes: $0.outcomes) }
     history = History(limit: limits.historyBytes, base: base)
+    marks = PastMarks(limit: limits.historyBytes, stateBytes: 0)
+    log = former.log
     lastGood = former.lastGood
   }
 
@@ -217,9 +225,10 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   // MARK: Applying rows
 
-  /// Apply the next row; `patch` holds the bytes of its change. O(the change).
+  /// Apply the next row; `patch` holds the bytes of its change, and `action` what it did, if that was
+  /// kept. O(the change).
   public mutating func apply(
-    _ row: JournalRow, patch: UnsafeRawBufferPointer?
+    _ row: JournalRow, patch: UnsafeRawBufferPointer?, action: ArraySlice<UInt8>? = nil
   ) throws(JournalReplayError) {
     guard row.sequence < Self.countLimit, row.revision < Self.countLimit,
       row.answer.map({ $0.number < Self.countLimit }) ?? true
@@ -231,6 +240,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
     sequence = row.sequence
     if let answer = row.answer { note(answer, row) }
+    log.note(row, action: comparesDigests ? action : nil)
     guard let change = row.change, let patch else { return }
     guard change.base == base, row.revision > base else {
       throw fail(
@@ -255,6 +265,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     // may have changed too.
     if comparesDigests {
       history.append(patch, revision: row.revision)
+      marks.note(patch.count)
+      if marks.isDue { marks.note(state, at: row.revision, history) }
     } else {
       history = History(limit: limits.historyBytes, base: row.revision)
     }
@@ -348,6 +360,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       sequence: sequence, sessionCount: sessionCount)
     kept.sessions = keptSessions
     kept.history = history
+    kept.past = marks.past(in: history)
+    kept.log = log.latest
     return kept
   }
 

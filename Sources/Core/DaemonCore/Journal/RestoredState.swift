@@ -22,6 +22,10 @@ public struct RestoredState<State: Synchronizable>: Sendable {
   public var unjournaledSessions: Set<SessionToken> = []
   /// The patch history up to `base`, for clients that resume from an older state.
   public var history: History
+  /// Checkpoints of former states among the patches of `history`.
+  var past = Past()
+  /// The latest actions of former processes, the oldest first.
+  public var log: [LoggedAction] = []
   /// Actions that have ended the process more often than chance explains: they are rejected.
   public var poisoned: Set<SessionAction> = []
   /// Actions during which the process ended once: they are done, but not foreseen beside the loop.

@@ -1,3 +1,4 @@
+import CBOR
 import Wire
 
 /// Checkpoints of the state among the patches of the history: from the oldest of them on, any state
@@ -22,6 +23,15 @@ struct Past: Sendable {
   /// The bytes of the last one, and of all patches that had been made before it.
   private var lastBytes = 0
   private var changedBytes = 0
+
+  init() {}
+
+  /// The past of a process that begins with these, and has made so many bytes of patches since the last.
+  init(_ checkpoints: [Checkpoint], changedBytes: Int) {
+    self.checkpoints = checkpoints
+    lastBytes = checkpoints.last?.bytes.count ?? 0
+    self.changedBytes = -changedBytes
+  }
 
   /// Whether a checkpoint is to be made now, which is noted. `changedBytes` counts those of all
   /// patches, and `stateBytes` is what the state took when it was measured; nil if it never was.
@@ -52,6 +62,15 @@ struct Past: Sendable {
     checkpoints.removeAll { $0.revision < base }
   }
 
+  #if FAULTS
+    /// Label the checkpoints with a revision that is one too low.
+    mutating func mislabel() {
+      checkpoints = checkpoints.map {
+        Checkpoint(revision: $0.revision - min(1, $0.revision), bytes: $0.bytes)
+      }
+    }
+  #endif
+
   /// The newest checkpoint that is no newer than a revision, and behind which the history has every
   /// patch; nil if that is too long ago.
   func checkpoint(for revision: UInt64, in history: History) -> Checkpoint? {
@@ -61,5 +80,30 @@ struct Past: Sendable {
   /// The oldest checkpoint behind which the history has every patch; nil if there is none.
   func oldest(in history: History) -> Checkpoint? {
     checkpoints.first { history.covers($0.revision) }
+  }
+}
+
+// MARK: Handing over
+
+extension Past {
+  /// Append the checkpoints as one item. O(their bytes).
+  func encode(into encoder: inout CBOREncoder) {
+    encoder.array(2 * checkpoints.count)
+    for checkpoint in checkpoints {
+      encoder.encode(checkpoint.revision)
+      encoder.encode(bytes: checkpoint.bytes)
+    }
+  }
+
+  /// Read what `encode` has written; any other input throws. O(their bytes).
+  init(from decoder: inout CBORDecoder) throws(CBORError) {
+    let start = decoder.offset
+    let checkpoints = try decoder.pairs { decoder throws(CBORError) in
+      Checkpoint(revision: try decoder.count(), bytes: [UInt8](try decoder.byteString()))
+    }
+    guard zip(checkpoints, checkpoints.dropFirst()).allSatisfy({ $0.revision < $1.revision }) else {
+      throw CBORError(.notAllowed("checkpoints out of order"), at: start)
+    }
+    self.init(checkpoints, changedBytes: 0)
   }
 }

@@ -88,8 +88,8 @@ public struct Cause: Hashable, Sendable {
     set { fields.root = newValue }
   }
 
-  public init(_ origin: Origin, parent: UInt64? = nil) {
-    let client: ClientOrigin? = if case .client(let client) = origin { client } else { nil }
+  public init(_ origin: Origin, client: ClientOrigin? = nil, parent: UInt64? = nil) {
+    let client = if case .client(let sender) = origin { sender } else { client }
     storage = Storage(Fields(origin: origin, parent: parent, client: client, root: nil))
   }
 

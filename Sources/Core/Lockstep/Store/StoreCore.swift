@@ -86,7 +86,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     patch: inout CBOREncoder
   ) -> Reduction {
     sequence += 1
-    let seed = Hashing.mix(self.seed.rawValue &+ sequence)
+    let seed = randomSeed(of: sequence)
     let reduction = reduce(&action, cause, seed, &patch)
     let name = action.name
     log.append(
@@ -172,6 +172,23 @@ public struct StoreCore<R: Reducer>: Sendable {
   /// Begin a revision whose patch the caller knows, whether or not the state changes by it.
   public mutating func advance() { revision += 1 }
 
+  /// Append to the log what a former process did, before any action of this one: `number` is no larger
+  /// than `sequence`, and `action` is nil if it was not kept.
+  public mutating func takeUp(
+    _ action: R.Action?, named name: String, number: UInt64, from cause: Cause, at time: Timestamp,
+    _ outcome: Reduction, _ revision: Revision
+  ) {
+    log.append(
+      ActionRecord(
+        sequence: number, cause: cause, action: action, name: name, time: time,
+        seed: randomSeed(of: number), outcome: outcome, revision: revision))
+  }
+
+  @inline(__always)
+  private func randomSeed(of sequence: UInt64) -> UInt64 {
+    Hashing.mix(seed.rawValue &+ sequence)
+  }
+
   // MARK: Other contents
 
   /// Replace the state, and append the patch of the change to `patch`. No action is reduced; the log has
@@ -198,7 +215,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     log.append(
       ActionRecord(
         sequence: sequence, cause: cause, action: nil, name: name, time: time,
-        seed: Hashing.mix(seed.rawValue &+ sequence), outcome: reduction, revision: revision))
+        seed: randomSeed(of: sequence), outcome: reduction, revision: revision))
     return reduction
   }
 

@@ -149,7 +149,8 @@ struct JournalStart<State: Synchronizable> {
     }
     let replay = Replay(
       reader: reader, snapshot: snapshot, bytes: try reader.snapshotBytes(),
-      seed: contents.identity.seed, schema: context.schema, limits: context.limits)
+      seed: contents.identity.seed, schema: context.schema, limits: context.limits,
+      last: contents.head.sequence)
     do {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {

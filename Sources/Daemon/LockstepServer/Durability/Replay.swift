@@ -14,6 +14,8 @@ struct Replay {
   let seed: HashSeed
   let schema: Schema
   let limits: Limits
+  /// The number of the last action.
+  let last: UInt64
 
   /// Returns the replayed state, and the number of rows. `progress` is called now and then.
   ///
@@ -45,7 +47,8 @@ struct Replay {
     let live = try reader.sessions(from: snapshot)
     progress()
     var recovery = try JournalReplay<State>(
-      from: snapshot, bytes, schema: schema, seed: seed, sessions: live, limits: limits)
+      from: snapshot, bytes, schema: schema, seed: seed, sessions: live, through: last,
+      limits: limits)
     var rows = 0
     var failure: JournalReplayError?
     try reader.forEachRow(after: snapshot.sequence) { entry in
