@@ -127,7 +127,8 @@ private struct Tally: Reducer {
     _ = desk.turn()
     desk.say(.query(number: 3, "log", arguments: []))
     let before = desk.turn().said
-    guard case .report(_, let log, hasMore: _)? = before.first, case .array(let records)? = log.child("records")
+    guard case .report(_, let log, hasMore: _)? = before.first,
+      case .array(let records)? = log.child("records")
     else {
       Issue.record("\(before)")
       return
