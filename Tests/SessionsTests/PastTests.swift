@@ -101,14 +101,40 @@ import Wire
       for row in rows {
         guard case .integer(let revision)? = row.child("revision") else { continue }
         page.append(Int(revision))
-        #expect(try value(row, "from") == values[Int(revision) - 1])
-        #expect(try value(row, "to") == values[Int(revision)])
+        try checkPlaces(row, below: path, from: states[Int(revision) - 1], to: states[Int(revision)])
       }
       found = page + found
       guard case .integer(let next)? = report.child("next") else { break }
       before = UInt64(next)
     }
     #expect(found == expected)
+  }
+
+  /// The places that a revision changed have the values of before and after, and nothing else differs.
+  private func checkPlaces(_ row: Value, below path: Path, from old: Value, to new: Value) throws {
+    guard case .array(let places)? = row.child("places"), !places.isEmpty else {
+      Issue.record("\(row)")
+      return
+    }
+    var made = old.scoped(to: path)
+    for place in places {
+      guard case .text(let pointer)? = place.child("path"), let at = Path(pointer: pointer) else {
+        Issue.record("\(place)")
+        continue
+      }
+      #expect(path.leads(to: at))
+      let (from, to) = (try value(place, "from"), try value(place, "to"))
+      #expect(from == old.scoped(to: at) && to == new.scoped(to: at) && from != to)
+      if case .object? = from, case .object? = to { Issue.record("\(at) has parts that differ") }
+      let rest = Path(Array(at.keys.dropFirst(path.keys.count)))
+      if rest.keys.isEmpty {
+        made = to
+      } else if var document = made.map({ Document($0) }) {
+        if let to { try document.set(to, at: rest) } else { _ = try document.remove(at: rest) }
+        made = document.root
+      }
+    }
+    #expect(made == new.scoped(to: path))
   }
 
   // MARK: Rights
@@ -131,8 +157,11 @@ import Wire
       return
     }
     #expect(rows.map { $0.child("revision") } == [2, 3])
-    #expect(try rows.map { try value($0, "from") } == [["c": 1], ["c": 2]])
-    #expect(try rows.map { try value($0, "to") } == [["c": 2], nil])
+    let places = try rows.map { row -> [[Value?]] in
+      guard case .array(let places)? = row.child("places") else { return [] }
+      return try places.map { [$0.child("path"), try value($0, "from"), try value($0, "to")] }
+    }
+    #expect(places == [[["/a/c", 1, 2]], [["/a", ["c": 2], nil]]])
     // Nor does it tell that there was a hidden change before these.
     #expect(bench.ask(1, "changes", "/a", "2").child("next") == .null)
     #expect(bench.ask(0, "changes", "/a", "2").child("next") == 2)
@@ -175,7 +204,12 @@ import Wire
         Issue.record("\(report)")
         return
       }
-      found = try rows.map { try value($0, "to") } + found
+      found =
+        try rows.map { row in
+          guard case .array(let places)? = row.child("places") else { return nil }
+          #expect(places.count == 1)
+          return try places.first.flatMap { try value($0, "to") }
+        } + found
       pages += 1
       guard case .integer(let next)? = report.child("next") else { break }
       before = "\(next)"

@@ -126,16 +126,8 @@ struct ShowHistory: AsyncParsableCommand {
     while found.count < limit {
       let count = path.rest.keys.isEmpty ? limit - found.count : Self.pageChanges
       let page = try await client.changes(
-        of: path.scope, before: before, count: min(count, Self.pageChanges))
-      // Only what differs is kept of the values.
-      let changes = try page.changes.map { change in
-        RevisionChanges(
-          revision: change.revision,
-          changes: try PlaceChange.all(
-            from: change.old?.value(at: path.rest), to: change.new?.value(at: path.rest),
-            at: path.path, along: []))
-      }
-      found = changes.filter { !$0.changes.isEmpty } + found
+        at: path, before: before, count: min(count, Self.pageChanges))
+      found = page.changes + found
       guard let next = page.next else { break }
       before = next
     }

@@ -14,31 +14,41 @@ extension Client {
     return try named(report.child("value"), at: scope)?.value(at: path.rest)
   }
 
-  /// A change of the value at a path.
-  struct PastChange {
-    let revision: UInt64
-    let old: Value?
-    let new: Value?
-  }
-
-  /// The latest changes of the value at a path's scope before a revision, and the revision
+  /// What each of the latest revisions before one changed at a path, the oldest first, and the revision
   /// before which earlier ones may be; nil if there are none.
   func changes(
-    of scope: Path, before: UInt64, count: Int
-  ) async throws -> (changes: [PastChange], next: UInt64?) {
-    let report = try await report(.changes, [scope.pointer, "\(count)", "\(before)"])
+    at path: PathArgument, before: UInt64, count: Int
+  ) async throws -> (changes: [RevisionChanges], next: UInt64?) {
+    let report = try await report(.changes, [path.scope.pointer, "\(count)", "\(before)"])
     guard case .array(let rows)? = report.child("changes") else {
       throw Failure(.goodbye, "the daemon's list of changes is none.")
     }
-    var changes: [PastChange] = []
+    var changes: [RevisionChanges] = []
     for row in rows {
-      guard let revision = row.child("revision")?.number else { continue }
-      changes.append(
-        PastChange(
-          revision: revision, old: try named(row.child("from"), at: scope),
-          new: try named(row.child("to"), at: scope)))
+      guard let revision = row.child("revision")?.number, case .array(let places)? = row.child("places")
+      else { continue }
+      var found: [PlaceChange] = []
+      for place in places { found += try self.changes(at: path.path, in: place) }
+      if !found.isEmpty { changes.append(RevisionChanges(revision: revision, changes: found)) }
     }
     return (changes, report.child("next")?.number)
+  }
+
+  /// What a place of a report, which is above the path, at it or below it, changed there.
+  private func changes(at path: Path, in row: Value) throws -> [PlaceChange] {
+    guard case .text(let pointer)? = row.child("path"), let place = Path(pointer: pointer) else {
+      throw Failure(.goodbye, "the daemon's change has no path.")
+    }
+    let (old, new) = (
+      try named(row.child("from"), at: place), try named(row.child("to"), at: place)
+    )
+    if path.leads(to: place) {
+      return try PlaceChange.all(from: old, to: new, at: place, along: [])
+    }
+    guard place.leads(to: path) else { return [] }
+    let rest = Path(Array(path.keys.dropFirst(place.keys.count)))
+    return try PlaceChange.all(
+      from: old?.value(at: rest), to: new?.value(at: rest), at: path, along: [])
   }
 
   /// A value of a report, bytes in value form or null where there is none, by the schema's names.

@@ -109,9 +109,9 @@ extension Server {
     }
     guard let checkpoint else { throw absenceOfPast }
     return PastJob(
-      checkpoint: checkpoint, history: publication.history, seed: core.seed, path: path,
-      filter: filter, subject: request.subject, revision: newestRevision, newest: newest,
-      mostBytes: mostRowBytes)
+      checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
+      seed: core.seed, place: .init(path: path, pointer: request.path.pointer, filter: filter),
+      subject: request.subject, revision: newestRevision, newest: newest, mostBytes: mostRowBytes)
   }
 
   var absenceOfPast: ReportError {

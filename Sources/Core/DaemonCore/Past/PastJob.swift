@@ -7,12 +7,12 @@ import Wire
 /// A look into the past, made beside the loop from a checkpoint and the patches after it.
 struct PastJob<State: Synchronizable>: Sendable {
   let checkpoint: Past.Checkpoint
+  let past: Past
   let history: History
+  let schema: Schema
   let seed: HashSeed
-  /// The path as it travels.
-  let path: Path
-  /// Passes what the client may see there; nil for all.
-  let filter: ViewFilter?
+  /// What is looked at.
+  let place: ChangedPlaces.Place
   let subject: PastRequest.Subject
   /// The newest revision, and its state.
   let revision: UInt64
@@ -20,7 +20,8 @@ struct PastJob<State: Synchronizable>: Sendable {
   /// No more bytes of changes than this, and one change.
   let mostBytes: Int
 
-  /// The report as CBOR. O(the state, and the bytes of the patches since the checkpoint).
+  /// The report as CBOR. O(the state, and the bytes of the patches since the checkpoint, or of all of
+  /// them for changes).
   func report() -> [UInt8] {
     do throws(CBORError) {
       switch subject {
@@ -34,20 +35,25 @@ struct PastJob<State: Synchronizable>: Sendable {
     }
   }
 
-  /// The state of the checkpoint.
-  private func begin() throws(CBORError) -> State {
-    try CBORDecoder.read(checkpoint.bytes) { (decoder) throws(CBORError) in
-      try State(from: &decoder, seed: seed)
-    }
+  private typealias Step = (
+    revision: UInt64, patch: UnsafeRawBufferPointer, before: State, after: State
+  )
+
+  /// The checkpoint's state with each patch through a revision.
+  func replay(through last: UInt64) throws(CBORError) -> State {
+    try replay(from: checkpoint, through: last, wanted: []) { _ in }
   }
 
-  /// The checkpoint's state with each patch through a revision. Calls `body` with the state before
-  /// and after each of the `wanted` ones; others change the state where it is.
-  func replay(
-    through last: UInt64, wanted: Set<UInt64> = [],
-    _ body: (UInt64, State, State) -> Void = { _, _, _ in }
+  /// Calls `body` with the state before and after each of the `wanted` revisions; others change the
+  /// state where it is.
+  private func replay(
+    from checkpoint: Past.Checkpoint, through last: UInt64, wanted: Set<UInt64>,
+    _ body: (Step) throws(CBORError) -> Void
   ) throws(CBORError) -> State {
-    var state = try begin()
+    let seed = seed
+    var state = try CBORDecoder.read(checkpoint.bytes) { (decoder) throws(CBORError) in
+      try State(from: &decoder, seed: seed)
+    }
     var problem: CBORError?
     history.forEach(after: checkpoint.revision) { made, patch in
       guard made <= last, problem == nil else { return }
@@ -55,24 +61,24 @@ struct PastJob<State: Synchronizable>: Sendable {
       var decoder = CBORDecoder(patch)
       do throws(CBORError) {
         try state.apply(patch: &decoder, seed: seed)
+        if let before { try body((made, patch, before, state)) }
       } catch {
         problem = error
       }
-      if let before { body(made, before, state) }
     }
     if let problem { throw problem }
     return state
   }
 
-  /// The visible part of the value at the path, in value form.
-  private func shown(_ state: State) -> [UInt8] {
+  /// The visible part of the value at a place, in value form.
+  private func shown(_ state: State, _ place: ChangedPlaces.Place) -> [UInt8] {
     var encoder = CBOREncoder()
-    state.encode(at: path, into: &encoder)
-    return filter?.shown(encoder.bytes) ?? encoder.bytes
+    state.encode(at: place.path, into: &encoder)
+    return place.filter?.shown(encoder.bytes) ?? encoder.bytes
   }
 
   private func value(at revision: UInt64) throws(CBORError) -> [UInt8] {
-    let bytes = shown(try replay(through: revision))
+    let bytes = shown(try replay(through: revision), place)
     var encoder = CBOREncoder(reservingCapacity: bytes.count + 64)
     encoder.map(2)
     encoder.encode("revision")
@@ -114,26 +120,16 @@ struct PastJob<State: Synchronizable>: Sendable {
 
   private func changes(_ count: Int, before: UInt64) throws(CBORError) -> [UInt8] {
     let touching = touching(before: before)
-    // No more than have room, if the values were as large as the newest one.
-    let room = max(1, mostBytes / (2 * shown(newest).count + 64))
-    let latest = touching.suffix(min(count, room))
+    let latest = touching.suffix(count)
     var rows: [(revision: UInt64, bytes: [UInt8])] = []
     var bytes = 0
     var next = latest.count < touching.count ? latest.first : nil
-    if let last = latest.last {
-      _ = try replay(through: last, wanted: Set(latest)) { made, before, after in
-        let (from, to) = (shown(before), shown(after))
-        if from == to { return }
-        var encoder = CBOREncoder(reservingCapacity: from.count + to.count + 64)
-        encoder.map(3)
-        encoder.encode("revision")
-        encoder.encode(made)
-        encoder.encode("from")
-        Self.encode(from, into: &encoder)
-        encoder.encode("to")
-        Self.encode(to, into: &encoder)
-        rows.append((made, encoder.bytes))
-        bytes += encoder.bytes.count
+    if let first = latest.first, let last = latest.last {
+      let near = past.checkpoint(for: first - 1, in: history) ?? checkpoint
+      _ = try replay(from: near, through: last, wanted: Set(latest)) { step throws(CBORError) in
+        guard let row = try row(step) else { return }
+        rows.append((step.revision, row))
+        bytes += row.count
         // The latest are wanted first.
         while bytes > mostBytes, rows.count > 1 {
           bytes -= rows.removeFirst().bytes.count
@@ -155,14 +151,44 @@ struct PastJob<State: Synchronizable>: Sendable {
     return encoder.bytes
   }
 
+  /// What a revision changed, as far as it may be seen; nil if that is nothing.
+  private func row(_ step: Step) throws(CBORError) -> [UInt8]? {
+    var changed = ChangedPlaces(schema: schema)
+    try changed.find(in: step.patch, below: place)
+    var places = CBOREncoder()
+    var count = 0
+    for place in changed.places {
+      let (from, to) = (shown(step.before, place), shown(step.after, place))
+      if from == to { continue }
+      places.map(3)
+      places.encode("path")
+      places.encode(place.pointer)
+      places.encode("from")
+      Self.encode(from, into: &places)
+      places.encode("to")
+      Self.encode(to, into: &places)
+      count += 1
+    }
+    if count == 0 { return nil }
+    var encoder = CBOREncoder(reservingCapacity: places.bytes.count + 32)
+    encoder.map(2)
+    encoder.encode("revision")
+    encoder.encode(step.revision)
+    encoder.encode("places")
+    encoder.array(count)
+    encoder.raw(places.bytes)
+    return encoder.bytes
+  }
+
   /// The revisions before one whose patches touch what is visible at the path, in order.
   private func touching(before: UInt64) -> [UInt64] {
     var revisions: [UInt64] = []
     history.forEach(after: checkpoint.revision) { made, patch in
       guard made < before else { return }
+      let path = place.path
       let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
       if change == .untouched { return }
-      if let filter {
+      if let filter = place.filter {
         var seen = CBOREncoder()
         if filter.filter(change, of: patch, into: &seen) == .untouched { return }
       }

@@ -33,9 +33,9 @@ extension Server {
       return nil
     }
     let job = PastJob<R.State>(
-      checkpoint: checkpoint, history: publication.history, seed: core.seed, path: .root,
-      filter: nil, subject: .value(at: revision), revision: core.revision,
-      newest: core.state, mostBytes: 0)
+      checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
+      seed: core.seed, place: .init(path: .root, pointer: "", filter: nil),
+      subject: .value(at: revision), revision: core.revision, newest: core.state, mostBytes: 0)
     return try? job.replay(through: revision)
   }
 }
