@@ -66,6 +66,21 @@ struct OutputTests {
     #expect(lines[1] == "9  -  changed   -  -  set")
   }
 
+  @Test func `what an action changed is below it, and not without end`() throws {
+    let record = try #require(LogRecord(["sequence": 8, "outcome": "changed", "action": "set"]))
+    let changes = (0..<23).map { PlaceChange(path: ["a", .text("\($0)")], old: 1, new: 2) }
+    let output = Output(isTerminal: true, isPretty: true, hasColor: false)
+    let shown = LogWriter(output: output, isTree: false)
+      .lines([record.with(changes), record.with(nil), record.with([])])
+    #expect(shown.count == 3 && shown[1] == "8  -  changed  -  -  set" && shown[2] == shown[1])
+    let lines = shown[0].split(separator: "\n")
+    #expect(lines[0] == shown[1] && lines[1] == "    ~ /a/0  1 → 2")
+    #expect(lines.count == 22 && lines.last == "    … and 3 more")
+    #expect(record.with(nil).value.child("changes") == .null)
+    #expect(
+      record.with([changes[0]]).value.child("changes") == [["path": "/a/0", "from": 1, "to": 2]])
+  }
+
   @Test func `a time is short in a narrow column`() {
     #expect("2026-11-22T21:40:01.123Z".dayAndSecond == "11-22 21:40:01Z")
     #expect("-".dayAndSecond == "-")

@@ -8,22 +8,6 @@ import Values
 /// The command line as its users see it: its output and its exit status.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct CommandLineTests {
-  /// A finished command: its lines from both streams, and its status.
-  private struct Done {
-    let status: ChildProcess.Ending
-    let lines: [String]
-  }
-
-  private func lockstep(_ socket: String, _ arguments: String...) async throws -> Done {
-    try await lockstep(socket, arguments)
-  }
-
-  private func lockstep(_ socket: String, _ arguments: [String]) async throws -> Done {
-    let command = try ChildProcess(
-      (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + arguments)
-    return Done(status: try await command.end(), lines: command.output)
-  }
-
   @Test func `a value is set, read, changed and removed`() async throws {
     try await withDaemon { served in
       let socket = served.socket
@@ -55,7 +39,7 @@ struct CommandLineTests {
       ]
       for item in cases {
         let command = try ChildProcess(
-          (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + item.arguments)
+          Binaries.commandLine, ["--socket", socket] + item.arguments)
         let status = try await command.end()
         #expect(status == .exit(item.status), "\(item.arguments): \(command.output)")
         #expect(
@@ -119,7 +103,7 @@ struct CommandLineTests {
       let daemon = try await startDaemon(socket)
       defer { daemon.signal(SIGKILL) }
       let watch = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "watch", "/n"])
+        Binaries.commandLine, ["--socket", socket, "watch", "/n"])
       defer { watch.signal(SIGKILL) }
       // An absent value is an empty line.
       try await watch.line("")
@@ -140,7 +124,7 @@ struct CommandLineTests {
       let start = #"{"lamps":{"hall":{"on":false,"n":1}},"doors":[],"x":0}"#
       #expect(try await lockstep(served.socket, "set", "", start).status == .exit(0))
       let watch = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep",
+        Binaries.commandLine,
         ["--socket", served.socket, "watch", "/lamps/*/on", "/doors", "--why", "--changes-only"])
       defer { watch.signal(SIGKILL) }
       // It follows when its subscriptions show among the clients'.

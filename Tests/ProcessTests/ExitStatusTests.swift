@@ -112,7 +112,7 @@ struct ExitStatusTests {
         "/bin/sh",
         [
           "-c", #"exec "$0" --socket "$1" watch / --format patch <&- 2>&-"#,
-          (Binaries.folder ?? ".") + "/lockstep", served.socket,
+          Binaries.commandLine, served.socket,
         ])
       defer { watch.signal(SIGKILL) }
       try await watch.line(with: "revision")
@@ -133,7 +133,7 @@ struct ExitStatusTests {
       let daemon = try await startDaemon(socket)
       defer { daemon.signal(SIGKILL) }
       let watch = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "--json", "watch", "/n"])
+        Binaries.commandLine, ["--socket", socket, "--json", "watch", "/n"])
       try await watch.line("")
       daemon.signal(SIGTERM)
       #expect(try await watch.end() == .exit(ExitStatus.goodbye.rawValue))

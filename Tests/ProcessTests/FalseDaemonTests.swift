@@ -54,7 +54,7 @@ struct FalseDaemonTests {
   @Test func `the command line passes a transcript`() async throws {
     try await withFalseDaemon("snapshot and target") { socket, daemon in
       let command = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "get", ""])
+        Binaries.commandLine, ["--socket", socket, "get", ""])
       #expect(try await command.end() == .exit(0))
       #expect(command.output == [#"{"a":1,"list":[1,2,3],"n":5}"#])
       #expect(try await daemon.end() == .exit(0), "\(daemon.output)")
@@ -66,7 +66,7 @@ struct FalseDaemonTests {
   @Test func `a client that sends another message is told the difference`() async throws {
     try await withFalseDaemon("snapshot and patches") { socket, daemon in
       let command = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep", ["--socket", socket, "set", "/n", "1"])
+        Binaries.commandLine, ["--socket", socket, "set", "/n", "1"])
       #expect(try await daemon.end() == .exit(1))
       #expect(
         daemon.output.last

@@ -8,29 +8,18 @@ import Values
 /// The errors and reports of the programs: they tell people what to do.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct MessagesTests {
-  private static let lockstep = (Binaries.folder ?? ".") + "/lockstep"
-
   /// Runs the command line at a terminal of this width. Returns the lines of both streams.
   private func atTerminal(
     _ socket: String, columns: Int, _ arguments: String
   ) async throws -> [String] {
     let command = try ChildProcess(
       "/usr/bin/script",
-      ["--quiet", "--return", "--command", "\(Self.lockstep) \(arguments)", "/dev/null"],
+      ["--quiet", "--return", "--command", "\(Binaries.commandLine) \(arguments)", "/dev/null"],
       environment: [
         "LOCKSTEP_SOCKET": socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "\(columns)",
       ])
     try await command.end()
     return command.output.map { $0.trimmingCharacters(in: .newlines) }
-  }
-
-  private func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
-    try await lockstep(socket, arguments)
-  }
-
-  private func lockstep(_ socket: String, _ arguments: [String]) async throws -> CommandResult {
-    let command = try ChildProcess(Self.lockstep, ["--socket", socket] + arguments)
-    return CommandResult(status: try await command.end(), lines: command.output)
   }
 
   // MARK: Absent paths
@@ -155,7 +144,7 @@ struct MessagesTests {
         let advice = try #require(
           said.firstMatch(of: #/ (lockstep --.*) makes the objects/#), "\(said)")
         let merge = try ChildProcess(
-          "/bin/sh", ["-c", "lockstep() { \"$0\" \"$@\"; }; \(advice.1)", Self.lockstep])
+          "/bin/sh", ["-c", "lockstep() { \"$0\" \"$@\"; }; \(advice.1)", Binaries.commandLine])
         #expect(try await merge.end() == .exit(0), "\(advice.1): \(merge.output)")
       }
       #expect(
@@ -236,7 +225,7 @@ struct MessagesTests {
         (["set", "/secret/x", "1"], "set needs the right to read /secret/x", "deny-read /secret"),
         (["remove", "/a"], "you may not send remove", "deny-act remove"),
       ] as [([String], String, String?)] {
-        let user = ["--reuid=65534", "--regid=65534", "--clear-groups", Self.lockstep]
+        let user = ["--reuid=65534", "--regid=65534", "--clear-groups", Binaries.commandLine]
         let other = try ChildProcess(
           "/usr/bin/setpriv", user + ["--socket", folder + "/s"] + arguments)
         #expect(try await other.end() == .exit(9), "\(other.output)")
@@ -313,7 +302,7 @@ struct MessagesTests {
     /// What the help of a command says; without one, of the program.
     func help(_ words: [String]) async throws -> String {
       if let known = helps[words.joined(separator: " ")] { return known }
-      let program = words[0] == "lockstepd" ? Binaries.daemon : Self.lockstep
+      let program = words[0] == "lockstepd" ? Binaries.daemon : Binaries.commandLine
       let process = try ChildProcess(program, words.dropFirst() + ["--help"])
       #expect(try await process.end() == .exit(0), "\(words)")
       helps[words.joined(separator: " ")] = process.output.joined(separator: "\n")
@@ -405,7 +394,8 @@ struct MessagesTests {
         "${BASH_REMATCH[1]}" lockstep "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}" 2>/dev/null
         printf '%s\n' "${COMPREPLY[@]}"
         """#
-      let bash = try ChildProcess("/bin/bash", ["-c", script, Self.lockstep, folder] + words)
+      let bash = try ChildProcess(
+        "/bin/bash", ["-c", script, Binaries.commandLine, folder] + words)
       try await bash.end()
       #expect(bash.output == completions)
     }
@@ -431,7 +421,7 @@ struct MessagesTests {
       ] {
         for socket in [["--socket", served.socket], []] {
           let bash = try ChildProcess(
-            "/bin/bash", ["-c", script, Self.lockstep] + socket + words,
+            "/bin/bash", ["-c", script, Binaries.commandLine] + socket + words,
             environment: [
               "LOCKSTEP_SOCKET": socket.isEmpty ? served.socket : "/none", "PATH": "/usr/bin:/bin",
             ])
@@ -446,7 +436,7 @@ struct MessagesTests {
       #expect(try await lockstep(served.socket, "set", "/m", "{\(entries)}").status == .exit(0))
       let words = ["lockstep", "get", "/m/k299"]
       let complete = try ChildProcess(
-        Self.lockstep, ["---completion", "get", "--", "positional@0", "2", "7"] + words,
+        Binaries.commandLine, ["---completion", "get", "--", "positional@0", "2", "7"] + words,
         environment: ["LOCKSTEP_SOCKET": served.socket])
       try await complete.end()
       let names = ["k299"] + (2990...2999).map { "k\($0)" }
@@ -454,7 +444,7 @@ struct MessagesTests {
     }
     // Without a daemon there is nothing to complete, and nothing is said.
     let bash = try ChildProcess(
-      Self.lockstep,
+      Binaries.commandLine,
       ["---completion", "get", "--", "positional@0", "2", "1", "lockstep", "get", "/"],
       environment: ["LOCKSTEP_SOCKET": "/none"])
     try await bash.end()
@@ -472,7 +462,8 @@ struct MessagesTests {
         let watch = try ChildProcess(
           "/usr/bin/script",
           [
-            "--quiet", "--return", "--command", "\(Self.lockstep) watch /v --count 2", "/dev/null",
+            "--quiet", "--return", "--command", "\(Binaries.commandLine) watch /v --count 2",
+            "/dev/null",
           ],
           environment: [
             "LOCKSTEP_SOCKET": served.socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "80",

@@ -6,13 +6,6 @@ import Testing
 /// daemon: followed, it works.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct NoDaemonTests {
-  private static let lockstep = (Binaries.folder ?? ".") + "/lockstep"
-
-  private func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
-    let command = try ChildProcess(Self.lockstep, ["--socket", socket] + arguments)
-    return CommandResult(status: try await command.end(), lines: command.output)
-  }
-
   /// The quoted advice that begins with `beginning`, as a shell command that execs the daemon.
   private func advice(_ beginning: String, in lines: [String]) throws -> String {
     let text = lines.joined(separator: " ")
@@ -104,7 +97,7 @@ struct NoDaemonTests {
         [
           "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "env", "--unset=XDG_RUNTIME_DIR",
           "--unset=LOCKSTEP_SOCKET", "HOME=/nonexistent", "/bin/sh", "-c", line, Binaries.daemon,
-          Self.lockstep,
+          Binaries.commandLine,
         ])
     }
   }
@@ -124,7 +117,7 @@ struct NoDaemonTests {
       "/usr/bin/env",
       [
         "--unset=XDG_RUNTIME_DIR", "--unset=LOCKSTEP_SOCKET", "unshare", "--mount", "sh", "-c",
-        script, Binaries.daemon, Self.lockstep,
+        script, Binaries.daemon, Binaries.commandLine,
       ])
     #expect(try await box.end() == .exit(0), "\(box.output)")
     #expect(box.output.contains("755 root") && box.output.contains("{}"), "\(box.output)")

@@ -19,6 +19,7 @@ enum Binaries {
     "LOCKSTEP_PYTHON names a Python with cbor2, and LOCKSTEP_BINARIES: see Scripts/test"
 
   static var daemon: String { (folder ?? ".") + "/lockstepd" }
+  static var commandLine: String { (folder ?? ".") + "/lockstep" }
 
   /// The client is built with the tests, so it is beside them; a faster one may be beside the
   /// daemon.
@@ -53,6 +54,16 @@ func startDaemon(_ socket: String, _ arguments: [String] = []) async throws -> C
     throw error
   }
   return daemon
+}
+
+/// Run the command line, and wait for its end.
+func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
+  try await lockstep(socket, arguments)
+}
+
+func lockstep(_ socket: String, _ arguments: [String]) async throws -> CommandResult {
+  let command = try ChildProcess(Binaries.commandLine, ["--socket", socket] + arguments)
+  return CommandResult(status: try await command.end(), lines: command.output)
 }
 
 /// Run a test with a daemon, which must still run when the test has ended.

@@ -101,7 +101,8 @@ import Wire
       for row in rows {
         guard case .integer(let revision)? = row.child("revision") else { continue }
         page.append(Int(revision))
-        try checkPlaces(row, below: path, from: states[Int(revision) - 1], to: states[Int(revision)])
+        try checkPlaces(
+          row, below: path, from: states[Int(revision) - 1], to: states[Int(revision)])
       }
       found = page + found
       guard case .integer(let next)? = report.child("next") else { break }

@@ -57,12 +57,17 @@ extension Daemon {
       let (state, loop, daemon) = (server.state, loop, Unchecked(self))
       besideLoop(bytes) {
         let measure = StateMeasure(of: state)
-        loop.execute { daemon.value?.tell(.stateMeasured(measure)) }
+        loop.execute { daemon.value?.hear(measure) }
       }
     } orElse: { [unowned self] in
       // The known upper bound is good enough.
-      tell(.stateMeasured(server.knownSize))
+      hear(server.knownSize)
     }
+  }
+
+  private func hear(_ measure: StateMeasure) {
+    tell(.stateMeasured(measure))
+    if !server.mayHavePast { firstState = nil }
   }
 
   /// Do work that was granted memory on the global pool, because it computes and must not block the
@@ -105,11 +110,13 @@ extension Daemon {
     }
   }
 
-  /// Encode the state for its past. Without memory for it, there is less of the past.
+  /// Encode the state for its past, for the first time the one with which the process began. Without
+  /// memory for it, there is less of the past.
   func makeCheckpoint() {
     let bytes = server.snapshotMemory
     memoryDesk.request(bytes) { [unowned self] in
-      let (state, revision) = (server.state, server.revision)
+      let (state, revision) = firstState ?? (server.state, server.revision)
+      firstState = nil
       let (loop, daemon) = (loop, Unchecked(self))
       besideLoop(bytes) {
         var encoder = CBOREncoder()

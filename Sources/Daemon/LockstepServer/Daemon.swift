@@ -47,6 +47,9 @@ public final class Daemon<R: Reducer> {
   var service: ServiceManager?
   /// Grants memory to work off the loop.
   let memoryDesk = MemoryDesk()
+  /// The state with which the process began, and its revision, until that is known to be kept for the
+  /// past or to be too large for it.
+  var firstState: (state: R.State, revision: UInt64)?
   /// Looks at the state and its past that clients have asked for.
   var inspections = InspectionQueue()
   /// The time at which the allocator last returned its free memory.
@@ -147,6 +150,7 @@ public final class Daemon<R: Reducer> {
     self.loop = loop
     self.logger = logger
     self.server = server
+    if server.oldestRevision == nil { firstState = (server.state, server.revision) }
     self.start = start
     self.journal = journal
     self.marker = marker

@@ -66,7 +66,7 @@ struct Home: Sendable {
 
   func lockstep(_ arguments: [String]) async throws -> CommandResult {
     let command = try ChildProcess(
-      (Binaries.folder ?? ".") + "/lockstep", arguments, environment: ["LOCKSTEP_SOCKET": socket])
+      Binaries.commandLine, arguments, environment: ["LOCKSTEP_SOCKET": socket])
     let status = try await command.end()
     return CommandResult(status: status, lines: command.output)
   }

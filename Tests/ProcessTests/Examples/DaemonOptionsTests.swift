@@ -116,7 +116,7 @@ struct DaemonOptionsTests {
   @Test func `the log can be followed from its first action on`() async throws {
     try await withExample("counterd") { served in
       let log = try ChildProcess(
-        (Binaries.folder ?? ".") + "/lockstep", ["--socket", served.socket, "log", "--follow"])
+        Binaries.commandLine, ["--socket", served.socket, "log", "--follow"])
       defer { log.signal(SIGKILL) }
       for action in ["increment", "decrement"] {
         _ = try await served.lockstep("send", action)

@@ -30,7 +30,7 @@ struct ServedExample {
   /// Runs the stock command line to its end.
   func lockstep(_ arguments: String...) async throws -> Done {
     try await Self.end(
-      ChildProcess((Binaries.folder ?? ".") + "/lockstep", ["--socket", socket] + arguments))
+      ChildProcess(Binaries.commandLine, ["--socket", socket] + arguments))
   }
 
   private static func end(_ process: ChildProcess) async throws -> Done {

@@ -26,11 +26,14 @@ struct Log: AsyncParsableCommand {
         outcome   changed, unchanged, swallowed, accepted, or rejected and why
         revision  of the state behind it
         time      when it was done
+        changes   with --changes or --path, of what changed the state: the places that differ, see \
+      'lockstep diff'; null where the daemon does not remember, see 'lockstep history'
 
       EXAMPLES:
         lockstep log --tree --limit 20
         lockstep log --follow
         lockstep log --user www-data --outcome rejected --since 3600
+        lockstep log --path /lamps --follow
       """)
 
   @Option(
@@ -44,6 +47,9 @@ struct Log: AsyncParsableCommand {
   @Flag(help: "Go on with what comes.")
   var follow = false
 
+  @Flag(help: "Show what each action changed.")
+  var changes = false
+
   @OptionGroup(title: "Which Actions") var filter: LogFilter
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
@@ -51,16 +57,24 @@ struct Log: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       var writer = LogWriter(output: Output(options), isTree: tree)
+      var changes = try LogChanges(client, filter, isShown: changes)
       // The daemon has no more than some thousands; which of them are wanted is decided here.
       let latest = filter.passesAll ? limit : Int(UInt32.max)
       let records = try LogRecord.records(of: await client.report(.log, ["\(latest)"]))
-      try writer.show(Array(records.filter(filter.passes).suffix(limit)))
+      var wanted = records.filter(filter.passes)
+      if filter.path.isEmpty { wanted = wanted.suffix(limit) }
+      try writer.show(await changes.add(to: wanted).suffix(limit))
       guard follow else { return }
       StandardOutput.endWithReader()
       // If the log was empty, follow it from its start; with a limit of 0, follow it from now.
       let since = records.last.map { ["\($0.sequence)"] } ?? (limit > 0 ? ["0"] : [])
-      try await client.reports(.followLog, since) { report in
-        try writer.show(LogRecord.records(of: report).filter(filter.passes))
+      if !changes.areWanted {
+        return try await client.reports(.followLog, since) { report in
+          try writer.show(LogRecord.records(of: report).filter(filter.passes))
+        }
+      }
+      for try await records in LogBatches(client, since, every: .milliseconds(250)) {
+        try writer.show(await changes.add(to: records.filter(filter.passes)))
       }
     }
   }
@@ -123,10 +137,12 @@ extension Why {
 }
 
 /// An action in the daemon's log.
-struct LogRecord {
-  let value: Value
+struct LogRecord: Sendable {
+  private(set) var value: Value
   let sequence: UInt64
   let parent: UInt64?
+  /// What it changed, as far as that is known and wanted.
+  private(set) var changes: [PlaceChange] = []
 
   init?(_ value: Value) {
     guard let sequence = value.child("sequence")?.number else { return nil }
@@ -150,6 +166,17 @@ struct LogRecord {
   }
 
   var revision: UInt64? { value.child("revision")?.number }
+
+  /// The record with what it changed; nil if that is not remembered.
+  func with(_ changes: [PlaceChange]?) -> LogRecord {
+    guard case .object(var members) = value else { return self }
+    let form = changes.map { Value.array(TreeArray($0.map(\.form))) } ?? .null
+    members.updateValue(form, forKey: "changes")
+    var record = self
+    record.value = .object(members)
+    record.changes = changes ?? []
+    return record
+  }
 
   var origin: String { value.cell("origin").escapingControls }
 
@@ -219,9 +246,20 @@ struct LogWriter {
       }
       let indent = String(repeating: "  ", count: min(20, depths[record.sequence] ?? 0))
       let reason = record.outcome.reason.map { output.faint(": \($0.escapingControls)") } ?? ""
-      return output.faint(cells.joined(separator: "  ")) + "  " + indent + record.action + reason
+      let head =
+        output.faint(cells.joined(separator: "  ")) + "  " + indent + record.action + reason
+      return ([head] + changes(of: record)).joined(separator: "\n")
     }
   }
+
+  /// The changes of an action, a line each.
+  private func changes(of record: LogRecord) -> [String] {
+    let shown = record.changes.prefix(Self.mostChanges).map { "    \($0.line(output, indent: 4))" }
+    let rest = record.changes.count - shown.count
+    return shown + (rest > 0 ? [output.faint("    … and \(rest) more")] : [])
+  }
+
+  private static var mostChanges: Int { 20 }
 
   /// An action and what led to it, a line each.
   static func chain(_ records: [LogRecord]) -> String {

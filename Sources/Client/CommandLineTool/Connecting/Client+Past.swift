@@ -14,24 +14,36 @@ extension Client {
     return try named(report.child("value"), at: scope)?.value(at: path.rest)
   }
 
-  /// What each of the latest revisions before one changed at a path, the oldest first, and the revision
-  /// before which earlier ones may be; nil if there are none.
+  /// What some revisions changed at a path.
+  struct ChangesPage {
+    /// The oldest first.
+    let changes: [RevisionChanges]
+    /// The revision before which earlier ones may be; nil if there are none.
+    let next: UInt64?
+    /// The revision from which on changes are remembered.
+    let since: UInt64
+  }
+
+  /// What each of the latest revisions before one changed at a path.
   func changes(
     at path: PathArgument, before: UInt64, count: Int
-  ) async throws -> (changes: [RevisionChanges], next: UInt64?) {
+  ) async throws -> ChangesPage {
     let report = try await report(.changes, [path.scope.pointer, "\(count)", "\(before)"])
     guard case .array(let rows)? = report.child("changes") else {
       throw Failure(.goodbye, "the daemon's list of changes is none.")
     }
     var changes: [RevisionChanges] = []
     for row in rows {
-      guard let revision = row.child("revision")?.number, case .array(let places)? = row.child("places")
+      guard let revision = row.child("revision")?.number,
+        case .array(let places)? = row.child("places")
       else { continue }
       var found: [PlaceChange] = []
       for place in places { found += try self.changes(at: path.path, in: place) }
       if !found.isEmpty { changes.append(RevisionChanges(revision: revision, changes: found)) }
     }
-    return (changes, report.child("next")?.number)
+    return ChangesPage(
+      changes: changes, next: report.child("next")?.number,
+      since: report.child("since")?.number ?? 0)
   }
 
   /// What a place of a report, which is above the path, at it or below it, changed there.

@@ -35,12 +35,18 @@ struct LogFilter: ParsableArguments {
     transform: LogFilter.time(from:))
   var since: String?
 
+  @Option(
+    help: ArgumentHelp("Only what changed what stands at this path.", valueName: "pointer"),
+    completion: Completion.path, transform: PathArgument.init(_:))
+  var path: [PathArgument] = []
+
   /// Whether no option is given.
   var passesAll: Bool {
-    action.isEmpty && client.isEmpty && user.isEmpty && outcome.isEmpty && since == nil
+    path.isEmpty && action.isEmpty && client.isEmpty && user.isEmpty && outcome.isEmpty
+      && since == nil
   }
 
-  /// Whether an action is shown.
+  /// Whether an action is shown, but for `path` (`LogChanges`).
   func passes(_ record: LogRecord) -> Bool {
     let value = record.value
     func isOne<T>(of wanted: [T], _ isIt: (T) -> Bool) -> Bool {

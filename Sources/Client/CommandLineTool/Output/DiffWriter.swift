@@ -184,9 +184,9 @@ extension PlaceChange {
   }
 
   /// The change on a line that fits the terminal, with a sign and a colour for what happened.
-  func line(_ output: Output) -> String {
+  func line(_ output: Output, indent: Int = 0) -> String {
     let place = path.keys.isEmpty ? "''" : path.pointer.escapingControls
-    let room = max(20, output.width - place.columns - 4)
+    let room = max(20, output.width - indent - place.columns - 4)
     func text(_ value: Value, _ room: Int) -> String {
       PrettyWriter.text(value, width: .max, hasColor: false).cut(to: room)
     }

@@ -13,6 +13,11 @@ extension Server {
     }
   }
 
+  /// Whether a state of the present size can have a past; true as long as it was not measured.
+  public var mayHavePast: Bool {
+    memory.size.measured.map { $0.encoded <= limits.historyBytes / 2 } ?? true
+  }
+
   /// Note a checkpoint that the shell has made.
   mutating func checkpointMade(_ bytes: [UInt8], at revision: UInt64) {
     let isMislabelled = publication.faults.mislabelsCheckpoints && revision > 0

@@ -1,0 +1,94 @@
+import EventLoop
+import Glibc
+import Testing
+
+/// The log of actions, with what each changed.
+@Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
+struct LogTests {
+  /// What a line of the log says: the action, and the changes, if there are any.
+  private func told(_ line: String) -> String {
+    let action = line.firstMatch(of: #/"action":"(.*?)"/#).map { "\($0.1)" } ?? line
+    let changes = line.firstMatch(of: #/"changes":(null|\[.*?\]),"label"/#).map { " \($0.1)" }
+    return action + (changes ?? "")
+  }
+
+  @Test func `the log shows what each action changed, from the first on`() async throws {
+    try await withDaemon { served in
+      func done(_ arguments: String...) async throws {
+        let done = try await lockstep(served.socket, arguments)
+        #expect(done.status == .exit(0), "\(done.lines)")
+      }
+      // At once: before the daemon has looked at its state for the first time.
+      try await done("set", "", #"{"lamps":{"hall":false},"doors":[1,2]}"#)
+      try await done("set", "/lamps/hall", "true")
+      try await done("remove", "/doors/0")
+      _ = try await lockstep(served.socket, "test", "/lamps/hall", "false")
+      try await eventually("there is a past") {
+        try await lockstep(served.socket, "get", "", "--at", "0").status == .exit(0)
+      }
+      try await done("undo", "2")
+      #expect(
+        try await lockstep(served.socket, "log", "--changes").lines.map(told) == [
+          #"set [{"path":"/doors","to":[1,2]},{"path":"/lamps","to":{"hall":false}}]"#,
+          #"set [{"from":false,"path":"/lamps/hall","to":true}]"#,
+          #"remove [{"from":1,"path":"/doors/0"}]"#,
+          "test",
+          #"undo.1 [{"path":"/doors/0","to":1},{"from":true,"path":"/lamps/hall","to":false}]"#,
+        ])
+      #expect(
+        try await lockstep(served.socket, "log", "--path", "/doors/0").lines.map(told) == [
+          #"set [{"path":"/doors/0","to":1}]"#,
+          #"remove [{"from":1,"path":"/doors/0","to":2}]"#,
+          #"undo.1 [{"from":2,"path":"/doors/0","to":1}]"#,
+        ])
+      #expect(
+        try await lockstep(
+          served.socket, "log", "--path", "/lamps/hall", "--path", "/lamps", "--limit", "1"
+        ).lines.map(told) == [#"undo.1 [{"from":true,"path":"/lamps/hall","to":false}]"#])
+      #expect(try await lockstep(served.socket, "log", "--path", "/none").lines == [])
+      #expect(try await lockstep(served.socket, "log").lines.map(told).contains("remove"))
+      let wrong = try await lockstep(served.socket, "log", "--path", "lamps")
+      #expect(wrong.status == .exit(2), "\(wrong.lines)")
+    }
+  }
+
+  @Test func `who follows the log of a path sees what changes there, and nothing else`()
+    async throws
+  {
+    try await withDaemon { served in
+      try await eventually("there is a past") {
+        try await lockstep(served.socket, "get", "", "--at", "0").status == .exit(0)
+      }
+      let log = try ChildProcess(
+        Binaries.commandLine,
+        ["--socket", served.socket, "log", "--follow", "--path", "/a"])
+      defer { log.signal(SIGKILL) }
+      for number in 1...30 {
+        for path in ["/a", "/b"] {
+          #expect(try await lockstep(served.socket, "set", path, "\(number)").status == .exit(0))
+        }
+      }
+      try await log.line(with: #""to":30}"#)
+      let told = log.output.map(told)
+      #expect(
+        told == [#"set [{"path":"/a","to":1}]"#]
+          + (2...30).map { #"set [{"from":\#($0 - 1),"path":"/a","to":\#($0)}]"# })
+      served.daemon.signal(SIGTERM)
+      #expect(try await log.end() == .exit(4))
+    }
+  }
+
+  @Test func `where there is no past, the log says so, and shows the actions`() async throws {
+    try await withDaemon(["--limit", "historyBytes=64"]) { served in
+      let text = "\"\(String(repeating: "x", count: 200))\""
+      for _ in 1...2 {
+        #expect(try await lockstep(served.socket, "set", "/t", text).status == .exit(0))
+      }
+      let log = try await lockstep(served.socket, "log", "--changes")
+      #expect(log.status == .exit(0) && log.lines.count == 3, "\(log.lines)")
+      #expect(log.lines.contains { $0.contains("is not known: there is no past yet") })
+      let filtered = try await lockstep(served.socket, "log", "--path", "/t")
+      #expect(filtered.status == .exit(8), "\(filtered.lines)")
+    }
+  }
+}
