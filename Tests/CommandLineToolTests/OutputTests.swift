@@ -52,6 +52,14 @@ struct OutputTests {
     #expect(table.text(width: 28).contains("\n\n"), "what cannot be cut far enough is in blocks")
   }
 
+  @Test func `text takes the columns that terminals give it`() {
+    #expect(
+      ["a", "é", "e\u{301}", "語", "👍🏽", "ｆ", "", "🇩🇪"].map(\.columns) == [1, 1, 1, 2, 2, 2, 0, 2])
+    #expect("日本語".cut(to: 5) == "日本…" && "日本語".cut(to: 4) == "日…")
+    #expect("日本語".filling(4) == "日… " && "ab".filling(4, isNumber: true) == "  ab")
+    #expect("abc".cut(to: 0) == "" && "abc".cut(to: 1) == "…" && "abc".cut(to: 3) == "abc")
+  }
+
   @Test func `a rejection in the log does not shift the columns, and is shown whole`() throws {
     let reason = "the object at the root has no member \"deep\" (at /deep/x/y): nothing to do here"
     let records = try [

@@ -61,13 +61,3 @@ struct Table {
     }.joined(separator: "\n\n")
   }
 }
-
-extension String {
-  /// The number of columns of the text: one per character, which is right for most scripts.
-  var columns: Int { count }
-
-  /// The text in at most this many columns.
-  func cut(to columns: Int) -> String {
-    count <= columns ? self : String(prefix(max(0, columns - 1))) + "…"
-  }
-}
