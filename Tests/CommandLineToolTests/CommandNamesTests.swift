@@ -36,7 +36,7 @@ struct CommandNamesTests {
     ("gte", " Did you mean 'get'?"), ("wacth", " Did you mean 'watch'?"),
     ("sett", " Did you mean 'set'?"), ("mege", " Did you mean 'merge'?"),
     ("incrment", " Did you mean 'increment'?"),
-    ("incremetn", " Did you mean 'increment'?"), ("top", ""), ("shell", ""), ("x", ""),
+    ("incremetn", " Did you mean 'increment'?"), ("web", ""), ("shell", ""), ("x", ""),
     ("version", " The version is 'lockstep --version'."),
   ])
   func `a mistyped command gets a suggestion, and a short unknown word gets none`(

@@ -14,6 +14,11 @@ final class ChildProcess: @unchecked Sendable {
   enum Ending: Equatable {
     case exit(Int32)
     case signal(Int32)
+
+    /// The ending in a status of `waitpid`.
+    init(_ status: Int32) {
+      self = status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
+    }
   }
 
   let name: String
@@ -82,12 +87,22 @@ final class ChildProcess: @unchecked Sendable {
     _ program: String, _ arguments: [String], _ environment: [String: String], _ input: Int32,
     _ output: Int32
   ) throws -> pid_t {
+    try spawn(program, arguments, environment) { actions in
+      posix_spawn_file_actions_adddup2(&actions, input, 0)
+      posix_spawn_file_actions_adddup2(&actions, output, 1)
+      posix_spawn_file_actions_adddup2(&actions, output, 2)
+    }
+  }
+
+  /// Start a program with its standard streams as `open` says.
+  static func spawn(
+    _ program: String, _ arguments: [String], _ environment: [String: String],
+    asSessionLeader: Bool = false, _ open: (inout posix_spawn_file_actions_t) -> Void
+  ) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, input, 0)
-    posix_spawn_file_actions_adddup2(&actions, output, 1)
-    posix_spawn_file_actions_adddup2(&actions, output, 2)
+    open(&actions)
     // The threads that run tests block signals, and a child would begin with theirs blocked.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -95,7 +110,9 @@ final class ChildProcess: @unchecked Sendable {
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    // POSIX_SPAWN_SETSID, which Glibc's module map leaves out.
+    let session: Int16 = asSessionLeader ? 0x80 : 0
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK) | session)
     let environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     var argv = ([program] + arguments).map { strdup($0) } + [nil]
     var envp = environment.map { strdup("\($0)=\($1)") } + [nil]
@@ -130,7 +147,7 @@ final class ChildProcess: @unchecked Sendable {
   private static func wait(for pid: pid_t) -> Ending {
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
-    return status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
+    return Ending(status)
   }
 
   // MARK: What it is told

@@ -18,8 +18,9 @@ struct LockstepCommand: AsyncParsableCommand {
       something work on documents. See 'lockstep schema'.
 
       On a terminal, values are laid out for reading. Otherwise, and with --json, each is one \
-      line of JSON; 'lockstep metrics' alone writes text without --json, too. What JSON has no \
-      form for is an object with one member: {"$bytes": base64} and {"$double": "NaN"}.
+      line of JSON; 'lockstep metrics' and 'lockstep top' write text without --json, too. What \
+      JSON has no form for is an object with one member: {"$bytes": base64} and \
+      {"$double": "NaN"}.
 
       The options --socket, --timeout, --label, --json and --no-color go with every command, \
       before or behind its name.
@@ -72,7 +73,7 @@ struct LockstepCommand: AsyncParsableCommand {
       .init(
         name: "Daemon",
         subcommands: [
-          Status.self, Clients.self, Effects.self, Log.self, Why.self, ShowSchema.self,
+          Top.self, Status.self, Clients.self, Effects.self, Log.self, Why.self, ShowSchema.self,
           ShowDigest.self, ShowLimits.self, Metrics.self, Ping.self, PauseDaemon.self, Resume.self,
           Bench.self,
         ]),

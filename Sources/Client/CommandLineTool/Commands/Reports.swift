@@ -184,7 +184,8 @@ extension Value {
     return PrettyWriter.text(self, width: .max, hasColor: false)
   }
 
-  fileprivate var scopes: String {
+  /// The paths that a client mirrors, in the row of one.
+  var scopes: String {
     guard case .array(let scopes)? = child("scopes"), !scopes.isEmpty else { return "-" }
     let shown = scopes.map { $0 == "" ? "''" : $0.cell }.joined(separator: " ")
     guard case .integer(let all)? = child("subscriptions"), all > scopes.count else { return shown }

@@ -30,12 +30,17 @@ struct Client: Sendable {
     }
   }
 
+  /// What a command calls itself, if it is given no other label.
+  static func label(of command: (some ParsableCommand).Type) -> String {
+    "lockstep \(command.configuration.commandName ?? "")"
+  }
+
   private static func connect<C: ParsableCommand>(
     _ options: GlobalOptions, for command: C, reconnects: Bool
   ) async throws -> Client {
     Deadline.start(options.timeout, acts: command is any SendingCommand)
     let socket = options.socket ?? SocketPath.standard
-    let label = options.label ?? "lockstep \(C.configuration.commandName ?? "")"
+    let label = options.label ?? label(of: C.self)
     var settings = Connection.Options(socket: socket, label: label)
     settings.reconnects = reconnects
     settings.digestInterval = nil

@@ -13,6 +13,8 @@ enum Deadline {
         Interruption.note(.timeout)
         try? await LoopClock().sleep(for: .seconds(1))
       }
+      // What is said there would be gone with it.
+      FullScreen.leave()
       let time = limit.duration.formatted
       StandardError.say(
         Failure(

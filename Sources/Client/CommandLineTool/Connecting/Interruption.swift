@@ -34,7 +34,12 @@ enum Interruption {
   /// End by the signal that arrived, if one did, so that the shell sees it.
   static func endBySignal() {
     let number = Int32(arrived.load(ordering: .relaxed))
-    if number == 0 { return }
+    if number != 0 { end(by: number) }
+  }
+
+  /// End by a signal, whatever handles it.
+  static func end(by number: Int32) {
+    signal(number, SIG_DFL)
     // The threads that run tasks block all signals.
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -12,6 +12,22 @@ enum Terminal {
     return Int(size.ws_col)
   }
 
+  /// The size in columns and rows as it is now; 80 by 24 if the terminal does not know it. Unlike
+  /// `width` it follows the terminal and not `COLUMNS`.
+  static func size(_ descriptor: Int32) -> TopScreen.Size {
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+      return TopScreen.Size(columns: 80, rows: 24)
+    }
+    return TopScreen.Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
+  }
+
+  /// Whether a terminal can be drawn on, and not only written to line by line.
+  static func isScreen(_ descriptor: Int32) -> Bool {
+    guard isTerminal(descriptor), let type = variable("TERM") else { return false }
+    return type != "dumb"
+  }
+
   /// Whether colours are wanted (https://no-color.org).
   static func wantsColor(_ descriptor: Int32) -> Bool {
     guard isTerminal(descriptor), variable("NO_COLOR") == nil else { return false }
