@@ -7,16 +7,9 @@ import Values
 /// `lockstep top` as a person at a terminal sees it, and as a program reads it.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct TopTests {
-  private static let lockstep = (Binaries.folder ?? ".") + "/lockstep"
-
   private func top(_ socket: String, _ arguments: String...) throws -> PseudoTerminal {
     try PseudoTerminal(
-      Self.lockstep, ["--socket", socket, "top", "--interval", "0.1"] + arguments)
-  }
-
-  private func lockstep(_ socket: String, _ arguments: String...) async throws -> CommandResult {
-    let command = try ChildProcess(Self.lockstep, ["--socket", socket] + arguments)
-    return CommandResult(status: try await command.end(), lines: command.output)
+      Binaries.commandLine, ["--socket", socket, "top", "--interval", "0.1"] + arguments)
   }
 
   /// Whether a picture is one of a whole screen, with a title, the lists, and the keys at the end.
@@ -154,7 +147,7 @@ struct TopTests {
       defer { daemon.signal(SIGKILL) }
       // It would look again in an hour only: the end of the connection is noticed without.
       let top = try PseudoTerminal(
-        Self.lockstep, ["--socket", folder + "/socket", "top", "--interval", "3600"])
+        Binaries.commandLine, ["--socket", folder + "/socket", "top", "--interval", "3600"])
       let before = top.attributes
       // The second look is soon, for its rates.
       try await top.picture("the second look") {
@@ -295,9 +288,10 @@ struct TopTests {
       defer { daemon.signal(SIGKILL) }
       let pipe = try ChildProcess(
         "/bin/sh",
-        ["-c", #""$0" --socket "$1" top --interval 0.1 | head -1"#, Self.lockstep, socket])
+        ["-c", #""$0" --socket "$1" top --interval 0.1 | head -1"#, Binaries.commandLine, socket])
       #expect(try await pipe.end() == .exit(0) && pipe.output.count == 1)
-      let top = try ChildProcess(Self.lockstep, ["--socket", socket, "top", "--interval", "0.1"])
+      let top = try ChildProcess(
+        Binaries.commandLine, ["--socket", socket, "top", "--interval", "0.1"])
       defer { top.signal(SIGKILL) }
       try await top.line("CLIENTS")
       daemon.signal(SIGTERM)
@@ -313,7 +307,7 @@ struct TopTests {
       (["--interval", "0.05"], "at least 0.1"), (["--sort", "colour"], "lag"),
       (["--count", "0"], "at least 1"), (["--list", "x"], "effects"),
     ] {
-      let wrong = try ChildProcess(Self.lockstep, ["top"] + arguments)
+      let wrong = try ChildProcess(Binaries.commandLine, ["top"] + arguments)
       #expect(try await wrong.end() == .exit(2))
       #expect(wrong.output.joined(separator: " ").contains(says), "\(wrong.output)")
     }
