@@ -5,6 +5,9 @@ import Schemas
 public import Values
 import Wire
 
+// What runs once in the life of a process is compiled to be small here (`@_optimize(size)`): the daemon has
+// 10 MB.
+
 /// The envelope of a hand-over.
 private enum Envelope {
   static let magic: [UInt8] = Array("LSHO".utf8)
@@ -56,6 +59,7 @@ extension HandOver {
     bytes.withUnsafeBytes { Hashing.sip($0, seed: .unseeded) }
   }
 
+  @_optimize(size)
   private func encodeRun(into encoder: inout CBOREncoder) {
     encoder.array(11)
     encoder.encode(kept.epoch)
@@ -108,6 +112,7 @@ extension HandOver {
     return body
   }
 
+  @_optimize(size)
   private init(from decoder: inout CBORDecoder, _ current: Schema) throws(CBORError) {
     try decoder.expectArray(6, "a hand-over")
     let schema = try Schema(from: &decoder)
@@ -147,6 +152,7 @@ extension HandOver {
     decoder.close()
   }
 
+  @_optimize(size)
   private static func run(
     of state: State, _ decoder: inout CBORDecoder
   ) throws(CBORError) -> RestoredState<State> {
@@ -226,6 +232,7 @@ extension Acknowledgement {
 }
 
 extension HandedConnection {
+  @_optimize(size)
   func encode(into encoder: inout CBOREncoder) {
     // The last item was added later: without it a former version reads the connection, too.
     encoder.array(wantsDecisions ? 18 : 17)
@@ -256,6 +263,7 @@ extension HandedConnection {
     if wantsDecisions { encoder.encode(true) }
   }
 
+  @_optimize(size)
   init(from decoder: inout CBORDecoder) throws(CBORError) {
     let start = decoder.offset
     let items = try decoder.array()

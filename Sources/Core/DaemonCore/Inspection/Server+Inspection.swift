@@ -89,10 +89,10 @@ extension Server {
 
   private func look(
     back request: PastRequest, _ rights: Rights?
-  ) throws(ReportError) -> PastJob<R.State> {
+  ) throws(ReportError) -> PastJob {
     let (path, filter) = try sight(of: request.path, rights)
     let checkpoint: Past.Checkpoint?
-    var (newest, newestRevision) = (core.state, core.revision)
+    var (newest, newestRevision): (any Synchronizable, UInt64) = (core.state, core.revision)
     switch request.subject {
     case .value(let revision):
       guard revision <= core.revision else {

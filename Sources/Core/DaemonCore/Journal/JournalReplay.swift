@@ -52,7 +52,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   private var sessionCount: UInt64
   private var sessions: [SessionToken: Session] = [:]
   private var history: History
-  private var marks: PastMarks<State>
+  private var marks: PastMarks
   private var log: ReplayedLog
   private var lastGood: UInt64
 
@@ -67,6 +67,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   /// been forgotten until the last row; nil for those of the snapshot. If the state's schema has
   /// changed since, it is matched by name. `last` is the number of the last action, if it is known:
   /// then none is noted for the log that will not be in it. O(the state).
+  @_optimize(size)
   public init(
     from snapshot: JournalSnapshot, _ bytes: [UInt8], schema current: Schema, seed: HashSeed,
     sessions live: [JournalSession]? = nil, through last: UInt64? = nil, limits: Limits = Limits()
@@ -130,6 +131,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
   }
 
+  @_optimize(size)
   private static func read(
     _ bytes: [UInt8], _ current: Schema, _ seed: HashSeed
   ) throws(SnapshotError) -> (State, Translation?, Schema?) {
@@ -163,6 +165,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     }
   }
 
+  @_optimize(size)
   private static func translate(
     _ value: [UInt8], from schema: Schema, to current: Schema, _ seed: HashSeed
   ) throws(SnapshotError) -> (State, Translation) {
@@ -185,6 +188,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   }
 
   /// Translate the result of an untyped recovery to the current schema. O(the state).
+  @_optimize(size)
   public init(
     translating former: JournalReplay<UntypedState>, to current: Schema
   ) throws(JournalReplayError) {

@@ -6,7 +6,7 @@ import Wire
 
 /// An action of a former process, for the log of the next: without its type, which may be of another
 /// version.
-public struct LoggedAction: Equatable, Sendable {
+public struct LoggedAction: Sendable {
   var sequence: UInt64
   var time: Timestamp
   var origin: Origin

@@ -5,7 +5,10 @@ import Values
 import Wire
 
 /// A look into the past, made beside the loop from a checkpoint and the patches after it.
-struct PastJob<State: Synchronizable>: Sendable {
+///
+/// It does not name the type of the state: to look is to decode, apply and encode, which a witness does as
+/// fast, and the code would be there once for each type.
+struct PastJob: Sendable {
   let checkpoint: Past.Checkpoint
   let past: Past
   let history: History
@@ -16,7 +19,7 @@ struct PastJob<State: Synchronizable>: Sendable {
   let subject: PastRequest.Subject
   /// The newest revision, and its state.
   let revision: UInt64
-  let newest: State
+  let newest: any Synchronizable
   /// No more bytes of changes than this, and one change.
   let mostBytes: Int
 
@@ -36,11 +39,12 @@ struct PastJob<State: Synchronizable>: Sendable {
   }
 
   private typealias Step = (
-    revision: UInt64, patch: UnsafeRawBufferPointer, before: State, after: State
+    revision: UInt64, patch: UnsafeRawBufferPointer, before: any Synchronizable,
+    after: any Synchronizable
   )
 
   /// The checkpoint's state with each patch through a revision.
-  func replay(through last: UInt64) throws(CBORError) -> State {
+  func replay(through last: UInt64) throws(CBORError) -> any Synchronizable {
     try replay(from: checkpoint, through: last, wanted: []) { _ in }
   }
 
@@ -49,10 +53,10 @@ struct PastJob<State: Synchronizable>: Sendable {
   private func replay(
     from checkpoint: Past.Checkpoint, through last: UInt64, wanted: Set<UInt64>,
     _ body: (Step) throws(CBORError) -> Void
-  ) throws(CBORError) -> State {
-    let seed = seed
+  ) throws(CBORError) -> any Synchronizable {
+    let (seed, type) = (seed, Swift.type(of: newest))
     var state = try CBORDecoder.read(checkpoint.bytes) { (decoder) throws(CBORError) in
-      try State(from: &decoder, seed: seed)
+      try type.init(from: &decoder, seed: seed) as any Synchronizable
     }
     var problem: CBORError?
     history.forEach(after: checkpoint.revision) { made, patch in
@@ -71,7 +75,7 @@ struct PastJob<State: Synchronizable>: Sendable {
   }
 
   /// The visible part of the value at a place, in value form.
-  private func shown(_ state: State, _ place: ChangedPlaces.Place) -> [UInt8] {
+  private func shown(_ state: any Synchronizable, _ place: ChangedPlaces.Place) -> [UInt8] {
     var encoder = CBOREncoder()
     state.encode(at: place.path, into: &encoder)
     return place.filter?.shown(encoder.bytes) ?? encoder.bytes
@@ -95,13 +99,21 @@ struct PastJob<State: Synchronizable>: Sendable {
   // MARK: Jumps
 
   private func change(to revision: UInt64) throws(CBORError) -> [UInt8] {
-    var patch = CBOREncoder()
-    _ = try replay(through: revision).encodeDifference(from: newest, into: &patch)
+    let patch = difference(to: try replay(through: revision))
     var encoder = CBOREncoder()
     encoder.map(1)
     encoder.encode("change")
-    encoder.encode(bytes: patch.bytes)
+    encoder.encode(bytes: patch)
     return encoder.bytes
+  }
+
+  private func difference<State: Synchronizable>(to state: State) -> [UInt8] {
+    var patch = CBOREncoder()
+    // Of the same type: it was made of it.
+    if let newest = newest as? State {
+      _ = state.encodeDifference(from: newest, into: &patch)
+    }
+    return patch.bytes
   }
 
   /// The patch in a report of a change; empty if nothing differs, nil if it reports an error.

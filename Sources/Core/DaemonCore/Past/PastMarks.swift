@@ -5,8 +5,8 @@ import Values
 ///
 /// They are held, and encoded only at the end: most are too old by then. A held state costs the replay a
 /// copy of what changes behind it. They are as far from each other as checkpoints are (`Past`).
-struct PastMarks<State: Synchronizable>: Sendable {
-  private var marks: [(revision: UInt64, state: State)] = []
+struct PastMarks: Sendable {
+  private var marks: [(revision: UInt64, state: any Synchronizable)] = []
   /// The bytes of the patches since the last.
   private var changedBytes = 0
   private let limit: Int
@@ -26,7 +26,7 @@ struct PastMarks<State: Synchronizable>: Sendable {
   var isDue: Bool { !isTooLarge && changedBytes >= limit / 4 }
 
   /// Hold the state at a revision; forget those that the history does not go back to. O(1).
-  mutating func note(_ state: State, at revision: UInt64, _ history: History) {
+  mutating func note(_ state: any Synchronizable, at revision: UInt64, _ history: History) {
     if isTooLarge { return }
     changedBytes = 0
     marks.removeAll { !history.covers($0.revision) }

@@ -80,7 +80,7 @@ extension Server {
   mutating func finish(
     _ jump: PendingJump<R.State>, _ found: [UInt8], for rights: Rights?
   ) -> [UInt8] {
-    guard let patch = PastJob<R.State>.change(in: found) else { return found }
+    guard let patch = PastJob.change(in: found) else { return found }
     do throws(ReportError) {
       guard mayJump(rights) else { throw ReportError(.denied, "the policy has changed meanwhile") }
       let isOvertaken =

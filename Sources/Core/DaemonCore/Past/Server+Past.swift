@@ -37,10 +37,10 @@ extension Server {
     else {
       return nil
     }
-    let job = PastJob<R.State>(
+    let job = PastJob(
       checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
       seed: core.seed, place: .init(path: .root, pointer: "", filter: nil),
       subject: .value(at: revision), revision: core.revision, newest: core.state, mostBytes: 0)
-    return try? job.replay(through: revision)
+    return (try? job.replay(through: revision)) as? R.State
   }
 }
