@@ -150,12 +150,19 @@ public final class Daemon<R: Reducer> {
     self.loop = loop
     self.logger = logger
     self.server = server
-    if server.oldestRevision == nil { firstState = (server.state, server.revision) }
+    if start == .first, Self.isSmall(server.state) {
+      firstState = (server.state, server.revision)
+    }
     self.start = start
     self.journal = journal
     self.marker = marker
     self.server.keepRemains()
     tell(.clockSet(.now))
+  }
+
+  /// Whether a state may be held for a second or two: what changes in it meanwhile is copied once.
+  private static func isSmall(_ state: R.State) -> Bool {
+    (state as? any PartsMeasurable)?.isSmall(at: .root, within: 64 << 10) ?? true
   }
 
   private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }
