@@ -181,6 +181,16 @@ let client = floor(
         systemPackage,
       ]),
     .executableTarget(name: "lockstep", dependencies: ["CommandLineTool"]),
+    // The web page of `lockstep inspect`: a program of its own, because nothing else is to link a web
+    // server.
+    .executableTarget(
+      name: "lockstep-inspect",
+      dependencies: [
+        "CInspectorPage", "CommandLineTool", "EventLoop",
+        .product(name: "FlyingFox", package: "FlyingFox"), argumentParser,
+      ],
+      exclude: ["messages.md", "pictures"]),
+    .target(name: "CInspectorPage", exclude: ["Page"]),
     // The header that programs in C include: written for people, and checked against LockstepC.
     .systemLibrary(name: "CLockstep"),
     // liblockstep: mirrors for programs in C, without an event loop. Scripts/build-c builds it.
@@ -366,6 +376,7 @@ let package = Package(
     .library(name: "LockstepTesting", targets: ["LockstepTesting"]),
     .library(name: "LockstepC", type: .dynamic, targets: ["LockstepC"]),
     .executable(name: "lockstep", targets: ["lockstep"]),
+    .executable(name: "lockstep-inspect", targets: ["lockstep-inspect"]),
     .executable(name: "lockstepd", targets: ["lockstepd"]),
   ],
   traits: [
@@ -379,6 +390,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/swiftlang/swift-syntax", "603.0.0"..<"604.0.0"),
+    // For the inspector alone: HTTP and WebSockets on loopback.
+    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     // For tests of features: readable differences, reported to whatever runs the test.
     .package(url: "https://github.com/pointfreeco/swift-custom-dump", from: "1.7.3"),
     .package(url: "https://github.com/pointfreeco/xctest-dynamic-overlay", from: "1.13.1"),

@@ -33,6 +33,7 @@ struct Failure: Error, Equatable {
     case let error as SocketPath.Unfit:
       self.init(.usage, "\(error). Choose another with --socket or $LOCKSTEP_SOCKET.")
     case let error as LoopError: self.init(.unreachable, "\(error).")
+    case let error as InspectorFailure: self.init(.unwritten, error.message.endingInDot)
     default: return nil
     }
   }

@@ -74,7 +74,8 @@ struct LockstepCommand: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Top.self, Status.self, Clients.self, Effects.self, Log.self, Why.self, ShowSchema.self,
-          ShowDigest.self, ShowLimits.self, Metrics.self, Ping.self, PauseDaemon.self, Resume.self,
+          ShowDigest.self, ShowLimits.self, Metrics.self, Inspect.self, Ping.self, PauseDaemon.self,
+          Resume.self,
           Bench.self,
         ]),
       .init(name: "Journals", subcommands: [ShowJournal.self, CheckJournal.self]),

@@ -1,4 +1,4 @@
-import ArgumentParser
+public import ArgumentParser
 import Documents
 import EventLoop
 import Glibc
@@ -75,6 +75,16 @@ public enum LockstepProgram {
     let lines = text(of: error).withoutFarGuess
       .split(separator: "\n", omittingEmptySubsequences: false)
     StandardError.write(lines.map { $0.escapingControls + "\n" }.joined())
+    exit(ExitStatus.usage.rawValue)
+  }
+
+  /// End another program of ours by an error.
+  public static func end(_ command: (some ParsableCommand).Type, by error: any Error) -> Never {
+    if let failure = Failure(error) { end(failure) }
+    let isDone = command.exitCode(for: error) == .success
+    let text = command.fullMessage(for: error) + "\n"
+    if isDone, (try? StandardOutput.write(Array(text.utf8))) != nil { exit(0) }
+    StandardError.write(text)
     exit(ExitStatus.usage.rawValue)
   }
 

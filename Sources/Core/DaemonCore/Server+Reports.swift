@@ -294,6 +294,7 @@ extension Server {
         ("sessions", .integer(Int64(sessions.count))),
         ("scopes", .integer(Int64(publication.scopes.count))),
         ("heldStates", .integer(Int64(publication.held.count))),
+        ("pastSince", oldestRevision.map { Value($0) } ?? .null),
         ("historyBytes", .integer(Int64(publication.history.byteCount))),
         ("actions", Value(counters.actions)),
         ("rejected", Value(counters.rejected)),

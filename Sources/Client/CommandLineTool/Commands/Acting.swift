@@ -78,11 +78,9 @@ extension Output {
   fileprivate func show(
     _ acknowledgement: Acknowledgement, isDurable: Bool?, _ danger: String?
   ) throws(Failure) {
-    let outcome = acknowledgement.summary
-    if isPretty { return try lines(faint(outcome.text + (isDurable == true ? ", durable" : ""))) }
-    var members: TrieMap<String, Value> = [
-      "outcome": .text(outcome.name), "revision": Value(acknowledgement.revision),
-    ]
+    let text = acknowledgement.summary.text
+    if isPretty { return try lines(faint(text + (isDurable == true ? ", durable" : ""))) }
+    guard case .object(var members) = acknowledgement.value else { return }
     if let isDurable { members.updateValue(.bool(isDurable), forKey: "durable") }
     if let danger { members.updateValue(.text(danger), forKey: "notDurable") }
     try line(.object(members))
@@ -90,6 +88,9 @@ extension Output {
 }
 
 extension Acknowledgement {
+  /// The outcome as JSON.
+  var value: Value { ["outcome": .text(summary.name), "revision": Value(revision)] }
+
   /// The outcome of the action, for programs and for people.
   fileprivate var summary: (name: String, text: String) {
     switch outcome {

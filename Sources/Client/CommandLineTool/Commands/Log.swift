@@ -57,7 +57,7 @@ struct Log: AsyncParsableCommand {
   func run() async throws {
     try await Client.with(options, for: self) { client in
       var writer = LogWriter(output: Output(options), isTree: tree)
-      var changes = try LogChanges(client, filter, isShown: changes)
+      var changes = try LogChanges(client, at: filter.path, isShown: changes)
       // The daemon has no more than some thousands; which of them are wanted is decided here.
       let latest = filter.passesAll ? limit : Int(UInt32.max)
       let records = try LogRecord.records(of: await client.report(.log, ["\(latest)"]))

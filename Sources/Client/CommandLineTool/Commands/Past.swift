@@ -104,36 +104,10 @@ struct ShowHistory: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      let path = try client.resolve(path)
-      let changes = try await latest(client, path)
-      var makers: [UInt64: LogRecord] = [:]
-      let records = try LogRecord.records(of: await client.report(.log, ["\(UInt32.max)"]))
-      for record in records where record.outcome.word == "changed" {
-        if let revision = record.revision { makers[revision] = record }
-      }
       let output = Output(options)
-      for change in changes { try output.show(change, by: .some(makers[change.revision])) }
+      for (change, maker) in try await client.history(of: client.resolve(path), limit: limit) {
+        try output.show(change, by: .some(maker))
+      }
     }
   }
-
-  /// The latest changes of the path, the oldest first, in as many requests as that takes: the daemon
-  /// tells of the scope, which may have others.
-  private func latest(
-    _ client: Client, _ path: PathArgument
-  ) async throws -> [RevisionChanges] {
-    var found: [RevisionChanges] = []
-    var before = UInt64.max
-    while found.count < limit {
-      let count = path.rest.keys.isEmpty ? limit - found.count : Self.pageChanges
-      let page = try await client.changes(
-        at: path, before: before, count: min(count, Self.pageChanges))
-      found = page.changes + found
-      guard let next = page.next else { break }
-      before = next
-    }
-    return found.suffix(limit)
-  }
-
-  /// The most changes that the daemon lists at a time.
-  private static var pageChanges: Int { 1000 }
 }

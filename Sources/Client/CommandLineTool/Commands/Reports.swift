@@ -29,6 +29,7 @@ struct Status: AsyncParsableCommand {
         effects            that run
         heldStates         old states, held for clients that lag
         historyBytes       recent patches, kept for clients that come back
+        pastSince          the oldest revision that can be looked at, see 'lockstep history'
         durability         none, async or sync
         durableRevision    the newest that survives a crash of the machine
         journal            healthy, none, or why nothing can be kept

@@ -8,9 +8,6 @@ struct ChangeFinder {
   private let client: Client
   private let paths: [PathArgument]
 
-  /// The most changes that the daemon lists at a time.
-  private static var pageChanges: Int { 1000 }
-
   /// `paths` are resolved. Those below another one say nothing more.
   init(_ client: Client, at paths: [PathArgument]) {
     self.client = client
@@ -37,7 +34,7 @@ struct ChangeFinder {
       while let end = before, end > revisions.lowerBound {
         let page = try await client.changes(
           at: path, before: end,
-          count: Int(clamping: min(UInt64(Self.pageChanges), end - revisions.lowerBound)))
+          count: Int(clamping: min(UInt64(Client.pageChanges), end - revisions.lowerBound)))
         for change in page.changes {
           found.changes[change.revision, default: []] += change.changes
         }

@@ -14,6 +14,31 @@ extension Client {
     return try named(report.child("value"), at: scope)?.value(at: path.rest)
   }
 
+  /// The latest changes of a path, the oldest first, each with the action that made it, if the log still
+  /// has that. In as many requests as it takes: the daemon tells of the scope, which may have others.
+  func history(
+    of path: PathArgument, limit: Int
+  ) async throws -> [(change: RevisionChanges, maker: LogRecord?)] {
+    var found: [RevisionChanges] = []
+    var before = UInt64.max
+    while found.count < limit {
+      let count = path.rest.keys.isEmpty ? limit - found.count : Self.pageChanges
+      let page = try await changes(at: path, before: before, count: min(count, Self.pageChanges))
+      found = page.changes + found
+      guard let next = page.next else { break }
+      before = next
+    }
+    var makers: [UInt64: LogRecord] = [:]
+    let records = try LogRecord.records(of: await report(.log, ["\(UInt32.max)"]))
+    for record in records where record.outcome.word == "changed" {
+      if let revision = record.revision { makers[revision] = record }
+    }
+    return found.suffix(limit).map { ($0, makers[$0.revision]) }
+  }
+
+  /// The most changes that the daemon lists at a time.
+  static var pageChanges: Int { 1000 }
+
   /// What some revisions changed at a path.
   struct ChangesPage {
     /// The oldest first.

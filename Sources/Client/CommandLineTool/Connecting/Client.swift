@@ -13,6 +13,13 @@ import Wire
 struct Client: Sendable {
   let connection: Connection
   let socket: String
+  /// The daemon looks at the state for a connection once at a time.
+  private let looks = Turnstile()
+
+  init(connection: Connection, socket: String) {
+    self.connection = connection
+    self.socket = socket
+  }
 
   /// Connect as the options say, run `body`, and say goodbye. Nothing is mirrored at first.
   static func with<R, C: ParsableCommand>(
@@ -39,8 +46,15 @@ struct Client: Sendable {
     _ options: GlobalOptions, for command: C, reconnects: Bool
   ) async throws -> Client {
     Deadline.start(options.timeout, acts: command is any SendingCommand)
-    let socket = options.socket ?? SocketPath.standard
-    let label = options.label ?? label(of: C.self)
+    return try await connect(
+      to: options.socket ?? SocketPath.standard, label: options.label ?? label(of: C.self),
+      reconnects: reconnects)
+  }
+
+  /// Connect to the daemon at a socket. Nothing is mirrored at first.
+  static func connect(
+    to socket: String, label: String, reconnects: Bool = false
+  ) async throws -> Client {
     var settings = Connection.Options(socket: socket, label: label)
     settings.reconnects = reconnects
     settings.digestInterval = nil
@@ -93,7 +107,10 @@ struct Client: Sendable {
 
   /// A report of the daemon.
   func report(_ name: ReportName, _ arguments: [String] = []) async throws -> Value {
-    try Self.checked(try await connection.report(name.rawValue, arguments: arguments))
+    let ask = { @Sendable [connection] in
+      try await connection.report(name.rawValue, arguments: arguments)
+    }
+    return try Self.checked(try await name.inspected == nil ? ask() : looks.pass(ask))
   }
 
   /// Calls `body` with reports until the connection ends or `body` throws.

@@ -97,9 +97,13 @@ enum ProgramPath {
     let name = "lockstepd"
     let path = getenv("PATH").map { String(cString: $0) } ?? ""
     let isInPath = path.split(separator: ":").contains { isProgram("\($0)/\(name)") }
-    guard !isInPath, let folder = ownFolder else { return name }
-    let beside = "\(folder)/\(name)"
-    return isProgram(beside) ? SocketPlace.word(beside) : name
+    return isInPath ? name : beside(name).map(SocketPlace.word) ?? name
+  }
+
+  /// The path of a program in the folder of this one; nil if it is not there.
+  static func beside(_ name: String) -> String? {
+    guard let folder = ownFolder else { return nil }
+    return isProgram("\(folder)/\(name)") ? "\(folder)/\(name)" : nil
   }
 
   /// The folder of this program.

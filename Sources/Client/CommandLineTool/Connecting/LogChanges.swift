@@ -10,14 +10,20 @@ struct LogChanges {
   /// Whether only what changed something there is wanted.
   private let isFilter: Bool
   let areWanted: Bool
+  private let tell: (String) -> Void
   private var hasToldLimit = false
 
-  /// With paths in the filter, only what changed something there is wanted.
-  init(_ client: Client, _ filter: LogFilter, isShown: Bool) throws {
-    isFilter = !filter.path.isEmpty
+  /// With paths, only what changed something there is wanted. `tell` gets a sentence on what is not
+  /// known.
+  init(
+    _ client: Client, at paths: [PathArgument], isShown: Bool,
+    tell: @escaping (String) -> Void = StandardError.note
+  ) throws {
+    isFilter = !paths.isEmpty
     areWanted = isFilter || isShown
-    let paths = isFilter ? filter.path : [PathArgument(.root)]
-    finder = ChangeFinder(client, at: try paths.map(client.resolve))
+    finder = ChangeFinder(
+      client, at: try (isFilter ? paths : [PathArgument(.root)]).map(client.resolve))
+    self.tell = tell
   }
 
   /// The records with what they changed; those that are not wanted are left out. Where the daemon does
@@ -49,7 +55,7 @@ struct LogChanges {
   }
 
   private mutating func tellLimit(_ text: String) {
-    if !hasToldLimit { StandardError.note(text) }
+    if !hasToldLimit { tell(text) }
     hasToldLimit = true
   }
 }

@@ -146,18 +146,23 @@ struct RevisionChanges {
   let changes: [PlaceChange]
 }
 
+extension RevisionChanges {
+  /// The changes as JSON, with the action that made them if that is asked for; the inner nil means that
+  /// it is not known.
+  func value(by maker: LogRecord??) -> Value {
+    var members: TrieMap<String, Value> = [
+      "revision": Value(revision), "changes": .array(TreeArray(changes.map(\.form))),
+    ]
+    if let maker { members.updateValue(maker?.value ?? .null, forKey: "action") }
+    return .object(members)
+  }
+}
+
 extension Output {
   /// Show what a revision changed, with the action that made it if that is asked for; the inner nil
   /// means that it is not known.
   func show(_ revision: RevisionChanges, by maker: LogRecord??) throws(Failure) {
-    guard isPretty else {
-      var members: TrieMap<String, Value> = [
-        "revision": Value(revision.revision),
-        "changes": .array(TreeArray(revision.changes.map(\.form))),
-      ]
-      if let maker { members.updateValue(maker?.value ?? .null, forKey: "action") }
-      return try line(.object(members))
-    }
+    guard isPretty else { return try line(revision.value(by: maker)) }
     let head = "revision \(revision.revision)\((maker ?? nil)?.head ?? "")".cut(to: width)
     try lines(([faint(head)] + revision.changes.map { $0.line(self) }).joined(separator: "\n"))
   }
