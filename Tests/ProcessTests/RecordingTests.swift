@@ -22,9 +22,8 @@ enum Recordings {
 /// A daemon that records its events, and the tool that replays them.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(3)))
 struct RecordingTests {
-  /// The tool is built with the tests, so it is beside them.
   private func replay(_ arguments: String...) async throws -> CommandResult {
-    let process = try ChildProcess(Binaries.besideTests("lockstep-replay"), arguments)
+    let process = try ChildProcess(Binaries.commandLine, ["replay"] + arguments)
     let status = try await process.end()
     return CommandResult(status: status, lines: process.output)
   }

@@ -78,7 +78,8 @@ struct LockstepCommand: AsyncParsableCommand {
           Resume.self,
           Bench.self,
         ]),
-      .init(name: "Journals", subcommands: [ShowJournal.self, CheckJournal.self]),
+      .init(
+        name: "Journals", subcommands: [ShowJournal.self, CheckJournal.self, ReplayRecording.self]),
     ])
 
   static var _errorPrefix: String { "lockstep: " }

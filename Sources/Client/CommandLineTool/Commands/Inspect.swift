@@ -1,6 +1,4 @@
 public import ArgumentParser
-import EventLoop
-import Glibc
 import LockstepClient
 import SocketPaths
 
@@ -62,14 +60,6 @@ struct Inspect: AsyncParsableCommand {
 
   func run() async throws {
     try await inspector.check()
-    let name = "lockstep-inspect"
-    let arguments = [name] + inspector.arguments
-    var words = arguments.map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    if let beside = ProgramPath.beside(name) { execv(beside, &words) }
-    execvp(name, &words)
-    throw Failure(
-      .unwritten,
-      "'\(name)' is neither beside this program nor in the PATH: the inspector is not installed.")
+    try ProgramPath.become("lockstep-inspect", inspector.arguments)
   }
 }

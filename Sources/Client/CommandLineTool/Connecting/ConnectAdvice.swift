@@ -106,6 +106,19 @@ enum ProgramPath {
     return isProgram("\(folder)/\(name)") ? "\(folder)/\(name)" : nil
   }
 
+  /// Let a program take the place of this one: one that is beside it, or is found in the PATH. Returns only
+  /// by throwing.
+  static func become(_ name: String, _ arguments: [String]) throws(Failure) {
+    let words = [name] + arguments
+    var pointers = words.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    if let beside = beside(name) { execv(beside, &pointers) }
+    execvp(name, &pointers)
+    throw Failure(
+      .unwritten,
+      "'\(name)' is not installed: it is neither beside this program nor in the PATH.")
+  }
+
   /// The folder of this program.
   private static var ownFolder: String? {
     guard let path = realpath("/proc/self/exe", nil) else { return nil }

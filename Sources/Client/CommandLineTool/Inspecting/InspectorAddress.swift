@@ -1,5 +1,7 @@
 import EventLoop
+import Files
 import Glibc
+import SystemPackage
 import Values
 
 /// The reason that the inspector does not serve.
@@ -20,12 +22,32 @@ package enum InspectorAddress {
       try output.lines(address)
     }
     let hasDisplay = getenv("DISPLAY") != nil || getenv("WAYLAND_DISPLAY") != nil
-    guard options.open, hasDisplay, output.isPretty else { return }
-    let arguments = ["xdg-open", address]
+    if options.open, hasDisplay, output.isPretty { openInBrowser(address) }
+  }
+
+  /// Open the address in a browser. If that fails, a person does it.
+  ///
+  /// By way of a file that others cannot read, as Jupyter does: the arguments of a process are seen by all
+  /// users of the machine, and the address has a secret.
+  private static func openInBrowser(_ address: String) {
+    let folder = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? "/tmp"
+    // A folder of mode 0700.
+    var template = Array("\(folder)/lockstep-inspect-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { return }
+    let file = String(cString: made) + "/open.html"
+    let page = "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=\(address)\">\n"
+    do throws(Errno) {
+      let descriptor = try FileDescriptor.opening(
+        file, .writeOnly, [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+      defer { descriptor.closeQuietly() }
+      try descriptor.write(Array(page.utf8))
+    } catch {
+      return
+    }
+    let arguments = ["xdg-open", file]
     var words = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
     var pid = pid_t()
-    // Without it, a person opens the address.
     posix_spawnp(&pid, "xdg-open", nil, nil, &words, environ)
   }
 }
