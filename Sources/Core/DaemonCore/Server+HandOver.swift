@@ -41,7 +41,7 @@ extension Server {
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
     kept.history = publication.history
-    kept.past = past
+    kept.past = past.handedOver(at: counters.changedBytes)
     kept.log = core.log.all.map(LoggedAction.init)
     let handed = connections.ids.sorted().compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)

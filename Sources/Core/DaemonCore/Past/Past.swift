@@ -86,8 +86,21 @@ struct Past: Sendable {
 // MARK: Handing over
 
 extension Past {
-  /// Append the checkpoints as one item. O(their bytes).
+  /// The past as the next process begins with it, which counts the bytes of patches anew: `changedBytes`
+  /// are those of this one.
+  func handedOver(at changedBytes: Int) -> Past {
+    var next = self
+    next.changedBytes -= changedBytes
+    next.isAwaited = false
+    return next
+  }
+
+  /// Append the past, with which a process has not begun yet, as one item. O(the bytes of the
+  /// checkpoints).
   func encode(into encoder: inout CBOREncoder) {
+    encoder.array(3)
+    encoder.encode(lastBytes)
+    encoder.encode(max(0, -changedBytes))
     encoder.array(2 * checkpoints.count)
     for checkpoint in checkpoints {
       encoder.encode(checkpoint.revision)
@@ -95,15 +108,23 @@ extension Past {
     }
   }
 
-  /// Read what `encode` has written; any other input throws. O(their bytes).
+  /// Read what `encode` has written; any other input throws. O(the bytes of the checkpoints).
   init(from decoder: inout CBORDecoder) throws(CBORError) {
+    try decoder.expectArray(3, "a past")
+    let (lastBytes, spent) = (try decoder.int(), try decoder.int())
     let start = decoder.offset
     let checkpoints = try decoder.pairs { decoder throws(CBORError) in
       Checkpoint(revision: try decoder.count(), bytes: [UInt8](try decoder.byteString()))
     }
+    decoder.close()
     guard zip(checkpoints, checkpoints.dropFirst()).allSatisfy({ $0.revision < $1.revision }) else {
       throw CBORError(.notAllowed("checkpoints out of order"), at: start)
     }
-    self.init(checkpoints, changedBytes: 0)
+    // No process changes that much, and counting on from it does not overflow.
+    guard (0...(1 << 60)).contains(lastBytes), (0...(1 << 60)).contains(spent) else {
+      throw CBORError(.notAllowed("more bytes than there can be"), at: start)
+    }
+    self.init(checkpoints, changedBytes: spent)
+    self.lastBytes = lastBytes
   }
 }
