@@ -12,6 +12,19 @@ extension Bench {
     from snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch], limits: Limits = Limits(),
     policy: Policy? = nil, poisoned: Set<SessionAction> = []
   ) throws -> Bench {
+    var kept = try restored(from: snapshot, batches, limits: limits)
+    kept.poisoned = poisoned
+    var next = self
+    next.server = Server(
+      restoring: kept, reducer: DocumentFeature(), limits: limits, durability: .sync,
+      policy: policy, at: now)
+    return next
+  }
+
+  /// What is restored from them.
+  func restored(
+    from snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch], limits: Limits
+  ) throws -> RestoredState<Document> {
     let (head, parts) = snapshot.encode()
     let forgotten = Set(batches.flatMap(\.forgotten))
     let sessions = (head.sessions + batches.flatMap(\.sessions)).filter {
@@ -31,13 +44,7 @@ extension Bench {
       if let digest = batch.digest { try recovery.check(digest, at: batch.revision) }
     }
     let position = server.position
-    var kept = recovery.restoredState(
+    return recovery.restoredState(
       epoch: position.epoch, runs: [JournalRun(run: position.run, base: 0)], revision: nil)
-    kept.poisoned = poisoned
-    var next = self
-    next.server = Server(
-      restoring: kept, reducer: DocumentFeature(), limits: limits, durability: .sync,
-      policy: policy, at: now)
-    return next
   }
 }

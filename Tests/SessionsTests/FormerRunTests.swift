@@ -53,6 +53,11 @@ import Wire
 
     var snapshotRevision: UInt64 { snapshot.head.revision }
 
+    /// What another process would begin with.
+    func restored() throws -> RestoredState<Document> {
+      try bench.restored(from: snapshot, batches, limits: limits)
+    }
+
     /// Another process begins, with the journal.
     mutating func restart() throws {
       bench = try bench.restarted(from: snapshot, batches, limits: limits)
@@ -175,6 +180,39 @@ import Wire
       }
     }
     #expect(looks > 20 && forgotten > 0, "\(looks) \(forgotten)")
+  }
+
+  /// A recording begins with what was restored, in the form of a hand-over.
+  @Test func `who begins with the same past makes the next checkpoint at the same time`() throws {
+    var limits = Limits()
+    limits.historyBytes = 100_000
+    var keeper = Keeper(limits)
+    let text = Value.text(String(repeating: "x", count: 1000))
+    for number in 1...40 { keeper.act(.set([.text("\(number % 4)")], text), .set(["n"], [])) }
+    let kept = try keeper.restored()
+    let bytes = HandOver(kept: kept, connections: [], connectionCount: 0)
+      .encoded(schema: DocumentFeature.schema)
+    let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
+    let due = [kept, image.kept].map { (kept: RestoredState<Document>) -> [Int] in
+      var bench = keeper.bench
+      bench.server = Server(
+        restoring: kept, reducer: DocumentFeature(), limits: limits, at: bench.now)
+      bench.join(9, versions: 1...3)
+      bench.measure()
+      return (1...60).filter { number in
+        bench.act(9, UInt64(number), .set([.text("\(number % 4)")], .text("\(number)\(text)")))
+        _ = bench.turn()
+        var commands: [Command] = []
+        bench.server.handle(.tick, at: bench.now, into: &commands)
+        guard commands.contains(.makeCheckpoint) else { return false }
+        var encoder = CBOREncoder()
+        bench.server.state.encode(into: &encoder)
+        bench.server.handle(
+          .checkpointMade(bench.server.revision, encoder.bytes), at: bench.now, into: &commands)
+        return true
+      }
+    }
+    #expect(due[0].count > 1 && due[0] == due[1], "\(due)")
   }
 
   @Test func `a state that is too large has no past behind a restart, nor a start that is slow`()

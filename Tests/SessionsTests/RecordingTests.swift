@@ -137,7 +137,7 @@ import Wire
     #expect(report.digest == recorded.server.digest())
     var last = 0
     var reports = 0
-    for count in stride(from: 0, to: bytes.count, by: 37) {
+    for count in [Int](stride(from: 0, to: bytes.count, by: 37)) + [bytes.count - 1] {
       let part: Replay<DocumentFeature>.Report
       do {
         part = try replayed(Array(bytes[..<count]))
