@@ -129,9 +129,17 @@ def test_the_time(page: Page) -> None:
     page.window.press("Enter")
     page.until("it has jumped", lambda: page.daemon.get("/visits") == 2)
     page.window.press("u")
+    focused(page, "undo")
+    assert page.daemon.get("/visits") == 2, "a key alone changes nothing"
+    page.window.press("Enter")
     page.until("undone", lambda: page.daemon.get("/visits") == 3)
-    page.window.press("U")
+    page.window.press("Tab")
+    focused(page, "redo")
+    page.window.press("Enter")
     page.until("done again", lambda: page.daemon.get("/visits") == 2)
+    page.window.press("p")
+    focused(page, "pause")
+    assert page.daemon.status()["pausedMs"] is None, "a key alone changes nothing"
 
 
 def test_the_keys_are_listed(page: Page) -> None:

@@ -245,34 +245,6 @@ struct MessagesTests {
 
   // MARK: Journals
 
-  @Test func `an action of a former process is in the log, as far as the journal goes back`()
-    async throws
-  {
-    try await withHome { home in
-      let first = try await home.start()
-      for _ in 1...2 {
-        #expect(try await home.lockstep("increment", "/n", "--durable").status == .exit(0))
-      }
-      let before = try await home.lockstep("log")
-      #expect(before.lines.count == 2)
-      try await first.stop()
-      let second = try await home.start()
-      #expect(try await home.lockstep("log").lines == before.lines)
-      let why = try await home.lockstep("why", "2")
-      #expect(why.status == .exit(0) && why.lines == [before.lines.last ?? ""])
-      #expect(try await home.lockstep("get", "/n", "--at", "1").lines == ["1"])
-      #expect(try await home.lockstep("history", "/n").lines.count == 2)
-      #expect(try await home.lockstep("undo").status == .exit(0))
-      #expect(try await home.lockstep("get", "/n").lines == ["1"])
-      let newer = try await home.lockstep("why", "9")
-      #expect(newer.status == .exit(8))
-      let said = newer.lines.joined()
-      #expect(said.contains("the log has no action 9: it has 1 to 3"), "\(said)")
-      #expect(said.contains("'lockstep journal \(home.state)'"), "\(said)")
-      try await second.stop()
-    }
-  }
-
   @Test func `a daemon without a journal says that it lacks one`() async throws {
     try await withDaemon { served in
       let done = try await lockstep(served.socket, "set", "/a", "1", "--durable")

@@ -25,7 +25,7 @@ struct PageFile {
 
   private static func bytes(of name: String) -> [UInt8]? {
     #if DEBUG
-      // For whoever works on the page.
+      // While the page is worked on, its files are read from a folder.
       if let folder = ProcessInfo.processInfo.environment["LOCKSTEP_INSPECT_PAGE"],
         !name.contains("/")
       {

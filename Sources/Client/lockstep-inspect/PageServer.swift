@@ -5,7 +5,7 @@ import FlyingSocks
 import Foundation
 import Synchronization
 
-/// Serves the page on loopback, to whoever knows its address.
+/// Serves the page on loopback, to those who know its address.
 ///
 /// The address has a secret token, as Jupyter's has: other users of the machine can reach the port. The
 /// names of the host that a browser may have used are checked, so that no page of the web that
@@ -45,7 +45,7 @@ struct PageServer {
 }
 
 private enum Token {
-  /// 128 bits that nobody guesses.
+  /// 128 random bits.
   static func random() -> String {
     var generator = SystemRandomNumberGenerator()
     return (0..<4).map { _ in

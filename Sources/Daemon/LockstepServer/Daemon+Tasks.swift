@@ -125,6 +125,7 @@ extension Daemon {
         loop.execute { daemon.value?.tell(.checkpointMade(revision, bytes)) }
       }
     } orElse: { [unowned self] in
+      firstState = nil
       tell(.checkpointMade(server.revision, []))
     }
   }

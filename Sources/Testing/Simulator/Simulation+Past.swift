@@ -4,7 +4,7 @@ import Values
 
 extension Simulation {
   /// A state of the past, made again, is the one that the ledger has. One revision is looked at each
-  /// time, another one the next time. Of what a former run did, nobody knows the ephemeral fields.
+  /// time, another one the next time. The ephemeral fields of former runs are not known.
   mutating func checkPast() throws(SimulationFailure) {
     guard let daemon, let oldest = daemon.oldestRevision else { return }
     guard oldest <= daemon.revision else { return }

@@ -9,7 +9,7 @@ import { isWithin } from './pointer.js';
 /**
  * @param {Change} change
  * @param {number} most characters of each value
- * @param {string} [within] the place that is spoken of: what stands at it needs no path
+ * @param {string} [within] the place whose changes are listed: its own path is left out
  */
 export function changeLine(change, most, within) {
   const line = make('div.change', { 'data-change': change.path });

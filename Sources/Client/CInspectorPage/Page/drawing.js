@@ -32,7 +32,7 @@ export class Drawing {
     this.interval = Math.max(least, 5 * milliseconds);
   }
 
-  /** Draw in the next frame: after what a person did, who waits for it. */
+  /** Draw in the next frame: a person has just done something, and waits for it. */
   next() {
     this.last = -Infinity;
     this.soon();

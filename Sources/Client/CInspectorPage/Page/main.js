@@ -187,9 +187,9 @@ installKeys([
   { key: '[', does: 'one revision back', run: () => timeline.step(-1) },
   { key: ']', does: 'one revision forward', run: () => timeline.step(1) },
   { key: 'n', does: 'now: back from the past', run: () => timeline.show(null) },
-  { key: 'u', does: 'undo', run: () => byId('undo').click() },
-  { key: 'U', does: 'redo', run: () => byId('redo').click() },
-  { key: 'p', does: 'pause or resume the daemon', run: () => byId('pause').click() },
+  // A key alone changes nothing: the state is everybody's.
+  { key: 'u', does: 'go to Undo', run: () => byId('undo').focus() },
+  { key: 'p', does: 'go to Pause', run: () => byId('pause').focus() },
   ...['Actions', 'Effects', 'Clients', 'Plots', 'Send'].map((name, at) => ({
     key: String(at + 1), does: `show ${name}`, run: () => tabs.show(at, true),
   })),

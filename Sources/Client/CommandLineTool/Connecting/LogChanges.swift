@@ -60,8 +60,8 @@ struct LogChanges {
   }
 }
 
-/// The actions of the daemon's log as they come, all that have come since the last, and no more often
-/// than every so often: for those who ask the daemon about each batch.
+/// The actions of the daemon's log as they come, in batches: each has all since the last, and they are at
+/// least an interval apart, because the daemon is asked about each.
 struct LogBatches: AsyncSequence {
   private let client: Client
   private let since: [String]

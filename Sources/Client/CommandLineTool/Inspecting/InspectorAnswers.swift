@@ -117,7 +117,7 @@ extension Client {
     let status = try await report(.status)
     let newest = status.child("revision") ?? .null
     if let since = status.child("pastSince") { return ["since": since, "newest": newest] }
-    // Who does not see all is not told there.
+    // The status says it only to users who see the whole state.
     let page = try await changes(at: PathArgument(.root), before: .max, count: 1)
     return ["since": Value(page.since), "newest": newest]
   }

@@ -181,6 +181,13 @@ extension HandOver {
       kept.log = try decoder.list { decoder throws(CBORError) in
         try LoggedAction(from: &decoder, salt: seed.rawValue)
       }
+      // In the order in which they are looked for.
+      let numbers = [0] + kept.log.map(\.sequence) + [kept.sequence &+ 1]
+      guard (kept.past.newest ?? 0) <= kept.revision,
+        zip(numbers, numbers.dropFirst()).allSatisfy({ $0 < $1 })
+      else {
+        throw CBORError(.notAllowed("a past or a log that is not of this run"), at: start)
+      }
     }
     decoder.close()
     return kept

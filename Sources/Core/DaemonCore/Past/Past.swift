@@ -77,6 +77,9 @@ struct Past: Sendable {
     checkpoints.last { $0.revision <= revision && history.covers($0.revision) }
   }
 
+  /// The revision of the newest checkpoint; nil if there is none.
+  var newest: UInt64? { checkpoints.last?.revision }
+
   /// The oldest checkpoint behind which the history has every patch; nil if there is none.
   func oldest(in history: History) -> Checkpoint? {
     checkpoints.first { history.covers($0.revision) }
