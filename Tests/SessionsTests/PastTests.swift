@@ -247,6 +247,22 @@ import Wire
     #expect(bench.server.oldestRevision == 0)
   }
 
+  /// As when a daemon begins with a flood: its first checkpoint is of its first state.
+  @Test func `a checkpoint that the history has lost is made again, even of an idle state`() {
+    var bench = bench(historyBytes: 1000)
+    bench.measure()
+    for number in 1...1000 as ClosedRange<UInt64> { bench.act(0, number, .increment(["n"], by: 1)) }
+    _ = bench.turn()
+    bench.measure()
+    var commands: [Command] = []
+    bench.server.handle(.tick, at: bench.now, into: &commands)
+    #expect(commands.contains(.makeCheckpoint))
+    bench.handle(.checkpointMade(0, Value.object([:]).encoded))
+    #expect(bench.server.oldestRevision == nil)
+    bench.keepPast()
+    #expect(bench.server.oldestRevision == 1000)
+  }
+
   @Test func `an idle daemon makes no checkpoint again`() {
     var bench = bench()
     bench.measure()

@@ -52,10 +52,11 @@ struct Past: Sendable {
     isAwaited = false
     if bytes.isEmpty { return }
     lastBytes = bytes.count
-    if bytes.count <= limit / 2 {
-      checkpoints.append(Checkpoint(revision: revision, bytes: bytes))
-    }
+    guard bytes.count <= limit / 2 else { return forget(history.base) }
+    checkpoints.append(Checkpoint(revision: revision, bytes: bytes))
     forget(history.base)
+    // The history has lost it while it was made: another is due, even if nothing changes any more.
+    if checkpoints.isEmpty { lastBytes = 0 }
   }
 
   private mutating func forget(_ base: UInt64) {
