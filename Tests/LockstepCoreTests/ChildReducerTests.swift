@@ -61,18 +61,17 @@ struct ChildReducerTests {
     bench.send(.row(1, .open))
     bench.send(.row(1, .detail("start")))
     #expect(bench.running == ["board", "row", "row", "detail"])
-    var patch = CBOREncoder()
     bench.change { core in
-      let reduction = core.replaceState(by: former, from: .owner, named: "jump", patch: &patch)
+      let reduction = core.replaceState(by: former)
       #expect(reduction == .changed(core.revision))
     }
     #expect(bench.running == ["board", "row", "row"] && bench.cancelled == ["detail"])
     #expect(bench.core.state == former && bench.core.log.newest?.name == "jump")
     let revision = bench.core.revision
     bench.change { core in
-      let again = core.replaceState(by: former, from: .owner, named: "jump", patch: &patch)
+      let again = core.replaceState(by: former)
       #expect(again == .unchanged && core.revision == revision)
-      _ = core.replaceState(by: Board.State(rows: 2), from: .owner, named: "jump", patch: &patch)
+      _ = core.replaceState(by: Board.State(rows: 2))
     }
     #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
     // What it does next makes the patch of that alone.
@@ -343,9 +342,8 @@ struct ChildReducerTests {
     bench.send(.row(.start))
     for (id, running) in [(1, ["row"]), (2, [])] {
       let contents = Sheet.State(row: Row.State(id: id), title: "\(id)")
-      var patch = CBOREncoder()
       bench.change { core in
-        _ = core.replaceState(by: contents, from: .owner, named: "jump", patch: &patch)
+        _ = core.replaceState(by: contents)
       }
       #expect(bench.running == running && bench.core.state.title == "\(id)")
     }
@@ -390,5 +388,14 @@ struct ChildReducerTests {
     bench.send(.rename("\u{e9}"))
     bench.send(.rename("e\u{301}"))
     #expect(bench.core.state.log.count == 3)
+  }
+}
+
+extension StoreCore {
+  /// Replace the state by one that may differ anywhere, as a jump does.
+  fileprivate mutating func replaceState(by new: R.State) -> Reduction {
+    var patch = CBOREncoder()
+    let isOther = new.encodeDifference(from: state, into: &patch)
+    return replaceState(by: new, isOther: isOther, from: .owner, named: "jump")
   }
 }

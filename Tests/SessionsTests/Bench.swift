@@ -213,13 +213,13 @@ struct Bench {
     for _ in 0..<30 {
       let commands = turn()
       for case .answer(let id, query, let asked) in commands {
-        let report =
+        let finding =
           switch server.inspection(of: asked, for: id) {
-          case .success(let job)?: job.report()
-          case .failure(let error)?: error.report.encoded
-          case nil: [] as [UInt8]
+          case .success(let job)?: job.finding()
+          case .failure(let error)?: Finding(error)
+          case nil: Finding.report([])
           }
-        handle(.answered(id, query: query, report))
+        handle(finding.event(for: id, query: query))
       }
       for case .report(query, let value, _) in said(to: client, commands) { return value }
     }

@@ -64,7 +64,7 @@ import Wire
       for _ in 0..<30 {
         for case .answer(let id, let query, let asked) in handle(.turnEnded) {
           if case .success(let job)? = server.inspection(of: asked, for: id) {
-            return .answered(id, query: query, job.report())
+            return job.finding().event(for: id, query: query)
           }
         }
       }

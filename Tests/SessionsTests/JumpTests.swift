@@ -243,7 +243,7 @@ extension Bench {
   fileprivate struct Found {
     var client: UInt64 = 0
     var query: UInt64 = 0
-    var report: [UInt8] = []
+    var finding = Finding.report([])
   }
 
   /// Ask for a jump, and have the shell find what it changes.
@@ -255,15 +255,21 @@ extension Bench {
     for _ in 0..<30 {
       for case .answer(let id, let query, let asked) in turn() {
         if case .success(let job)? = server.inspection(of: asked, for: id) {
-          return Found(client: client, query: query, report: job.report())
+          return Found(client: client, query: query, finding: job.finding())
         }
       }
     }
     return Found()
   }
 
+  /// The report alone, of which a recording has no more, has the server do the same.
   fileprivate mutating func tell(_ found: Found) {
-    handle(.answered(ConnectionID(found.client), query: found.query, found.report))
+    let id = ConnectionID(found.client)
+    var replayed = self
+    handle(found.finding.event(for: id, query: found.query))
+    replayed.handle(.answered(id, query: found.query, found.finding.report))
+    var same = self
+    #expect(replayed.turn() == same.turn() && replayed.server.state == same.server.state)
   }
 
   /// Tell what the shell has found, and return the answer to the client.

@@ -171,7 +171,7 @@ import Wire
     let asked = bench.list(1, "")
     let (request, query) = try #require(asked)
     let listing = bench.server.inspection(of: request, for: ConnectionID(1))
-    let report = try #require(listing).get().report()
+    let report = try #require(listing).get().finding().report
     bench.handle(.policy(Policy([Rule(users: [1], mayConnect: true, read: patterns(["c"]))])))
     func codes(_ messages: [ServerMessage]) -> [ReportError.Code?] {
       messages.map { message in

@@ -79,6 +79,8 @@ public enum Event<Action: Sendable>: Sendable {
   case policy(Policy)
   /// The answer to a query that only the shell can answer (`Command.answer`): a report as CBOR.
   case answered(ConnectionID, query: UInt64, [UInt8])
+  /// The answer to a query for a jump: how the state must change. A recording has its report.
+  case changeFound(ConnectionID, query: UInt64, FoundChange)
   /// A second has passed.
   case tick
   /// Say goodbye to every client, and to every new one.

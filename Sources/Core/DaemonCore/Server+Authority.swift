@@ -152,22 +152,25 @@ extension Server {
   }
 
   /// Pass on the shell's answer, if the connection still exists.
-  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ answer: [UInt8]) {
+  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ finding: Finding) {
     let jump = jumping.take(id, query)
+    // Each may be the last that has what the other has not.
+    if let jump { turn.remains.add(jump) }
+    if case .change(let change) = finding { turn.remains.add(change) }
     guard let place = connections.place(of: id) else { return }
-    var answer = answer
+    var answer: [UInt8]
     // A jump that the policy does not permit any more has been refused.
     if let jump, connections[place: place].queries.awaits(query) {
-      answer = finish(jump, answer, for: connections[place: place].rights)
+      answer = finish(jump, finding, for: connections[place: place].rights)
+    } else {
+      answer = finding.report
     }
     if connections[place: place].isBlocked, answer.count > limits.reportPageBytes {
       // It would wait here for as long as the client does not read.
       let error = ReportError(.refused, "the report is large, and you did not read: ask again")
       answer = error.report.encoded
     }
-    guard
-      connections[place: place].queries.answer(query, answer)
-    else { return }
+    guard connections[place: place].queries.answer(query, answer) else { return }
     connections.touch(id, at: place)
   }
 

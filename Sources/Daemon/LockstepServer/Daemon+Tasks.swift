@@ -142,9 +142,9 @@ extension Daemon {
       case .success(let inspection)?:
         let (loop, daemon) = (loop, Unchecked(self))
         besideLoop(bytes) {
-          let report = inspection.report()
+          let finding = inspection.finding()
           loop.execute {
-            daemon.value?.tell(.answered(next.connection, query: next.query, report))
+            daemon.value?.tell(finding.event(for: next.connection, query: next.query))
             daemon.value?.endInspection()
           }
         }

@@ -22,7 +22,7 @@ struct Administrator: Sendable {
   /// The revision that he asked to jump to; nil if he asked for something else.
   var target: UInt64?
   /// The change that was found for a jump, which the daemon has not got yet.
-  var found: (query: UInt64, report: [UInt8])?
+  var found: (query: UInt64, Finding)?
 }
 
 extension Simulation {
@@ -76,8 +76,8 @@ extension Simulation {
   /// Find what a query of the administrator asks for.
   mutating func find(_ asked: ShellQuery, for query: UInt64) {
     switch daemon?.inspection(of: asked, for: Administrator.id) {
-    case .success(let job)?: administrator.found = (query, job.report())
-    case .failure(let error)?: administrator.found = (query, error.report.encoded)
+    case .success(let job)?: administrator.found = (query, job.finding())
+    case .failure(let error)?: administrator.found = (query, Finding(error))
     case nil: break
     }
   }
@@ -85,10 +85,10 @@ extension Simulation {
   /// Tell the daemon what was found, whatever has happened since. If it jumps, its contents are those
   /// of a former revision, and of the one that was asked for.
   mutating func deliverFound() throws(SimulationFailure) {
-    guard let (query, report) = administrator.found else { return }
+    guard let (query, finding) = administrator.found else { return }
     administrator.found = nil
     served = nil
-    let commands = handle(.answered(Administrator.id, query: query, report))
+    let commands = handle(finding.event(for: Administrator.id, query: query))
     guard let daemon else { return }
     // Actions that wait may have been done behind it.
     let state = log.entries.first { $0.before != nil }?.before ?? daemon.state

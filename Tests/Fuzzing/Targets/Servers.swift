@@ -279,13 +279,13 @@ private struct World {
     // There is no journal.
     case .keep, .keepSnapshot, .reopenJournal: break
     case .answer(let id, let query, let asked):
-      let report: [UInt8]
+      let finding: Finding
       switch server.inspection(of: asked, for: id) {
-      case .success(let inspection)?: report = inspection.report()
-      case .failure(let error)?: report = encoded(error.report as Value)
-      case nil: report = encoded(Value.null)
+      case .success(let inspection)?: finding = inspection.finding()
+      case .failure(let error)?: finding = Finding(error)
+      case nil: finding = .report(encoded(Value.null))
       }
-      tell(.answered(id, query: query, report))
+      tell(finding.event(for: id, query: query))
     case .makeCheckpoint: tell(.checkpointMade(server.revision, encoded(server.state)))
     case .log(let line):
       self.line = line

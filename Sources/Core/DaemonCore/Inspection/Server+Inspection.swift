@@ -28,10 +28,10 @@ extension Server {
       switch query {
       case .parts(let request, _):
         let job = try listing(request, rights)
-        return Inspection { job.report() }
+        return Inspection { .report(job.report()) }
       case .past(let request, _):
         let job = try look(back: request, rights)
-        return Inspection { job.report() }
+        return Inspection { job.finding() }
       case .reloadPolicy, .metrics:
         throw ReportError(.refused, "this is not asked of the state")
       }
@@ -111,7 +111,8 @@ extension Server {
     return PastJob(
       checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
       seed: core.seed, place: .init(path: path, pointer: request.path.pointer, filter: filter),
-      subject: request.subject, revision: newestRevision, newest: newest, mostBytes: mostRowBytes)
+      subject: request.subject, revision: newestRevision, newest: newest, mostBytes: mostRowBytes,
+      ephemeral: journaling.ephemeral)
   }
 
   var absenceOfPast: ReportError {
@@ -126,14 +127,4 @@ extension Server {
       "there is no past yet, or the state is too large for it: it takes more than half of "
         + "historyBytes (--limit)")
   }
-}
-
-/// Work that answers a query. It may run on any thread.
-public struct Inspection: Sendable {
-  private let work: @Sendable () -> [UInt8]
-
-  init(_ work: @escaping @Sendable () -> [UInt8]) { self.work = work }
-
-  /// The report as CBOR. Takes about as long as to encode the state.
-  public func report() -> [UInt8] { work() }
 }

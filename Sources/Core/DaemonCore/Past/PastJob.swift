@@ -22,20 +22,26 @@ struct PastJob: Sendable {
   let newest: any Synchronizable
   /// No more bytes of changes than this, and one change.
   let mostBytes: Int
+  /// What a jump leaves as it is.
+  let ephemeral: EphemeralPaths
 
-  /// The report as CBOR. O(the state, and the bytes of the patches since the checkpoint, or of all of
+  /// What is asked for. O(the state, and the bytes of the patches since the checkpoint, or of all of
   /// them for changes).
-  func report() -> [UInt8] {
+  func finding() -> Finding {
     do throws(CBORError) {
       switch subject {
-      case .value(let revision): return try value(at: revision)
-      case .changes(let count, let before): return try changes(count, before: before)
-      case .change(let revision): return try change(to: revision)
+      case .value(let revision): return .report(try value(at: revision))
+      case .changes(let count, let before): return .report(try changes(count, before: before))
+      case .change(let revision): return .change(try change(to: revision))
       }
     } catch {
-      // Not reached: the server's own states and patches decode.
-      return ReportError(.refused, "the past cannot be made again: \(error)").report.encoded
+      return .report(Self.failure(error).report.encoded)
     }
+  }
+
+  /// Not reached: the server's own states and patches decode.
+  static func failure(_ error: CBORError) -> ReportError {
+    ReportError(.refused, "the past cannot be made again: \(error)")
   }
 
   private typealias Step = (
@@ -98,13 +104,9 @@ struct PastJob: Sendable {
 
   // MARK: Jumps
 
-  private func change(to revision: UInt64) throws(CBORError) -> [UInt8] {
-    let patch = difference(to: try replay(through: revision))
-    var encoder = CBOREncoder()
-    encoder.map(1)
-    encoder.encode("change")
-    encoder.encode(bytes: patch)
-    return encoder.bytes
+  private func change(to revision: UInt64) throws(CBORError) -> FoundChange {
+    try FoundChange(
+      difference(to: try replay(through: revision)), of: newest, without: ephemeral, seed: seed)
   }
 
   private func difference<State: Synchronizable>(to state: State) -> [UInt8] {
@@ -114,18 +116,6 @@ struct PastJob: Sendable {
       _ = state.encodeDifference(from: newest, into: &patch)
     }
     return patch.bytes
-  }
-
-  /// The patch in a report of a change; empty if nothing differs, nil if it reports an error.
-  static func change(in report: [UInt8]) -> [UInt8]? {
-    try? CBORDecoder.read(report) { (decoder) throws(CBORError) in
-      guard try decoder.map() == 1, try decoder.text() == "change" else {
-        throw CBORError(.notAllowed("no change"), at: decoder.offset)
-      }
-      let patch = [UInt8](try decoder.byteString())
-      decoder.close()
-      return patch
-    }
   }
 
   // MARK: Changes

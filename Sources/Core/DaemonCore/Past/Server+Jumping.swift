@@ -5,8 +5,9 @@ import Values
 import Wire
 
 // A jump makes the next revision with the contents of a former one. The shell finds beside the loop how
-// the state must change for that, which takes as long as any look into the past; the loop makes the
-// revision. So no action waits, and those that come meanwhile are taken back as well.
+// the state must change for that, which takes as long as any look into the past, and changes a copy; the
+// loop makes the revision. So no action waits, and those that come meanwhile are taken back as well: what
+// they make of the change is found on the loop.
 //
 // Everything that is not contents stays: the outcomes of actions, and ephemeral fields. The effects of
 // children that are gone end.
@@ -78,10 +79,17 @@ extension Server {
 
   /// Make the revision of a jump, of which the shell has found the change. Returns the report.
   mutating func finish(
-    _ jump: PendingJump<R.State>, _ found: [UInt8], for rights: Rights?
+    _ jump: PendingJump<R.State>, _ finding: Finding, for rights: Rights?
   ) -> [UInt8] {
-    guard let patch = PastJob.change(in: found) else { return found }
     do throws(ReportError) {
+      let found: FoundChange
+      switch finding {
+      case .change(let change): found = change
+      case .report(let report):
+        // Of a recording, which does not have the state.
+        guard let patch = FoundChange.patch(in: report) else { return report }
+        found = try change(patch, of: jump.base)
+      }
       guard mayJump(rights) else { throw ReportError(.denied, "the policy has changed meanwhile") }
       let isOvertaken =
         !publication.history.covers(jump.baseRevision)
@@ -93,7 +101,7 @@ extension Server {
           "the state has changed meanwhile, and that would be undone as well: pause first, or ask "
             + "again")
       }
-      try make(jump, patch)
+      try make(jump, found)
     } catch {
       return error.report.encoded
     }
@@ -110,42 +118,38 @@ extension Server {
   }
 
   private mutating func make(
-    _ jump: PendingJump<R.State>, _ patch: [UInt8]
+    _ jump: PendingJump<R.State>, _ found: FoundChange
   ) throws(ReportError) {
-    var new = try applying(patch, to: faults.jumpsFromLate ? core.state : jump.base)
-    if jump.baseRevision < core.revision, !faults.jumpsFromLate {
+    var found = found
+    if faults.jumpsFromLate {
+      found = try change(found.bytes, of: core.state)
+    } else if jump.baseRevision < core.revision, let state = found.state as? R.State {
       // What is not changed back is as it is now, not as it was when the jump was asked for.
       var difference = CBOREncoder()
-      _ = new.encodeDifference(from: core.state, into: &difference)
-      new = try applying(difference.bytes, to: core.state)
+      _ = state.encodeDifference(from: core.state, into: &difference)
+      found = try change(difference.bytes, of: core.state)
     }
-    turn.remains.add(jump.base)
+    // It is of this type: it was made of one.
+    guard let new = found.state as? R.State else { return }
     turn.clearPatch()
+    turn.patch.bytes = found.bytes
+    turn.foreseen = found.patch
+    defer { turn.foreseen = nil }
     let cause = connections.place(of: jump.connection).map { connections[place: $0].client.cause }
     note(
       core.replaceState(
-        by: new, from: cause ?? .owner, named: jump.request.name(jump.contents),
-        patch: &turn.patch))
+        by: new, isOther: !found.bytes.isEmpty, from: cause ?? .owner,
+        named: jump.request.name(jump.contents)))
     if let place = jump.place, !faults.undoesUndoing {
       jumping.line.note(place, at: core.revision, oldest: oldestRevision ?? core.revision)
     }
   }
 
-  /// A state with the part of a patch that a jump changes: not ephemeral fields.
-  private func applying(_ patch: [UInt8], to state: R.State) throws(ReportError) -> R.State {
-    var kept: [UInt8] = []
-    guard !patch.isEmpty,
-      patch.withUnsafeBytes({ journaling.ephemeral.appendKept(of: $0, to: &kept) })
-    else { return state }
-    var state = state
+  private func change(_ patch: [UInt8], of state: R.State) throws(ReportError) -> FoundChange {
     do throws(CBORError) {
-      try CBORDecoder.read(kept) { (decoder) throws(CBORError) in
-        try state.apply(patch: &decoder, seed: core.seed)
-      }
+      return try FoundChange(patch, of: state, without: journaling.ephemeral, seed: core.seed)
     } catch {
-      // Not reached: the patch was made of this state.
-      throw ReportError(.refused, "the past cannot be made again: \(error)")
+      throw PastJob.failure(error)
     }
-    return state
   }
 }

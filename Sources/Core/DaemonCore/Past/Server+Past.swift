@@ -40,7 +40,8 @@ extension Server {
     let job = PastJob(
       checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
       seed: core.seed, place: .init(path: .root, pointer: "", filter: nil),
-      subject: .value(at: revision), revision: core.revision, newest: core.state, mostBytes: 0)
+      subject: .value(at: revision), revision: core.revision, newest: core.state, mostBytes: 0,
+      ephemeral: journaling.ephemeral)
     return (try? job.replay(through: revision)) as? R.State
   }
 }

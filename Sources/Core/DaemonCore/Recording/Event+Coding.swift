@@ -88,6 +88,10 @@ extension Event where Action: SynchronizableAction {
       begin(.answered, id, 2)
       encoder.encode(query)
       encoder.raw(answer)
+    case .changeFound(let id, let query, let change):
+      begin(.answered, id, 2)
+      encoder.encode(query)
+      encoder.raw(change.report)
     case .tick: begin(.tick)
     case .stop(let retryAfter):
       begin(.stop, 1)

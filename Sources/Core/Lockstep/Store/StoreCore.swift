@@ -191,15 +191,14 @@ public struct StoreCore<R: Reducer>: Sendable {
 
   // MARK: Other contents
 
-  /// Replace the state, and append the patch of the change to `patch`. No action is reduced; the log has
-  /// one of this name. The effects of children that are gone end. O(the difference, and the running
-  /// effects).
+  /// Replace the state by one for which the caller has a patch, or by itself. No action is reduced; the
+  /// log has one of this name. The effects of children that are gone end. O(the running effects).
   public mutating func replaceState(
-    by new: R.State, from cause: Cause, named name: String, patch: inout CBOREncoder
+    by new: R.State, isOther: Bool, from cause: Cause, named name: String
   ) -> Reduction {
     sequence += 1
     var reduction = Reduction.unchanged
-    if new.encodeDifference(from: state, into: &patch) {
+    if isOther {
       let old = state
       remains.add(old)
       state = new
