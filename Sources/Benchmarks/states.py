@@ -2,6 +2,7 @@
 long others wait."""
 
 import struct
+import sys
 import time
 
 from run import ANYWHERE
@@ -85,6 +86,7 @@ def w8(run, servers, entries):
   for server in servers:
     if server.peer == "lockstep" and (entries == LARGE or not run.quick):
       large(run, server, entries)
+      jumps(run, entries)
 
 
 def pauses(run, server, entries):
@@ -113,17 +115,13 @@ def large(run, server, entries):
   """How long a ping waits while one action of somebody else changes very much."""
   server.pin(set(CORES))
 
-  def members(value):
-    return b"\xba" + struct.pack(">I", entries) + b"".join(
-      b"\x68e%07d%c" % (number, value) for number in range(entries))
-
   with server.connect() as writer:
     send(writer, HELLO)
     receive(writer)
     actions = {
       "entries are removed": b"\x82\x02\x81\x67entries",
-      "members are set": b"\x83\x00\x81\x65large" + members(1),
-      "members are replaced": b"\x83\x00\x81\x65large" + members(2),
+      "members are set": b"\x83\x00\x81\x65large" + members(entries, 1),
+      "members are replaced": b"\x83\x00\x81\x65large" + members(entries, 2),
       "members are moved": b"\x83\x06\x81\x65large\x81\x65moved",
       "members are replaced by none": b"\x83\x00\x81\x65moved\xa0",
     }
@@ -137,3 +135,55 @@ def large(run, server, entries):
       run.note("W8", f"{entries:,} {what}, a ping waits at most", "µs", server, pings["ping_max"],
                placement=ANYWHERE)
   server.pin({SERVER_CORE})
+
+
+def members(count, value):
+  """An object with so many members of this value, as CBOR."""
+  return b"\xba" + struct.pack(">I", count) + b"".join(
+    b"\x68e%07d%c" % (number, value) for number in range(count))
+
+
+def jumps(run, entries):
+  """How long a ping waits while a jump brings back an object of so many members: while nothing else
+  changes, and beside 1,000 changes a second, where it is refused if it is large."""
+  most = f"historyBytes={100 * entries + (4 << 20)}"
+  with run.server("lockstep", options=["--limit", most]) as server:
+    server.pin(set(CORES))
+    with server.connect() as writer:
+      send(writer, HELLO)
+      receive(writer)
+
+      def ask(name, *arguments):
+        texts = b"".join(bytes([0x78, len(text)]) + text for text in map(str.encode, arguments))
+        send(writer, b"\x84\x07\x01\x78" + bytes([len(name)]) + name.encode()
+             + bytes([0x80 + len(arguments)]) + texts)
+        return receive(writer)
+
+      def act(number, action):
+        send(writer, b"\x84\x04" + bytes([number]) + b"\x00" + action)
+        receive(writer)
+
+      # The first checkpoint: a second after the start, if what is there is small.
+      while b"revision" not in ask("past", "", "0"):
+        time.sleep(0.1)
+      act(1, b"\x83\x00\x81\x65large" + members(entries, 1))
+      act(2, b"\x82\x02\x81\x65large")
+      for number, what in enumerate(["", " beside 1,000 changes a second"]):
+        if what:
+          act(3, b"\x82\x02\x81\x65large")
+          changes = run.load.begin(
+            "pipeline", server, set(CORES), window=10, rate=1_000, count=1 << 40)
+        with run.ping(server) as pings:
+          time.sleep(0.1)
+          start = time.monotonic()
+          if b"error" in ask("jump", "1") and not what:
+            sys.exit("lockstepd did not jump")
+          took = time.monotonic() - start
+          time.sleep(0.3)
+        if what:
+          run.load.end(changes)
+        row = f"{entries:,} members are jumped back{what}"
+        run.note("W8", f"{row}, a ping waits at most", "µs", server, pings["ping_max"],
+                 placement=ANYWHERE)
+        if not what:
+          run.note("W8", row, "ms", server, took * 1000, placement=ANYWHERE)

@@ -236,6 +236,36 @@ import Wire
     _ = bench.turn()
     #expect(bench.server.state.root == ["n": 0] && bench.server.revision == 2)
   }
+
+  /// To find on the loop what others make of a large change would have everybody wait.
+  @Test func `a large change is found again if others come meanwhile, and then refused`() throws {
+    let large = Value.text(String(repeating: "x", count: 40 << 10))
+    for attempts in 1...5 {
+      var bench = bench(["n": 0, "large": large])
+      bench.act(2, 1, .set(["large"], .text("small")))
+      _ = bench.turn()
+      var found = bench.begin(0, "jump", "0")
+      for number in 1..<attempts {
+        bench.act(2, UInt64(number) + 1, .increment(["n"], by: 1))
+        let commands = bench.tell(found)
+        guard number <= 3 else { break }
+        #expect(bench.server.state.root.child("large") == .text("small"))
+        found = bench.found(by: commands, for: 0)
+      }
+      if attempts <= 4 {
+        let report = bench.finish(found)
+        #expect(report.child("of") == 0)
+        #expect(bench.server.state.root == ["n": 0, "large": large])
+      } else {
+        let error = try #require(ReportError(bench.answer(0, found.query)))
+        #expect(error.code == .refused && error.text.contains("pause"))
+        #expect(bench.server.state.root == ["n": 4, "large": .text("small")])
+        bench.act(2, 6, .increment(["n"], by: 1))
+        _ = bench.turn()
+        #expect(bench.ask(0, "jump", "0").child("of") == 0)
+      }
+    }
+  }
 }
 
 extension Bench {
@@ -253,23 +283,33 @@ extension Bench {
     say(client, .query(number: 78, name, arguments: arguments))
     // A query may have to wait for some turns, until the work of earlier ones is paid.
     for _ in 0..<30 {
-      for case .answer(let id, let query, let asked) in turn() {
-        if case .success(let job)? = server.inspection(of: asked, for: id) {
-          return Found(client: client, query: query, finding: job.finding())
-        }
+      let commands = turn()
+      let found = found(by: commands, for: client)
+      if found.query != 0 { return found }
+    }
+    return Found()
+  }
+
+  /// What the shell finds for commands.
+  fileprivate func found(by commands: [Command], for client: UInt64) -> Found {
+    for case .answer(let id, let query, let asked) in commands {
+      if case .success(let job)? = server.inspection(of: asked, for: id) {
+        return Found(client: client, query: query, finding: job.finding())
       }
     }
     return Found()
   }
 
   /// The report alone, of which a recording has no more, has the server do the same.
-  fileprivate mutating func tell(_ found: Found) {
+  @discardableResult
+  fileprivate mutating func tell(_ found: Found) -> [Command] {
     let id = ConnectionID(found.client)
     var replayed = self
-    handle(found.finding.event(for: id, query: found.query))
-    replayed.handle(.answered(id, query: found.query, found.finding.report))
+    let commands = handle(found.finding.event(for: id, query: found.query))
+    #expect(replayed.handle(.answered(id, query: found.query, found.finding.report)) == commands)
     var same = self
     #expect(replayed.turn() == same.turn() && replayed.server.state == same.server.state)
+    return commands
   }
 
   /// Tell what the shell has found, and return the answer to the client.

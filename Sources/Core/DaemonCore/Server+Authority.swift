@@ -152,7 +152,9 @@ extension Server {
   }
 
   /// Pass on the shell's answer, if the connection still exists.
-  mutating func answered(_ id: ConnectionID, _ query: UInt64, _ finding: Finding) {
+  mutating func answered(
+    _ id: ConnectionID, _ query: UInt64, _ finding: Finding, _ commands: inout [Command]
+  ) {
     let jump = jumping.take(id, query)
     // Each may be the last that has what the other has not.
     if let jump { turn.remains.add(jump) }
@@ -161,7 +163,9 @@ extension Server {
     var answer: [UInt8]
     // A jump that the policy does not permit any more has been refused.
     if let jump, connections[place: place].queries.awaits(query) {
-      answer = finish(jump, finding, for: connections[place: place].rights)
+      let peer = (connections[place: place].peer.uid, connections[place: place].rights)
+      guard let report = finish(jump, finding, for: peer, &commands) else { return }
+      answer = report
     } else {
       answer = finding.report
     }

@@ -241,8 +241,9 @@ public struct Server<R: Reducer>: Sendable {
     case .started(let start): begin(start)
     case .exited(let id): exited(id)
     case .policy(let policy): rule(by: policy, &commands)
-    case .answered(let id, let query, let answer): answered(id, query, .report(answer))
-    case .changeFound(let id, let query, let change): answered(id, query, .change(change))
+    case .answered(let id, let query, let answer): answered(id, query, .report(answer), &commands)
+    case .changeFound(let id, let query, let change):
+      answered(id, query, .change(change), &commands)
     case .tick: tick(&commands)
     case .checkpointMade(let revision, let bytes): checkpointMade(bytes, at: revision)
     case .stop(let retryAfter): stop(retryAfter, &commands)

@@ -12,7 +12,8 @@ struct Jump: AsyncParsableCommand {
     discussion: """
       A jump makes the next revision, with the contents of the former one, and every mirror follows. \
       It takes its place in the past like any other change. Actions that clients send meanwhile are \
-      taken back as well. The daemon still knows which actions it has done, and does none of them a \
+      taken back as well; if they go on, and much is to change, the jump is refused: 'lockstep pause' \
+      first. The daemon still knows which actions it has done, and does none of them a \
       second time; fields that are not kept in a journal (presence, for one) stay as they are; \
       effects of parts that are gone end. \
       'lockstep undo' undoes a jump, if that was not so large that the rest is forgotten.

@@ -104,7 +104,7 @@ extension Server {
       guard let jump = jumping.pending, jump.target == revision else {
         throw ReportError(.refused, "the jump has been given up")
       }
-      (newest, newestRevision) = (jump.base, jump.baseRevision)
+      (newest, newestRevision) = (jump.base.state, jump.base.revision)
       checkpoint = past.checkpoint(for: revision, in: publication.history)
     }
     guard let checkpoint else { throw absenceOfPast }

@@ -1,5 +1,9 @@
 /// The jumps of a server.
 struct Jumping<State: Sendable>: Sendable {
+  /// The most bytes of changes that the loop compares for a jump behind others: about half a
+  /// millisecond.
+  static var mostLateBytes: Int { 32 << 10 }
+
   /// The one that is being made.
   var pending: PendingJump<State>?
   var line = UndoLine()
@@ -22,13 +26,22 @@ final class PendingJump<State: Sendable>: Sendable {
   let target: UInt64
   /// Where in the order of changes that is, if it is undone or redone.
   let place: UndoLine.Place?
-  /// The state that is to change, and its revision. Later changes are taken back as well.
-  let base: State
-  let baseRevision: UInt64
+  /// Later changes are taken back as well.
+  let base: Base
+  /// How often its change may be found again.
+  private let repetitions: Int
+
+  /// The state that is to change.
+  struct Base: Sendable {
+    let state: State
+    let revision: UInt64
+    /// The bytes of all patches until then.
+    let changedBytes: Int
+  }
 
   init(
     connection: ConnectionID, query: UInt64, request: JumpRequest, target: UInt64,
-    place: UndoLine.Place?, base: State, baseRevision: UInt64
+    place: UndoLine.Place?, base: Base, repetitions: Int = 3
   ) {
     self.connection = connection
     self.query = query
@@ -36,7 +49,15 @@ final class PendingJump<State: Sendable>: Sendable {
     self.target = target
     self.place = place
     self.base = base
-    self.baseRevision = baseRevision
+    self.repetitions = repetitions
+  }
+
+  /// The same jump from a later state; nil if it has been tried often enough.
+  func again(on base: Base) -> PendingJump? {
+    guard repetitions > 0 else { return nil }
+    return PendingJump(
+      connection: connection, query: query, request: request, target: target, place: place,
+      base: base, repetitions: repetitions - 1)
   }
 
   /// The change whose contents those are.

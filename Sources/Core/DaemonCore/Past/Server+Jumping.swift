@@ -7,7 +7,7 @@ import Wire
 // A jump makes the next revision with the contents of a former one. The shell finds beside the loop how
 // the state must change for that, which takes as long as any look into the past, and changes a copy; the
 // loop makes the revision. So no action waits, and those that come meanwhile are taken back as well: what
-// they make of the change is found on the loop.
+// they make of the change is found on the loop if it is small, and else the shell begins again.
 //
 // Everything that is not contents stays: the outcomes of actions, and ephemeral fields. The effects of
 // children that are gone end.
@@ -27,7 +27,11 @@ extension Server {
     guard past.checkpoint(for: target, in: publication.history) != nil else { throw absenceOfPast }
     return PendingJump(
       connection: connection.id, query: query, request: request, target: target, place: place,
-      base: core.state, baseRevision: core.revision)
+      base: base)
+  }
+
+  private var base: PendingJump<R.State>.Base {
+    .init(state: core.state, revision: core.revision, changedBytes: counters.changedBytes)
   }
 
   private func mayJump(_ rights: Rights?) -> Bool { rights?.isUnrestricted ?? true }
@@ -77,10 +81,12 @@ extension Server {
     return patch.withUnsafeBytes { journaling.ephemeral.appendKept(of: $0, to: &kept) }
   }
 
-  /// Make the revision of a jump, of which the shell has found the change. Returns the report.
+  /// Make the revision of a jump, of which the shell has found the change. Returns the report; nil if
+  /// the shell is to find it again.
   mutating func finish(
-    _ jump: PendingJump<R.State>, _ finding: Finding, for rights: Rights?
-  ) -> [UInt8] {
+    _ jump: PendingJump<R.State>, _ finding: Finding, for peer: (uid: UInt64, rights: Rights?),
+    _ commands: inout [Command]
+  ) -> [UInt8]? {
     do throws(ReportError) {
       let found: FoundChange
       switch finding {
@@ -88,18 +94,31 @@ extension Server {
       case .report(let report):
         // Of a recording, which does not have the state.
         guard let patch = FoundChange.patch(in: report) else { return report }
-        found = try change(patch, of: jump.base)
+        found = try change(patch, of: jump.base.state)
       }
-      guard mayJump(rights) else { throw ReportError(.denied, "the policy has changed meanwhile") }
+      guard mayJump(peer.rights) else {
+        throw ReportError(.denied, "the policy has changed meanwhile")
+      }
       let isOvertaken =
-        !publication.history.covers(jump.baseRevision)
-        || jump.baseRevision < core.revision
-          && (jump.baseRevision + 1...core.revision).contains(where: isUndoable)
+        !publication.history.covers(jump.base.revision)
+        || jump.base.revision < core.revision
+          && (jump.base.revision + 1...core.revision).contains(where: isUndoable)
       if jump.place != nil, isOvertaken {
         throw ReportError(
           .refused,
           "the state has changed meanwhile, and that would be undone as well: pause first, or ask "
             + "again")
+      }
+      if isLate(found, jump) {
+        guard let again = jump.again(on: base) else {
+          throw ReportError(
+            .refused,
+            "this changes much, and the state changes faster than that is found: pause first")
+        }
+        jumping.pending = again
+        let query = ShellQuery.past(PastRequest(change: jump.target), uid: peer.uid)
+        commands.append(.answer(jump.connection, query: jump.query, query))
+        return nil
       }
       try make(jump, found)
     } catch {
@@ -117,13 +136,20 @@ extension Server {
     return encoder.bytes
   }
 
+  /// Whether other changes have come before this one, and it would take long to find what it is now.
+  private func isLate(_ found: FoundChange, _ jump: PendingJump<R.State>) -> Bool {
+    jump.base.revision < core.revision
+      && found.bytes.count + (counters.changedBytes &- jump.base.changedBytes)
+        > Jumping<R.State>.mostLateBytes
+  }
+
   private mutating func make(
     _ jump: PendingJump<R.State>, _ found: FoundChange
   ) throws(ReportError) {
     var found = found
     if faults.jumpsFromLate {
       found = try change(found.bytes, of: core.state)
-    } else if jump.baseRevision < core.revision, let state = found.state as? R.State {
+    } else if jump.base.revision < core.revision, let state = found.state as? R.State {
       // What is not changed back is as it is now, not as it was when the jump was asked for.
       var difference = CBOREncoder()
       _ = state.encodeDifference(from: core.state, into: &difference)
