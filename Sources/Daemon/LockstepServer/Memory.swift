@@ -15,12 +15,15 @@ enum Memory {
 
   /// The limit of the machine, with the memory that the kernel would reclaim.
   private static var machine: MemoryReading? {
-    let lines = SmallFile.text("/proc/meminfo")?.split(separator: "\n") ?? []
-    func bytes(_ name: String) -> Int? {
-      let words = lines.first { $0.hasPrefix(name) }?.split(separator: " ") ?? []
-      guard words.count == 3, let kilobytes = Int(words[1]), 0..<(1 << 50) ~= kilobytes else {
-        return nil
+    // Bytes are split ten times as fast as characters, and this is done once a second.
+    let lines = SmallFile.text("/proc/meminfo")?.utf8.split(separator: UInt8(ascii: "\n")) ?? []
+    func bytes(_ name: StaticString) -> Int? {
+      let words = name.withUTF8Buffer { name in
+        lines.first { $0.starts(with: name) }?.split(separator: UInt8(ascii: " ")) ?? []
       }
+      guard words.count == 3, let kilobytes = Int(Substring(words[1])),
+        0..<(1 << 50) ~= kilobytes
+      else { return nil }
       return kilobytes << 10
     }
     guard let free = bytes("MemAvailable:"), let all = bytes("MemTotal:") else { return nil }
