@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Synchronization
 import Testing
 
 @Suite struct PipeTests {
@@ -98,6 +99,40 @@ import Testing
     }
     #expect(drained == 1)
     #expect(received == bytes)
+  }
+
+  /// The kernel takes any number of bytes in one call if the peer reads them meanwhile.
+  @Test(arguments: [1, 7000])
+  func `a peer that reads at once has many megabytes in many turns`(buffers: Int) throws {
+    let total = 21_000_000
+    let piece = pattern(total / buffers)
+    let received = Mutex(0)
+    var turns = 0
+    try withLoop { loop in
+      var ends: [Int32] = [-1, -1]
+      try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+      let pipe = try Pipe.adopt(descriptor: ends[0], on: loop)
+      let reader = ends[1]
+      onThread {
+        withUnsafeTemporaryAllocation(byteCount: 1 << 20, alignment: 1) { buffer in
+          while true {
+            let count = read(reader, buffer.baseAddress, buffer.count)
+            if count <= 0 { break }
+            received.withLock { $0 += count }
+          }
+        }
+        close(reader)
+        loop.execute { loop.stop() }
+      }
+      guard case .pending(let rest) = pipe.write(Array(repeating: piece, count: buffers)) else {
+        Issue.record("all was written in one turn")
+        return
+      }
+      #expect(rest >= total - 256 << 10 && pipe.unsentBytes >= total - 512 << 10)
+      loop.onTurnEnd = { turns += 1 }
+      pipe.onDrained = { pipe.closeAfterWriting() }
+    }
+    #expect(received.withLock { $0 } == total && turns >= total / (512 << 10))
   }
 
   @Test func `writes after a pending one keep their order`() throws {

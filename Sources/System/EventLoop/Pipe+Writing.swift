@@ -1,6 +1,9 @@
 // A write first tries to leave at once. What the socket does not take is given to libuv as one
-// request, which refers to the arrays that the caller gave; later writes wait behind it and become
-// the next request. So the order is kept and no byte is copied.
+// request, which refers to the arrays that the caller gave; what is left, and later writes, wait behind
+// it and become the next request. So the order is kept and no byte is copied.
+//
+// A peer that reads as fast as we write makes the kernel take any number of bytes in one call, so no
+// call is given more than `mostAtOnce`: 20 MB to one peer would be 12 ms, in which nobody else is served.
 //
 // libuv gets pointers into arrays after the closure that lent them has returned. That is sound
 // because the pipe holds those arrays until the request is over, shared storage is never changed
@@ -31,6 +34,7 @@ extension Pipe {
     if bytes.isEmpty { return .written }
     var sent = bytes.withUnsafeBytes { bytes in
       var buffer = uv_buf_t(bytes, from: 0)
+      buffer.len = min(buffer.len, mostAtOnce)
       return Int(uv_try_write(stream, &buffer, 1))
     }
     if sent == bytes.count { return .written }
@@ -52,10 +56,12 @@ extension Pipe {
     var rest = buffers.reduce(0) { $0 + $1.count }
     if rest == 0 { return .written }
     var position = Position()
-    while rest > 0 {
-      let (sent, offered) = withBuffers(buffers, from: position, limit: longestVector) { vector in
-        let sent = uv_try_write(stream, vector.baseAddress, UInt32(vector.count))
-        return (Int(sent), vector.reduce(0) { $0 + $1.len })
+    var left = mostAtOnce
+    while rest > 0, left > 0 {
+      let (sent, offered) = withBuffers(
+        buffers, from: position, limit: longestVector, most: left
+      ) { vector, bytes in
+        (Int(uv_try_write(stream, vector.baseAddress, UInt32(vector.count))), bytes)
       }
       if sent < 0 {
         if Int32(sent) == UV_EAGAIN.rawValue { break }
@@ -63,6 +69,7 @@ extension Pipe {
       }
       position.advance(by: sent, in: buffers)
       rest -= sent
+      left -= sent
       if sent < offered { break }
     }
     return rest == 0 ? .written : send(buffers, from: position, count: rest)
@@ -70,7 +77,7 @@ extension Pipe {
 
   /// The number of bytes that were given to the pipe and not yet to the kernel.
   public var unsentBytes: Int {
-    isClosing ? 0 : waitingBytes + uv_stream_get_write_queue_size(stream)
+    isClosing ? 0 : waiting.count + uv_stream_get_write_queue_size(stream)
   }
 
   /// Stop reading and writing for good, and return what another process needs to continue: the
@@ -87,9 +94,8 @@ extension Pipe {
     stopReading()
     // libuv has written a prefix of its buffers; its queue size is the length of the rest.
     let rest = uv_stream_get_write_queue_size(stream)
-    let given = Array(inFlight.joined())
-    guard rest <= given.count else { return nil }
-    return (descriptor, Array(given.suffix(rest)) + waiting.joined())
+    guard rest <= inFlight.count else { return nil }
+    return (descriptor, inFlight.suffix(rest) + waiting.suffix(waiting.count))
   }
 
   private var refusal: LoopError? {
@@ -112,24 +118,32 @@ extension Pipe {
     if let refusal { return .failed(refusal) }
     let count = buffers.reduce(0) { $0 + $1.count }
     if count == 0 { return .written }
-    waiting += buffers
-    waitingBytes += count
+    waiting.append(buffers, count: count)
     return .pending(count)
   }
 
   private func send(_ buffers: [[UInt8]], from start: Position, count: Int) -> WriteOutcome {
-    let status = sendInFlight(buffers, from: start)
-    return status < 0 ? failed(status) : .pending(count)
+    waiting = StreamBytes(
+      start.index == 0 ? buffers : Array(buffers[start.index...]), from: start.offset, count: count)
+    let status = sendWaiting()
+    if status < 0 {
+      waiting = StreamBytes()
+      return failed(status)
+    }
+    return .pending(count)
   }
 
-  private func sendInFlight(_ buffers: [[UInt8]], from start: Position) -> Int32 {
+  /// Give libuv the first of what waits.
+  private func sendWaiting() -> Int32 {
     let request = self.request ?? .allocate(capacity: 1)
     self.request = request
-    inFlight = buffers
+    let next = waiting.removeFirst(mostInRequest)
+    inFlight = next
     isWriting = true
     request.pointee.data = handle.pointee.data
     // libuv copies the vector, and splits it into pieces that the kernel accepts.
-    let status = withBuffers(buffers, from: start, limit: .max) { vector in
+    let start = Position(index: 0, offset: next.start)
+    let status = withBuffers(next.arrays, from: start, limit: .max, most: next.count) { vector, _ in
       uv_write(request, stream, vector.baseAddress, UInt32(vector.count)) { request, status in
         Unmanaged<Pipe>.fromOpaque(request!.pointee.data)
           ._withUnsafeGuaranteedRef { $0.sent(status) }
@@ -137,7 +151,7 @@ extension Pipe {
     }
     if status < 0 {
       isWriting = false
-      inFlight = []
+      inFlight = StreamBytes()
     }
     return status
   }
@@ -145,14 +159,11 @@ extension Pipe {
   private func sent(_ status: Int32) {
     loop.worked = true
     isWriting = false
-    inFlight = []
+    inFlight = StreamBytes()
     if isClosing { return }
     if status < 0 { return writingFailed(status) }
     if waiting.isEmpty { return drained() }
-    let next = waiting
-    waiting = []
-    waitingBytes = 0
-    let status = sendInFlight(next, from: Position())
+    let status = sendWaiting()
     if status < 0 { writingFailed(status) }
   }
 
@@ -164,8 +175,7 @@ extension Pipe {
   private func writingFailed(_ status: Int32) {
     let error = writing(status)
     writeError = error
-    waiting = []
-    waitingBytes = 0
+    waiting = StreamBytes()
     onWriteError?(error)
     if closesWhenDrained { close() }
   }
@@ -173,6 +183,12 @@ extension Pipe {
 
 /// IOV_MAX: the kernel refuses more buffers than this.
 private let longestVector = 1024
+
+/// The most bytes of a first call: about 0.1 ms.
+private let mostAtOnce = 256 << 10
+
+/// The most bytes of a request, of which libuv makes up to nine in a turn, one after the other.
+private let mostInRequest = 32 << 10
 
 /// A position in a list of buffers.
 private struct Position {
@@ -188,18 +204,24 @@ private struct Position {
   }
 }
 
+/// Call `body` with the buffers from a position on, no more than `limit` and no more bytes than `most`,
+/// and with the number of these bytes.
 private func withBuffers<Result>(
-  _ buffers: [[UInt8]], from start: Position, limit: Int,
-  _ body: (UnsafeMutableBufferPointer<uv_buf_t>) -> Result
+  _ buffers: [[UInt8]], from start: Position, limit: Int, most: Int,
+  _ body: (UnsafeMutableBufferPointer<uv_buf_t>, Int) -> Result
 ) -> Result {
-  let count = min(buffers.count - start.index, limit)
-  return withUnsafeTemporaryAllocation(of: uv_buf_t.self, capacity: count) { vector in
-    for slot in 0..<count {
-      let offset = slot == 0 ? start.offset : 0
-      let buffer = buffers[start.index + slot].withUnsafeBytes { uv_buf_t($0, from: offset) }
-      vector.initializeElement(at: slot, to: buffer)
+  let capacity = min(buffers.count - start.index, limit)
+  return withUnsafeTemporaryAllocation(of: uv_buf_t.self, capacity: capacity) { vector in
+    var (count, bytes) = (0, 0)
+    while count < capacity, bytes < most {
+      let offset = count == 0 ? start.offset : 0
+      var buffer = buffers[start.index + count].withUnsafeBytes { uv_buf_t($0, from: offset) }
+      buffer.len = min(buffer.len, most - bytes)
+      vector.initializeElement(at: count, to: buffer)
+      bytes += buffer.len
+      count += 1
     }
-    return withExtendedLifetime(buffers) { body(vector) }
+    return withExtendedLifetime(buffers) { body(.init(rebasing: vector[..<count]), bytes) }
   }
 }
 

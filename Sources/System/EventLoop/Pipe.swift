@@ -28,12 +28,11 @@ public final class Pipe {
 
   /// At most one write is with libuv at a time, so one request is enough; made when first needed.
   var request: UnsafeMutablePointer<uv_write_t>?
-  /// The arrays that libuv is writing from.
-  var inFlight: [[UInt8]] = []
+  /// What libuv is writing.
+  var inFlight = StreamBytes()
   var isWriting = false { didSet { noteReadiness() } }
-  /// The arrays to write after `inFlight`.
-  var waiting: [[UInt8]] = []
-  var waitingBytes = 0
+  /// What to write after `inFlight`.
+  var waiting = StreamBytes()
   var writeError: LoopError? { didSet { noteReadiness() } }
   var closesWhenDrained = false { didSet { noteReadiness() } }
   /// Whether a write may go to the socket at once. Kept, because a write is the most frequent call,
@@ -243,9 +242,8 @@ public final class Pipe {
     onEnd = nil
     onDrained = nil
     onWriteError = nil
-    inFlight = []
-    waiting = []
-    waitingBytes = 0
+    inFlight = StreamBytes()
+    waiting = StreamBytes()
     request?.deallocate()
     handle.deallocate()
     let completions = closeCompletions
