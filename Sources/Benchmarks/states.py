@@ -168,7 +168,7 @@ def jumps(run, entries):
         time.sleep(0.1)
       act(1, b"\x83\x00\x81\x65large" + members(entries, 1))
       act(2, b"\x82\x02\x81\x65large")
-      for number, what in enumerate(["", " beside 1,000 changes a second"]):
+      for what in ["", " beside 1,000 changes a second"]:
         if what:
           act(3, b"\x82\x02\x81\x65large")
           changes = run.load.begin(

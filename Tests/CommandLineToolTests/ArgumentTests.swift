@@ -130,6 +130,9 @@ struct ArgumentTests {
     (["bench", "--increments", "x"], "whole number, at least 1"),
     (["get", "--timeout", "1e10"], "below 1000000000"),
     (["why", "abc"], "whole number, at least 0"),
+    (["undo", "1001"], "whole number, at most 1000"),
+    (["redo", "0"], "whole number, at least 1"),
+    (["pause", "--for", "100000"], "whole number, at most 86400"),
     (["why", "18446744073709551616"], "whole number, at most 18446744073709551615"),
   ])
   func `the error for an invalid number says which numbers are valid`(

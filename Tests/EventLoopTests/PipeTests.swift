@@ -104,35 +104,74 @@ import Testing
   /// The kernel takes any number of bytes in one call if the peer reads them meanwhile.
   @Test(arguments: [1, 7000])
   func `a peer that reads at once has many megabytes in many turns`(buffers: Int) throws {
-    let total = 21_000_000
-    let piece = pattern(total / buffers)
-    let received = Mutex(0)
+    let pieces = (0..<buffers).map { pattern(21_000_000 / buffers, seed: $0) }
+    let received = Mutex<[UInt8]>([])
     var turns = 0
     try withLoop { loop in
-      var ends: [Int32] = [-1, -1]
-      try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-      let pipe = try Pipe.adopt(descriptor: ends[0], on: loop)
-      let reader = ends[1]
-      onThread {
-        withUnsafeTemporaryAllocation(byteCount: 1 << 20, alignment: 1) { buffer in
-          while true {
-            let count = read(reader, buffer.baseAddress, buffer.count)
-            if count <= 0 { break }
-            received.withLock { $0 += count }
-          }
-        }
-        close(reader)
-        loop.execute { loop.stop() }
-      }
-      guard case .pending(let rest) = pipe.write(Array(repeating: piece, count: buffers)) else {
-        Issue.record("all was written in one turn")
-        return
-      }
-      #expect(rest >= total - 256 << 10 && pipe.unsentBytes >= total - 512 << 10)
+      let pipe = try pipe(on: loop) { bytes in received.withLock { $0 += bytes } }
       loop.onTurnEnd = { turns += 1 }
       pipe.onDrained = { pipe.closeAfterWriting() }
+      guard case .pending(let rest) = pipe.write(pieces) else {
+        Issue.record("all was written in one turn")
+        return pipe.close()
+      }
+      #expect(rest >= 21_000_000 - 256 << 10 && pipe.unsentBytes >= 21_000_000 - 512 << 10)
     }
-    #expect(received.withLock { $0 } == total && turns >= total / (512 << 10))
+    #expect(received.withLock { $0 == pieces.flatMap { $0 } })
+    #expect(turns >= 21_000_000 / (512 << 10))
+  }
+
+  /// Where the kernel takes little at once, and arrays end in all places.
+  @Test(arguments: 0..<12 as Range<Int>)
+  func `what is handed over is what the kernel did not get`(seed: Int) throws {
+    let lengths = (0..<40).map { (seed * 7919 + $0 * 104_729) % 9 == 0 ? 0 : $0 * $0 * (seed + 1) }
+    let pieces = lengths.enumerated().map { pattern($1 * 7, seed: $0 + seed) }
+    let received = Mutex<[UInt8]>([])
+    var unsent: [UInt8] = []
+    try withLoop { loop in
+      let pipe = try pipe(on: loop) { bytes in received.withLock { $0 += bytes } }
+      pipe.write(Array(pieces[..<20]))
+      pipe.write(pieces[20])
+      pipe.write(Array(pieces[21...]))
+      var turns = 0
+      func end() {
+        let handed = pipe.handOver()
+        #expect(handed != nil)
+        unsent = handed?.unsent ?? []
+        pipe.close()
+      }
+      if seed % 4 == 0 { return end() }
+      pipe.onDrained = { end() }
+      loop.onTurnEnd = {
+        turns += 1
+        if turns == seed % 4, unsent.isEmpty, pipe.unsentBytes > 0 {
+          pipe.onDrained = nil
+          end()
+        }
+      }
+      if pipe.unsentBytes == 0 { end() }
+    }
+    #expect(received.withLock { $0 + unsent == pieces.flatMap { $0 } })
+  }
+
+  /// A pipe to a thread that reads all that comes, as fast as it can, and then stops the loop.
+  private func pipe(
+    on loop: Loop, _ onBytes: @escaping @Sendable (ArraySlice<UInt8>) -> Void
+  ) throws -> Pipe {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    let reader = ends[1]
+    onThread {
+      var buffer = [UInt8](repeating: 0, count: 1 << 20)
+      while true {
+        let count = read(reader, &buffer, buffer.count)
+        if count <= 0 { break }
+        onBytes(buffer[..<count])
+      }
+      close(reader)
+      loop.execute { loop.stop() }
+    }
+    return try Pipe.adopt(descriptor: ends[0], on: loop)
   }
 
   @Test func `writes after a pending one keep their order`() throws {

@@ -8,17 +8,17 @@ import Wire
 
 /// Jumps of a state that has fields which do not travel back.
 @Suite struct JumpFeatureTests {
-  private struct Table {
-    var server: Server<Board>
+  fileprivate struct Table<R: Reducer> {
+    var server: Server<R>
     let now = Instant(nanoseconds: 1_000_000_000)
     private var actions: [UInt64: UInt64] = [:]
 
-    /// A daemon with a client, which may do everything, a card, and the first checkpoint.
-    init() {
-      server = Server(Board.State(), reducer: Board(), seed: HashSeed(7), epoch: 9, at: now)
+    /// A daemon with a client, which may do everything, and after its actions the first checkpoint.
+    init(_ state: R.State, _ reducer: R, _ actions: R.Action...) {
+      server = Server(state, reducer: reducer, seed: HashSeed(7), epoch: 9, at: now)
       handle(.started(.first))
       open(1)
-      act(1, .addCard("milk"))
+      for action in actions { act(1, action) }
       handle(.stateMeasured(StateMeasure(of: server.state)))
       handle(.tick)
       var encoder = CBOREncoder()
@@ -27,7 +27,7 @@ import Wire
     }
 
     @discardableResult
-    mutating func handle(_ event: Event<Board.Action>) -> [Command] {
+    mutating func handle(_ event: Event<R.Action>) -> [Command] {
       var commands: [Command] = []
       server.handle(event, at: now, into: &commands)
       return commands
@@ -43,7 +43,7 @@ import Wire
       handle(.turnEnded)
     }
 
-    mutating func act(_ client: UInt64, _ action: Board.Action) {
+    mutating func act(_ client: UInt64, _ action: R.Action) {
       var encoder = CBOREncoder()
       action.encode(into: &encoder)
       actions[client, default: 0] += 1
@@ -53,13 +53,8 @@ import Wire
       handle(.turnEnded)
     }
 
-    mutating func enter(_ client: UInt64, _ name: String) {
-      open(client)
-      act(client, .hands(.enter(Hand(name: name))))
-    }
-
     /// Have the shell find the change of a jump. `tell` hands it to the server.
-    mutating func ask(_ name: String, _ arguments: String...) -> Event<Board.Action>? {
+    mutating func ask(_ name: String, _ arguments: String...) -> Event<R.Action>? {
       say(1, .query(number: 7, name, arguments: arguments))
       for _ in 0..<30 {
         for case .answer(let id, let query, let asked) in handle(.turnEnded) {
@@ -70,14 +65,11 @@ import Wire
       }
       return nil
     }
-
-    var cards: [Int] { server.state.columns[id: "todo"]?.cards.map(\.id) ?? [] }
-    var names: [String] { server.state.hands.map(\.entry.name).sorted() }
   }
 
   @Test(arguments: ["undo", "jump"])
   func `who comes or goes while a jump is prepared has come or gone`(name: String) throws {
-    var table = Table()
+    var table = Table(Board.State(), Board(), .addCard("milk"))
     let target = table.server.revision
     table.act(1, .addCard("eggs"))
     table.enter(2, "Bob")
@@ -99,7 +91,7 @@ import Wire
   }
 
   @Test func `what changes fields alone that do not travel back is no step of undo`() throws {
-    var table = Table()
+    var table = Table(Board.State(), Board(), .addCard("milk"))
     table.act(1, .addCard("eggs"))
     table.enter(2, "Bob")
     for expected in [[1], [1, 2]] {
@@ -116,5 +108,71 @@ import Wire
       table.handle(.closed(ConnectionID(2 + UInt64(expected.count))))
       table.handle(.turnEnded)
     }
+  }
+
+  /// What mirrors get of it is what a difference has: its ephemeral fields begin anew with it.
+  @Test func `an optional part that comes back is sent with its ephemeral fields`() throws {
+    var table = Table(Desk(), DeskFeature(), .add)
+    table.say(1, .subscribe(subscription: 1, .root, nil))
+    for case .encodeSnapshot(let id) in table.handle(.turnEnded) {
+      let job = try #require(table.server.snapshot(for: id))
+      table.handle(.snapshotEncoded(id, job.measured().frames, wholeBytes: nil))
+    }
+    table.handle(.turnEnded)
+    let target = table.server.revision
+    table.act(1, .remove)
+    let before = table.server.state
+    #expect(before.lamp == nil)
+    let asked = table.ask("jump", "\(target)")
+    let found = try #require(asked)
+    guard case .changeFound(let id, let query, let change) = found else {
+      Issue.record("no change was found: \(found)")
+      return
+    }
+    var replayed = table
+    table.handle(found)
+    replayed.handle(.answered(id, query: query, Finding.change(change).report))
+    #expect(table.server.state.lamp == Desk.Lamp() && table.server.state == replayed.server.state)
+    var expected = CBOREncoder()
+    _ = table.server.state.encodeDifference(from: before, into: &expected)
+    let commands = table.handle(.turnEnded)
+    #expect(commands == replayed.handle(.turnEnded))
+    let sent = commands.flatMap { command -> [UInt8] in
+      if case .send(_, let frames) = command { Array(frames.joined()) } else { [] }
+    }
+    #expect(sent.firstRange(of: expected.bytes) != nil)
+  }
+}
+
+extension JumpFeatureTests.Table<Board> {
+  mutating func enter(_ client: UInt64, _ name: String) {
+    open(client)
+    act(client, .hands(.enter(Hand(name: name))))
+  }
+
+  var cards: [Int] { server.state.columns[id: "todo"]?.cards.map(\.id) ?? [] }
+  var names: [String] { server.state.hands.map(\.entry.name).sorted() }
+}
+
+@ObservableState
+private struct Desk: Equatable {
+  var lamp: Lamp?
+
+  @ObservableState
+  struct Lamp: Equatable {
+    var level = 1
+    @Ephemeral var heat = 5
+  }
+}
+
+private struct DeskFeature: Reducer {
+  @Action enum Action: Equatable {
+    case add
+    case remove
+  }
+
+  func reduce(into state: inout Desk, action: Action) -> Effect<Action> {
+    state.lamp = action == .add ? Desk.Lamp() : nil
+    return .none
   }
 }

@@ -1,4 +1,5 @@
 import Access
+import CBOR
 import DaemonCore
 import Documents
 import Lockstep
@@ -237,6 +238,37 @@ import Wire
     #expect(bench.server.state.root == ["n": 0] && bench.server.revision == 2)
   }
 
+  /// The change is small, and what others have removed meanwhile is large.
+  @Test func `what others have removed is not brought back on the loop`() throws {
+    let large = Value.array(TreeArray((0..<4000).map { .integer($0) }))
+    var bench = bench(["n": 0, "large": large])
+    bench.act(2, 1, .increment(["n"], by: 1))
+    _ = bench.turn()
+    let found = bench.begin(0, "jump", "0")
+    bench.act(2, 2, .remove(["large"]))
+    let commands = bench.tell(found)
+    #expect(bench.server.revision == 2)
+    let report = bench.finish(bench.found(by: commands, for: 0))
+    #expect(report.child("of") == 0)
+    #expect(bench.server.state.root == ["n": 0, "large": large])
+  }
+
+  @Test func `who leaves while a jump is found again has it given up`() throws {
+    let large = Value.text(String(repeating: "x", count: 40 << 10))
+    var bench = bench(["n": 0, "large": large])
+    bench.act(2, 1, .set(["large"], .text("small")))
+    _ = bench.turn()
+    let found = bench.begin(0, "jump", "0")
+    bench.act(2, 2, .increment(["n"], by: 1))
+    let again = bench.found(by: bench.tell(found), for: 0)
+    bench.handle(.closed(ConnectionID(0)))
+    bench.tell(again)
+    _ = bench.turn()
+    #expect(bench.server.state.root == ["n": 1, "large": .text("small")])
+    bench.open(5)
+    #expect(bench.server.revision == 2)
+  }
+
   /// To find on the loop what others make of a large change would have everybody wait.
   @Test func `a large change is found again if others come meanwhile, and then refused`() throws {
     let large = Value.text(String(repeating: "x", count: 40 << 10))
@@ -305,11 +337,20 @@ extension Bench {
   fileprivate mutating func tell(_ found: Found) -> [Command] {
     let id = ConnectionID(found.client)
     var replayed = self
-    let commands = handle(found.finding.event(for: id, query: found.query))
-    #expect(replayed.handle(.answered(id, query: found.query, found.finding.report)) == commands)
+    let event: Event<DocumentAction> = found.finding.event(for: id, query: found.query)
+    let recorded: Event<DocumentAction> = .answered(id, query: found.query, found.finding.report)
+    #expect(bytes(of: event) == bytes(of: recorded))
+    let commands = handle(event)
+    #expect(replayed.handle(recorded) == commands)
     var same = self
     #expect(replayed.turn() == same.turn() && replayed.server.state == same.server.state)
     return commands
+  }
+
+  private func bytes(of event: Event<DocumentAction>) -> [UInt8] {
+    var encoder = CBOREncoder()
+    event.encode(into: &encoder)
+    return encoder.bytes
   }
 
   /// Tell what the shell has found, and return the answer to the client.

@@ -288,7 +288,7 @@ import Wire
         }
       }
     }
-    // Every case is among them.
+    // Every case is among them, but that of a change for a jump, which is written as its report.
     var kinds: Set<Substring> = []
     for event in events { kinds.insert("\(event)".prefix { $0 != "(" }) }
     #expect(kinds.count == 27)

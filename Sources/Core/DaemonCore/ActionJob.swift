@@ -149,7 +149,7 @@ extension DecodedAction: Equatable where Action: Equatable {
   }
 }
 
-/// A patch that was worked out before its action is performed.
+/// A patch that was worked out before its action, or its jump, is performed.
 final class ForeseenPatch: Sendable {
   let foresight: Foresight
   let weight: PatchWeight

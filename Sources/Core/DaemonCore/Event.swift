@@ -136,7 +136,8 @@ public enum Command: Equatable, Sendable {
   case makeCheckpoint
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
   case measureMemory
-  /// Answer this query of a connection, which may take a while; `Event.answered` follows.
+  /// Answer this query of a connection, which may take a while; `Event.answered` follows, or for a jump
+  /// `Event.changeFound`.
   indirect case answer(ConnectionID, query: UInt64, ShellQuery)
   /// Stop watching the process of this connection: `Event.exited` is not needed any more. Sent for
   /// every connection whose process has not ended.

@@ -77,7 +77,8 @@ public struct Limits: Hashable, Sendable {
   /// millisecond); a longer one off the loop.
   public var inlineSnapshotBytes = 128 << 10
   /// The patch for a mirror that was behind is made on the loop if at most this many bytes of patches
-  /// have been made since (about a millisecond); else off the loop.
+  /// have been made since (about a millisecond); else off the loop. Likewise the change of a jump behind
+  /// others.
   public var inlineDifferenceBytes = 8 << 10
   /// The most snapshots and differences that are encoded for one connection at a time; the others wait
   /// in order. Each holds a state.

@@ -83,10 +83,11 @@ extension Server {
     }
     var seconds: Int64?
     if let argument = arguments.first {
-      guard let number = Int64(argument), (1...86_400).contains(number) else {
-        return ReportError(.malformed, "pause: for how many seconds? From 1 to 86400.").report
+      let most = ReportName.longestPause
+      guard let number = Int(argument), (1...most).contains(number) else {
+        return ReportError(.malformed, "pause: for how many seconds? From 1 to \(most).").report
       }
-      seconds = number
+      seconds = Int64(number)
     }
     let wasOn = pause.isOn
     pause.begin(at: clock.now, for: seconds.map { .seconds($0) })

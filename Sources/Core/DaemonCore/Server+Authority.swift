@@ -166,8 +166,10 @@ extension Server {
       let peer = (connections[place: place].peer.uid, connections[place: place].rights)
       guard let report = finish(jump, finding, for: peer, &commands) else { return }
       answer = report
+    } else if case .report(let report) = finding {
+      answer = report
     } else {
-      answer = finding.report
+      answer = ReportError(.refused, "the jump has been given up").report.encoded
     }
     if connections[place: place].isBlocked, answer.count > limits.reportPageBytes {
       // It would wait here for as long as the client does not read.

@@ -23,7 +23,11 @@ extension Server {
 
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {
     guard let connection = connections.remove(id) else { return }
-    if jumping.pending?.connection == id { jumping.pending = nil }
+    if let jump = jumping.pending, jump.connection == id {
+      // Its state may be the last that has what others have removed meanwhile.
+      turn.remains.add(jump)
+      jumping.pending = nil
+    }
     users.remove(connection)
     if let action = largeActions.remove(id) { turn.remains.add(action) }
     remember(connection)

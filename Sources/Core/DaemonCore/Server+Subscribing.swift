@@ -23,7 +23,7 @@ extension Server {
     let place = scope(of: path, by: filter)
     var subscription = Subscription(
       number: number, scope: publication.scopes[index: place].id, progress: .live)
-    switch resume(position, publication.scopes[index: place]) {
+    switch resume(position, at: place) {
     case .current:
       say(
         .init(
@@ -95,8 +95,9 @@ extension Server {
     case snapshot(ServerMessage.Reason)
   }
 
-  /// How to bring a mirror at `position` up to date.
-  private func resume(_ position: Position?, _ scope: Scope) -> Resumption {
+  /// How to bring a mirror at `position` up to date. Takes the place of its scope: to pass a scope that
+  /// is stored in `self`, the compiler would copy the server.
+  private func resume(_ position: Position?, at place: Int) -> Resumption {
     guard let position else { return .snapshot(.noPosition) }
     guard position.epoch == timeline.epoch else { return .snapshot(.epoch) }
     guard holds(position) || faults.forgetsRun else { return .snapshot(.ahead) }
@@ -106,6 +107,7 @@ extension Server {
     guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
     guard publication.history.covers(position.revision) else { return .snapshot(.history) }
+    let scope = publication.scopes[index: place]
     if let size = scope.snapshotBytes,
       publication.history.byteCount(after: position.revision) > size
     {

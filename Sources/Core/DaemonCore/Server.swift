@@ -65,7 +65,7 @@ public struct Server<R: Reducer>: Sendable {
     var waitingBudget: Int
     /// What the large action that is being read was decoded to.
     var known: DecodedAction<R.Action>?
-    /// What is known about the patch of the large action that is being done.
+    /// What is known about the patch of the large action, or the jump, that is being done.
     var foreseen: ForeseenPatch?
     /// Large actions that have been done, and their patches.
     var remains = Remains(areKept: false)

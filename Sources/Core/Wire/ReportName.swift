@@ -34,6 +34,12 @@ public enum ReportName: String, CaseIterable, Sendable {
   /// A report that takes as long as to encode the whole state.
   package enum Inspected { case parts, past, changes, jump(Jump) }
 
+  /// The most changes of one `undo` or `redo`.
+  package static let mostSteps = 1000
+
+  /// The most seconds after which a `pause` ends by itself.
+  package static let longestPause = 86_400
+
   /// A query that makes a revision with the contents of a former one.
   package enum Jump { case jump, undo, redo }
 

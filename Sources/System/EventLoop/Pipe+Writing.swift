@@ -3,7 +3,8 @@
 // it and become the next request. So the order is kept and no byte is copied.
 //
 // A peer that reads as fast as we write makes the kernel take any number of bytes in one call, so no
-// call is given more than `mostAtOnce`: 20 MB to one peer would be 12 ms, in which nobody else is served.
+// call is given more than `mostAtOnce`, and no turn of the loop twice as much for a peer: 20 MB in one
+// call would be 12 ms, during which no other client is served.
 //
 // libuv gets pointers into arrays after the closure that lent them has returned. That is sound
 // because the pipe holds those arrays until the request is over, shared storage is never changed
@@ -23,10 +24,11 @@ public enum WriteOutcome: Equatable, Sendable {
 }
 
 extension Pipe {
-  /// Writes `bytes` after everything already written; with nothing pending this is one system call.
+  /// Writes `bytes` after everything already written; with nothing pending this is one system call, for
+  /// up to 256 KB.
   ///
-  /// Bytes that the socket does not accept at once are queued without a copy. Fails with `ENOTCONN`
-  /// once the pipe is closing.
+  /// Bytes that the socket does not accept at once, and those beyond, are queued without a copy. Fails
+  /// with `ENOTCONN` once the pipe is closing.
   @discardableResult
   public func write(_ bytes: [UInt8]) -> WriteOutcome {
     assert(loop.isOnLoop)
@@ -47,7 +49,7 @@ extension Pipe {
 
   /// Writes all of `buffers` in order, after everything already written, gathered by the kernel.
   ///
-  /// Like `write` of one array; it needs one system call for every 1024 buffers.
+  /// Like `write` of one array; it needs one system call for every 1024 buffers, or 256 KB.
   @discardableResult
   public func write(_ buffers: [[UInt8]]) -> WriteOutcome {
     if buffers.count == 1 { return write(buffers[0]) }

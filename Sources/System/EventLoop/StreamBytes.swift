@@ -38,8 +38,17 @@ struct StreamBytes {
     return first
   }
 
-  /// The last of the bytes, so many, in one array. O(the bytes).
+  /// The last of the bytes, so many, in one array. O(they, and the arrays).
   func suffix(_ last: Int) -> [UInt8] {
-    Array(arrays.joined().dropFirst(start).prefix(count).suffix(last))
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(last)
+    // From where they begin, counted from the beginning of the first array.
+    var (from, end) = (start + count - last, start + count)
+    for array in arrays where end > 0 {
+      if from < array.count { bytes += array[max(0, from)..<min(end, array.count)] }
+      from -= array.count
+      end -= array.count
+    }
+    return bytes
   }
 }

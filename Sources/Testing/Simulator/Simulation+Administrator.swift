@@ -21,6 +21,8 @@ struct Administrator: Sendable {
   var lastQuery: UInt64 = 0
   /// The revision that he asked to jump to; nil if he asked for something else.
   var target: UInt64?
+  /// The query for which a change was found last; one that is found again has the same.
+  var lastFound: UInt64?
   /// The change that was found for a jump, which the daemon has not got yet.
   var found: (query: UInt64, Finding)?
 }
@@ -75,6 +77,8 @@ extension Simulation {
 
   /// Find what a query of the administrator asks for.
   mutating func find(_ asked: ShellQuery, for query: UInt64) {
+    if administrator.lastFound == query { count("jumps that were found again") }
+    administrator.lastFound = query
     switch daemon?.inspection(of: asked, for: Administrator.id) {
     case .success(let job)?: administrator.found = (query, job.finding())
     case .failure(let error)?: administrator.found = (query, Finding(error))

@@ -59,7 +59,7 @@ struct Undo: AsyncParsableCommand {
         lockstep undo 3
       """)
 
-  @Argument(help: "How many changes.", transform: NumberArgument.atLeast(1))
+  @Argument(help: "How many changes.", transform: NumberArgument.within(1...ReportName.mostSteps))
   var count: Int = 1
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
@@ -86,7 +86,7 @@ struct Redo: AsyncParsableCommand {
         lockstep redo
       """)
 
-  @Argument(help: "How many changes.", transform: NumberArgument.atLeast(1))
+  @Argument(help: "How many changes.", transform: NumberArgument.within(1...ReportName.mostSteps))
   var count: Int = 1
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

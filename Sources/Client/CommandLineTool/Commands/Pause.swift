@@ -26,7 +26,7 @@ struct PauseDaemon: AsyncParsableCommand {
   @Option(
     name: .customLong("for"),
     help: ArgumentHelp("Go on after this time.", valueName: "seconds"),
-    transform: NumberArgument.atLeast(1))
+    transform: NumberArgument.within(1...ReportName.longestPause))
   var seconds: Int?
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

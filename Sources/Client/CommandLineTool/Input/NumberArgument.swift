@@ -5,14 +5,21 @@ enum NumberArgument {
   /// A parser of whole numbers that are at least this.
   static func atLeast<Number: FixedWidthInteger & Sendable>(
     _ least: Number
+  ) -> @Sendable (String) throws -> Number { within(least...Number.max) }
+
+  /// A parser of whole numbers in a range.
+  static func within<Number: FixedWidthInteger & Sendable>(
+    _ range: ClosedRange<Number>
   ) -> @Sendable (String) throws -> Number {
     { argument in
       let text = ArgumentOrder.unmarked(argument)
-      if let number = Number(text), number >= least { return number }
+      let number = Number(text)
+      if let number, range.contains(number) { return number }
       let isLarge =
-        !text.isEmpty && text.allSatisfy { ("0"..."9").contains($0) } && Number(text) == nil
-      throw ValidationError(
-        "it is a whole number, \(isLarge ? "at most \(Number.max)" : "at least \(least)").")
+        number.map { $0 > range.upperBound }
+        ?? (!text.isEmpty && text.allSatisfy { ("0"..."9").contains($0) })
+      let bound = isLarge ? "at most \(range.upperBound)" : "at least \(range.lowerBound)"
+      throw ValidationError("it is a whole number, \(bound).")
     }
   }
 }

@@ -12,25 +12,48 @@ public final class FoundChange: Sendable {
   /// The patch from the one to the other; empty if nothing changes.
   let patch: ForeseenPatch
 
-  /// What a patch changes of a state, without its ephemeral fields: those are nobody's past. The notes
-  /// of the change have ended. Throws if it is no patch of this state. O(the patch · log n).
-  init(
+  /// What a patch changes of a state; a jump leaves ephemeral fields as they are. Throws if it is no
+  /// patch of this state. O(the patch · log n).
+  convenience init(
     _ patch: [UInt8], of state: any Synchronizable, without ephemeral: EphemeralPaths,
     seed: HashSeed
   ) throws(CBORError) {
-    var kept = patch
-    if !ephemeral.isEmpty {
-      kept = []
-      let isAny = patch.withUnsafeBytes { ephemeral.appendKept(of: $0, to: &kept) }
-      if !isAny { kept = [] }
+    if ephemeral.isEmpty {
+      try self.init(patch, of: state, seed: seed)
+      return
     }
-    var state = state
-    if !kept.isEmpty { try Self.apply(kept, to: &state, seed) }
-    self.state = state
-    self.patch = ForeseenPatch(
-      Foresight(patch: kept, hint: 0), weight: PatchWeight(of: kept))
+    var kept: [UInt8] = []
+    let isAny = patch.withUnsafeBytes { ephemeral.appendKept(of: $0, to: &kept) }
+    let changed = isAny ? try Self.changed(state, by: kept, seed) : state
+    // A part that comes back has its ephemeral fields, too: they are not in what was kept.
+    try self.init(Self.difference(of: changed, from: state), of: state, seed: seed)
   }
 
+  private init(
+    _ patch: [UInt8], of state: any Synchronizable, seed: HashSeed
+  ) throws(CBORError) {
+    self.state = patch.isEmpty ? state : try Self.changed(state, by: patch, seed)
+    self.patch = ForeseenPatch(Foresight(patch: patch, hint: 0), weight: PatchWeight(of: patch))
+  }
+
+  private static func changed<State: Synchronizable>(
+    _ state: State, by patch: [UInt8], _ seed: HashSeed
+  ) throws(CBORError) -> any Synchronizable {
+    var state = state
+    try apply(patch, to: &state, seed)
+    return state
+  }
+
+  private static func difference<State: Synchronizable>(
+    of changed: any Synchronizable, from state: State
+  ) -> [UInt8] {
+    var patch = CBOREncoder()
+    // Of the same type: it was made of it.
+    if let changed = changed as? State { _ = changed.encodeDifference(from: state, into: &patch) }
+    return patch.bytes
+  }
+
+  /// Apply a patch, and settle the notes of what it did.
   private static func apply<State: Synchronizable>(
     _ patch: [UInt8], to state: inout State, _ seed: HashSeed
   ) throws(CBORError) {

@@ -7,9 +7,6 @@ enum JumpRequest: Equatable, Sendable {
   case undo(Int)
   case redo(Int)
 
-  /// The most changes that are undone or redone at once.
-  static let mostSteps = 1000
-
   /// The arguments of the query `jump`, a revision; and of `undo` and `redo`, how many changes (1).
   init(_ kind: ReportName.Jump, _ arguments: [String]) throws(ReportError) {
     if case .jump = kind {
@@ -20,8 +17,8 @@ enum JumpRequest: Equatable, Sendable {
       return
     }
     let count = arguments.first.map { Int($0) } ?? 1
-    guard let count, (1...Self.mostSteps).contains(count) else {
-      throw ReportError(.malformed, "how many changes? From 1 to \(Self.mostSteps).")
+    guard let count, (1...ReportName.mostSteps).contains(count) else {
+      throw ReportError(.malformed, "how many changes? From 1 to \(ReportName.mostSteps).")
     }
     self = kind == .undo ? .undo(count) : .redo(count)
   }

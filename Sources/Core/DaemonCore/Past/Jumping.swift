@@ -1,9 +1,5 @@
 /// The jumps of a server.
 struct Jumping<State: Sendable>: Sendable {
-  /// The most bytes of changes that the loop compares for a jump behind others: about half a
-  /// millisecond.
-  static var mostLateBytes: Int { 32 << 10 }
-
   /// The one that is being made.
   var pending: PendingJump<State>?
   var line = UndoLine()

@@ -6,8 +6,8 @@ import Wire
 
 // A jump makes the next revision with the contents of a former one. The shell finds beside the loop how
 // the state must change for that, which takes as long as any look into the past, and changes a copy; the
-// loop makes the revision. So no action waits, and those that come meanwhile are taken back as well: what
-// they make of the change is found on the loop if it is small, and else the shell begins again.
+// loop makes the revision. So no action waits, and those that come meanwhile are taken back as well: then
+// a small change is worked out again on the loop, a large one beside it.
 //
 // Everything that is not contents stays: the outcomes of actions, and ephemeral fields. The effects of
 // children that are gone end.
@@ -88,7 +88,7 @@ extension Server {
     _ commands: inout [Command]
   ) -> [UInt8]? {
     do throws(ReportError) {
-      let found: FoundChange
+      var found: FoundChange
       switch finding {
       case .change(let change): found = change
       case .report(let report):
@@ -109,16 +109,11 @@ extension Server {
           "the state has changed meanwhile, and that would be undone as well: pause first, or ask "
             + "again")
       }
-      if isLate(found, jump) {
-        guard let again = jump.again(on: base) else {
-          throw ReportError(
-            .refused,
-            "this changes much, and the state changes faster than that is found: pause first")
+      if jump.base.revision < core.revision, !faults.jumpsFromLate {
+        guard let now = try small(found, behind: jump.base) else {
+          return try find(jump, again: peer.uid, &commands)
         }
-        jumping.pending = again
-        let query = ShellQuery.past(PastRequest(change: jump.target), uid: peer.uid)
-        commands.append(.answer(jump.connection, query: jump.query, query))
-        return nil
+        found = now
       }
       try make(jump, found)
     } catch {
@@ -136,27 +131,45 @@ extension Server {
     return encoder.bytes
   }
 
-  /// Whether other changes have come before this one, and it would take long to find what it is now.
-  private func isLate(_ found: FoundChange, _ jump: PendingJump<R.State>) -> Bool {
-    jump.base.revision < core.revision
-      && found.bytes.count + (counters.changedBytes &- jump.base.changedBytes)
-        > Jumping<R.State>.mostLateBytes
+  /// The change that a found one is now that others have come before it: what is not changed back is as
+  /// it is now, not as it was when the jump was asked for. Nil if it may take long to work that out.
+  ///
+  /// What others did is bounded by its bytes. If they removed much with few, the loop encodes that once.
+  private func small(
+    _ found: FoundChange, behind base: PendingJump<R.State>.Base
+  ) throws(ReportError) -> FoundChange? {
+    let most = limits.inlineDifferenceBytes
+    guard found.bytes.count + (counters.changedBytes &- base.changedBytes) <= most,
+      let state = found.state as? R.State
+    else { return nil }
+    var difference = CBOREncoder()
+    _ = state.encodeDifference(from: core.state, into: &difference)
+    return difference.bytes.count <= most ? try change(difference.bytes, of: core.state) : nil
+  }
+
+  /// Have the shell find the change anew.
+  private mutating func find(
+    _ jump: PendingJump<R.State>, again uid: UInt64, _ commands: inout [Command]
+  ) throws(ReportError) -> [UInt8]? {
+    guard let again = jump.again(on: base) else {
+      throw ReportError(
+        .refused,
+        "this changes much, and the state changes faster than that is found: pause first")
+    }
+    jumping.pending = again
+    let query = ShellQuery.past(PastRequest(change: jump.target), uid: uid)
+    commands.append(.answer(jump.connection, query: jump.query, query))
+    return nil
   }
 
   private mutating func make(
     _ jump: PendingJump<R.State>, _ found: FoundChange
   ) throws(ReportError) {
-    var found = found
-    if faults.jumpsFromLate {
-      found = try change(found.bytes, of: core.state)
-    } else if jump.base.revision < core.revision, let state = found.state as? R.State {
-      // What is not changed back is as it is now, not as it was when the jump was asked for.
-      var difference = CBOREncoder()
-      _ = state.encodeDifference(from: core.state, into: &difference)
-      found = try change(difference.bytes, of: core.state)
+    let found = faults.jumpsFromLate ? try change(found.bytes, of: core.state) : found
+    guard let new = found.state as? R.State else {
+      // Not reached: it was made of one.
+      throw ReportError(.refused, "the change is of another state")
     }
-    // It is of this type: it was made of one.
-    guard let new = found.state as? R.State else { return }
     turn.clearPatch()
     turn.patch.bytes = found.bytes
     turn.foreseen = found.patch
