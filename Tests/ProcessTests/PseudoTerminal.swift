@@ -12,6 +12,8 @@ final class PseudoTerminal: @unchecked Sendable {
   private let master: Int32
   /// The program's end, kept open so that its attributes can be looked at when the program is gone.
   private let slave: Int32
+  /// The attributes of the terminal before the program began.
+  let firstAttributes: String
   private let lock = NSLock()
   private var current: TerminalPicture
   private var ending: ChildProcess.Ending?
@@ -31,6 +33,7 @@ final class PseudoTerminal: @unchecked Sendable {
     slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard slave >= 0 else { throw ChildProcess.Failure(description: "no end of the terminal") }
     Self.setSize(of: master, columns, rows)
+    firstAttributes = Self.attributes(of: slave)
     // The leader of a session gets the first terminal that it opens as its own.
     pid = try ChildProcess.spawn(
       program, arguments, ["TERM": "xterm"].merging(environment) { $1 }, asSessionLeader: true
@@ -76,9 +79,11 @@ final class PseudoTerminal: @unchecked Sendable {
   // MARK: What a person sees
 
   /// The attributes of the terminal, as text that is equal if they are.
-  var attributes: String {
+  var attributes: String { Self.attributes(of: slave) }
+
+  private static func attributes(of terminal: Int32) -> String {
     var attributes = termios()
-    tcgetattr(slave, &attributes)
+    tcgetattr(terminal, &attributes)
     return withUnsafeBytes(of: attributes.c_cc) { keys in
       "\(attributes.c_iflag) \(attributes.c_oflag) \(attributes.c_cflag) \(attributes.c_lflag) "
         + "\(Array(keys))"

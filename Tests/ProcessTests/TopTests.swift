@@ -26,7 +26,7 @@ struct TopTests {
     try await withDaemon { served in
       let (hall, attic) = (try await served.client("hall"), try await served.client("attic"))
       let top = try top(served.socket)
-      let before = top.attributes
+      let before = top.firstAttributes
       let first = try await top.picture("both clients") {
         Self.isWhole($0) && $0.line("hall ") != nil && $0.line("attic ") != nil
       }
@@ -106,7 +106,7 @@ struct TopTests {
   func `a signal ends it, and the terminal is as it was`(number: Int32) async throws {
     try await withDaemon { served in
       let top = try top(served.socket)
-      let before = top.attributes
+      let before = top.firstAttributes
       try await top.picture("the screen", Self.isWhole)
       #expect(top.attributes != before)
       // As a person sends it, where there is a key for it.
@@ -123,7 +123,7 @@ struct TopTests {
   {
     try await withDaemon { served in
       let top = try top(served.socket)
-      let before = top.attributes
+      let before = top.firstAttributes
       try await top.picture("the screen", Self.isWhole)
       top.press("\u{1a}")
       try await top.picture("the first screen") { !$0.isSecond && $0.hasCursor }
@@ -148,7 +148,7 @@ struct TopTests {
       // It would look again in an hour only: the end of the connection is noticed without.
       let top = try PseudoTerminal(
         Binaries.commandLine, ["--socket", folder + "/socket", "top", "--interval", "3600"])
-      let before = top.attributes
+      let before = top.firstAttributes
       // The second look is soon, for its rates.
       try await top.picture("the second look") {
         Self.isWhole($0) && $0.line("Actions  0/s") != nil
@@ -164,7 +164,7 @@ struct TopTests {
   @Test func `a command that times out leaves the screen before it says so`() async throws {
     try await withDaemon { served in
       let top = try top(served.socket, "--timeout", "0.5")
-      let before = top.attributes
+      let before = top.firstAttributes
       let (ending, last) = try await top.end()
       #expect(ending == .exit(5) && !last.isSecond && last.hasCursor)
       #expect(top.attributes == before)
