@@ -172,12 +172,13 @@ export class Timeline {
     const revision = this.shown;
     if (revision === null) return;
     this.cancel(false);
+    // At once: when the answer comes, the focus may be elsewhere, and is not taken from there.
+    this.slider.focus();
     try {
       const answer = await this.connection.ask('jump', { revision });
       this.notify(`Jumped: revision ${format.count(answer.revision)} is what ${format.count(answer.of)} was.`);
       this.reached(answer.revision);
       this.show(null);
-      this.slider.focus();
     } catch (error) {
       const refusal = /** @type {Refusal} */ (error);
       if (refusal.code === 'denied') this.denied = refusal.message;
