@@ -70,7 +70,10 @@ def test_the_actions(page: Page) -> None:
     )
     page.window.press("Up")
     page.until("the one before", lambda: page.window.attribute("#action", "data-sequence") == "2")
-    assert page.window.attribute("#actions", "aria-activedescendant") == "action-2"
+    page.until(
+        "it is the active one",
+        lambda: page.window.attribute("#actions", "aria-activedescendant") == "action-2",
+    )
     page.window.press("Home")
     page.until("the first", lambda: page.window.attribute("#action", "data-sequence") == "1")
     page.window.press("Escape")
