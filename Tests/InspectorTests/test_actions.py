@@ -61,7 +61,10 @@ def test_a_chain_of_causes(make_daemon: Callable[[str], Daemon], window: Window)
     assert "numberFactButtonTapped" in window.text('#action [data-cause="1"]')
     window.click('#action [data-cause="1"] button')
     page.until("the cause is selected", lambda: window.attribute("#action", "data-sequence") == "1")
-    assert window.attribute('#actions [data-sequence="1"]', "aria-selected") == "true"
+    page.until(
+        "it is marked in the list",
+        lambda: window.attribute('#actions [data-sequence="1"]', "aria-selected") == "true",
+    )
 
 
 def test_filters(page: Page) -> None:
