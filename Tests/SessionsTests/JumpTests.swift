@@ -253,7 +253,7 @@ import Wire
     #expect(bench.server.state.root == ["n": 0, "large": large])
   }
 
-  @Test func `who leaves while a jump is found again has it given up`() throws {
+  @Test func `a jump that is found again is given up when its client leaves`() throws {
     let large = Value.text(String(repeating: "x", count: 40 << 10))
     var bench = bench(["n": 0, "large": large])
     bench.act(2, 1, .set(["large"], .text("small")))

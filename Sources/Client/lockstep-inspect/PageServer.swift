@@ -5,7 +5,7 @@ import FlyingSocks
 import Foundation
 import Synchronization
 
-/// Serves the page on loopback, to those who know its address.
+/// Serves the page on loopback, to browsers that have its address.
 ///
 /// The address has a secret token, as Jupyter's has: other users of the machine can reach the port. The
 /// names of the host that a browser may have used are checked, so that no page of the web that

@@ -14,33 +14,35 @@ public final class FoundChange: Sendable {
 
   /// What a patch changes of a state; a jump leaves ephemeral fields as they are. Throws if it is no
   /// patch of this state. O(the patch · log n).
-  convenience init(
+  init(
     _ patch: [UInt8], of state: any Synchronizable, without ephemeral: EphemeralPaths,
     seed: HashSeed
   ) throws(CBORError) {
+    var (patch, changed) = (patch, state)
     if ephemeral.isEmpty {
-      try self.init(patch, of: state, seed: seed)
-      return
+      if !patch.isEmpty { changed = try Self.change(state, by: patch, seed) }
+    } else {
+      var kept: [UInt8] = []
+      let isAny = patch.withUnsafeBytes { ephemeral.appendKept(of: $0, to: &kept) }
+      if isAny { changed = try Self.change(state, by: kept, seed) }
+      // A part that comes back has its ephemeral fields, too: they are not in what was kept.
+      patch = Self.difference(of: changed, from: state)
     }
-    var kept: [UInt8] = []
-    let isAny = patch.withUnsafeBytes { ephemeral.appendKept(of: $0, to: &kept) }
-    let changed = isAny ? try Self.changed(state, by: kept, seed) : state
-    // A part that comes back has its ephemeral fields, too: they are not in what was kept.
-    try self.init(Self.difference(of: changed, from: state), of: state, seed: seed)
-  }
-
-  private init(
-    _ patch: [UInt8], of state: any Synchronizable, seed: HashSeed
-  ) throws(CBORError) {
-    self.state = patch.isEmpty ? state : try Self.changed(state, by: patch, seed)
+    self.state = changed
     self.patch = ForeseenPatch(Foresight(patch: patch, hint: 0), weight: PatchWeight(of: patch))
   }
 
-  private static func changed<State: Synchronizable>(
+  /// A state with a patch applied, and the notes of that settled.
+  private static func change<State: Synchronizable>(
     _ state: State, by patch: [UInt8], _ seed: HashSeed
   ) throws(CBORError) -> any Synchronizable {
     var state = state
-    try apply(patch, to: &state, seed)
+    try CBORDecoder.read(patch) { (decoder) throws(CBORError) in
+      try state.apply(patch: &decoder, seed: seed)
+    }
+    state.adopt(seed: seed)
+    var ignored = CBOREncoder()
+    _ = state.settle(since: state, seed: seed, into: &ignored)
     return state
   }
 
@@ -51,18 +53,6 @@ public final class FoundChange: Sendable {
     // Of the same type: it was made of it.
     if let changed = changed as? State { _ = changed.encodeDifference(from: state, into: &patch) }
     return patch.bytes
-  }
-
-  /// Apply a patch, and settle the notes of what it did.
-  private static func apply<State: Synchronizable>(
-    _ patch: [UInt8], to state: inout State, _ seed: HashSeed
-  ) throws(CBORError) {
-    try CBORDecoder.read(patch) { (decoder) throws(CBORError) in
-      try state.apply(patch: &decoder, seed: seed)
-    }
-    state.adopt(seed: seed)
-    var ignored = CBOREncoder()
-    _ = state.settle(since: state, seed: seed, into: &ignored)
   }
 
   var bytes: [UInt8] { patch.foresight.patch }

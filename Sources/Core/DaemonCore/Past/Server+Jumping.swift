@@ -154,7 +154,7 @@ extension Server {
     guard let again = jump.again(on: base) else {
       throw ReportError(
         .refused,
-        "this changes much, and the state changes faster than that is found: pause first")
+        "the change is large, and the state changed each time that it was worked out: pause first")
     }
     jumping.pending = again
     let query = ShellQuery.past(PastRequest(change: jump.target), uid: uid)
