@@ -133,6 +133,7 @@ class Window:
                 raise
 
         wait(f"a click on {selector}", clicked)
+        self.drawn()
 
     def fill(self, selector: str, text: str) -> None:
         element = self.element(selector)
@@ -142,6 +143,7 @@ class Window:
         )
         if text:
             self.call("POST", f"/element/{element}/value", {"text": text})
+        self.drawn()
 
     def choose(self, selector: str, value: str) -> None:
         self.element(selector)
@@ -150,6 +152,7 @@ class Window:
             "e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true}))",
             selector, value,
         )  # fmt: skip
+        self.drawn()
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other: names of KEYS, or characters."""
@@ -159,6 +162,13 @@ class Window:
             actions += [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
         self.call(
             "POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}
+        )
+        self.drawn()
+
+    def drawn(self) -> None:
+        """Wait until what has just been done is drawn: the page does that in the next frame."""
+        self.run(
+            "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
     def text(self, selector: str) -> str:
