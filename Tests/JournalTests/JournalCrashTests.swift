@@ -161,7 +161,7 @@ private struct Play {
     case .addPart: try addPart()
     case .finishSnapshot: try finishSnapshot()
     case .forget: try forget()
-    case .cut: _ = try file?.cut(limit: 6)
+    case .cut: _ = try file?.cut(limit: 6, keeping: story.batchCount % 2 == 0 ? 9 : 0)
     case .close: try close()
     }
   }

@@ -45,6 +45,76 @@ import Wire
     #expect(try again.contents().head.base == story.base)
   }
 
+  @Test(arguments: [false, true])
+  func `The latest actions before a snapshot stay for the log`(isDamaged: Bool) throws {
+    var story = Story()
+    var file = try directory.begun()
+    for size in [30, 12, 12, 12] { try file.append([story.batch(size)]) }
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    let covered = story.sequence
+    try file.append([story.batch(4)])
+    while try file.cut(limit: 3, keeping: 15) {}
+    // The pack of which three are wanted stays as a whole.
+    let kept = Array(story.rows[42...])
+    #expect(try file.rows() == kept)
+    file.close()
+
+    file = try directory.open()
+    #expect(try file.contents().head.base == story.base)
+    // Another process, whose log is as long, removes nothing more.
+    #expect(try !file.cut(limit: 3, keeping: 15))
+    if isDamaged {
+      SQL.run(
+        directory.journal, "UPDATE log SET name = 'x' WHERE sequence = \(kept[11].row.sequence)")
+    }
+    var logged: [JournalEntry] = []
+    try file.forEachLoggedRow(after: kept[1].row.sequence, through: covered) { logged.append($0) }
+    // The last row of a turn has a seal, and with it those that are packed before it.
+    #expect(logged == Array(isDamaged ? kept[12..<24] : kept[2..<24]))
+    #expect(try file.rows(after: covered) == Array(kept[24...]))
+    #expect(try file.sessionsWithOutcomes() == story.keptSessions)
+    #expect(JournalReader.fsck(directory.journal).findings.isEmpty == !isDamaged)
+
+    // Whose log is shorter, all but that. Then none is left.
+    while try file.cut(limit: 100, keeping: 2) {}
+    #expect(try file.rows() == Array(story.rows[54...]))
+    while try file.cut(limit: 100) {}
+    #expect(try file.rows() == Array(story.rows[66...]))
+  }
+
+  @Test func `Of large actions as many stay for the log as take some megabytes`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    for _ in 0..<5 {
+      var batch = story.batch(1)
+      let start = batch.bytes.count
+      batch.bytes += [UInt8](repeating: 1, count: 1 << 20)
+      batch.rows[0].action = start..<batch.bytes.count
+      try file.append([batch])
+    }
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    while try file.cut(limit: 100, keeping: 2048) {}
+    #expect(try file.rows().map(\.row.sequence) == story.rows.suffix(3).map(\.row.sequence))
+  }
+
+  @Test func `A forgotten session stays as long as an action in the log is of it`() throws {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(20)])
+    let gone = try #require(story.sessions.first)
+    var last = JournalBatch(number: story.batchCount + 1, revision: story.revision)
+    last.forgotten = [gone.token]
+    story.batchCount += 1
+    try file.append([last, story.batch(1)])
+    story.sessions.removeFirst()
+    let live = story.sessions
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    while try file.cut(limit: 100, keeping: 50) {}
+    #expect(try file.rows().map(\.row.answer) == story.rows.map(\.row.answer))
+    while try file.cut(limit: 100) {}
+    #expect(SQL.run(directory.journal, "SELECT count(*) FROM session") == ["\(live.count)"])
+  }
+
   @Test func `All rows can be cut, and the journal continues`() throws {
     var story = Story()
     var file = try directory.begun()

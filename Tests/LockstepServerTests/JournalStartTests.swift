@@ -1,4 +1,4 @@
-import DaemonCore
+import CBOR
 import Documents
 import Foundation
 import Journal
@@ -9,6 +9,7 @@ import Testing
 import Values
 import Wire
 
+@testable import DaemonCore
 @testable import LockstepServer
 
 /// The state that a daemon continues from when it has both a hand-over and a journal.
@@ -76,6 +77,58 @@ import Wire
     #expect(next.kept?.revision == image.kept.revision, sourceLocation: sourceLocation)
     #expect(next.kept?.epoch == image.kept.epoch, sourceLocation: sourceLocation)
     #expect(next.kept?.run == run + 1, sourceLocation: sourceLocation)
+  }
+
+  // MARK: The log
+
+  /// A journal with two actions of each of two runs before its snapshot, and one behind it.
+  @Test(arguments: [false, true])
+  func `the log begins before the snapshot, with the values that this schema has written`(
+    isOther: Bool
+  ) throws {
+    defer { removeFolder() }
+    let schema = JournalStart<Document>.encoded(DocumentFeature.schema)
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    try file.create(epoch: 9, seed: HashSeed(7))
+    let session = JournalSession(token: SessionToken(high: 1, low: 2), uid: 0, number: 1)
+    var encoder = CBOREncoder()
+    DocumentAction.increment(["n"], by: 1).encode(into: &encoder)
+    func append(_ revision: UInt64) throws {
+      var batch = JournalBatch(number: revision, revision: revision)
+      batch.bytes = encoder.bytes
+      batch.rows = [
+        JournalRow(
+          sequence: revision, time: .now, origin: .owner, client: nil, name: "increment",
+          action: 0..<batch.bytes.count, revision: revision, change: nil,
+          answer: JournalRow.Answer(
+            session: session.token, number: revision, outcome: .unchanged))
+      ]
+      if revision == 1 { batch.sessions = [session] }
+      try file.append([batch])
+    }
+    try file.begin(
+      run: JournalRun(run: 1, base: 0), schema: isOther ? [0xa0] : schema, revision: 0, time: .now)
+    try append(1)
+    try append(2)
+    try file.begin(run: JournalRun(run: 2, base: 2), schema: schema, revision: 2, time: .now)
+    try append(3)
+    try append(4)
+    var state = restoredState(runs: [1, 2], revision: 4)
+    state.sessions = [session]
+    let (head, parts) =
+      PendingSnapshot(handing: state, schema: DocumentFeature.schema, time: .now).encode()
+    let id = try file.beginSnapshot(head)
+    for part in parts { try file.addPart(id, part) }
+    try file.finishSnapshot(id)
+    while try file.cut(limit: 100, keeping: 3) {}
+    try append(5)
+    file.close()
+    let start = try open(nil)
+    start.file?.close()
+    let log = start.kept?.log ?? []
+    #expect(log.map(\.sequence) == [2, 3, 4, 5])
+    #expect(log.map { $0.action == nil } == [isOther, false, false, false])
+    #expect(log.allSatisfy { $0.name == "increment" && $0.outcome == .unchanged })
   }
 
   // MARK: Suspects

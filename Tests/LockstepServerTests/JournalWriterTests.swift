@@ -41,7 +41,9 @@ import Values
     try file.begin(
       run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
     let path = file.path
-    let writer = try JournalWriter(.open(file)) { [news] one in news.withLock { $0.append(one) } }
+    let writer = try JournalWriter(.open(file), logged: 0) { [news] one in
+      news.withLock { $0.append(one) }
+    }
     writer.add(.batch(batch(1)))
     try await eventually { $0.last == .committed(through: 1) }
     try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
@@ -67,7 +69,9 @@ import Values
     try file.begin(
       run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
     let path = file.path
-    let writer = try JournalWriter(.open(file)) { [news] one in news.withLock { $0.append(one) } }
+    let writer = try JournalWriter(.open(file), logged: 0) { [news] one in
+      news.withLock { $0.append(one) }
+    }
     writer.add(.batch(batch(1)))
     try await eventually { $0.last == .committed(through: 1) }
     try FileManager.default.moveItem(atPath: path, toPath: path + ".away")

@@ -1,5 +1,7 @@
 import EventLoop
 import Glibc
+import Journal
+import Records
 import Testing
 
 /// The log of actions, with what each changed.
@@ -89,6 +91,38 @@ struct LogTests {
       #expect(log.lines.contains { $0.contains("is not known: there is no past yet") })
       let filtered = try await lockstep(served.socket, "log", "--path", "/t")
       #expect(filtered.status == .exit(8), "\(filtered.lines)")
+    }
+  }
+
+  @Test func `what the journal's snapshot has replaced is still in the log of the next process`()
+    async throws
+  {
+    try await withHome { home in
+      let arguments = ["--limit", "journalBytes=0", "--limit", "logEntries=30"]
+      var daemon = try await home.start(arguments)
+      var before: [String] = []
+      for start in 1...3 {
+        for number in 1...12 {
+          let done = try await home.lockstep("set", "/n", "\(100 * start + number)", "--durable")
+          #expect(done.status == .exit(0))
+        }
+        before = try await home.lockstep("log").lines
+        try await eventually("a snapshot has replaced some of it") {
+          (try JournalReader(reading: home.state).contents().snapshot?.revision ?? 0)
+            > UInt64(12 * start - 8)
+        }
+        #expect(try await home.lockstep("log").lines == before)
+        try await daemon.stop()
+        daemon = try await home.start(arguments)
+        let log = try await home.lockstep("log")
+        #expect(log.lines == before && log.lines.count == min(30, 12 * start), "\(log.lines)")
+      }
+      #expect(
+        before.first?.contains(#""payload":{"set":{"path":"/n","value":107}}"#) == true, "\(before)"
+      )
+      let checked = try await home.lockstep("fsck", home.state)
+      #expect(checked.status == .exit(0), "\(checked.lines)")
+      try await daemon.stop()
     }
   }
 

@@ -125,7 +125,9 @@ public final class Daemon<R: Reducer> {
       inFlight: marker?.inFlight)
     let news = JournalEventRelay(loop)
     let access = try beginning.openJournal(server.pendingSnapshot)
-    let writer = try access.map { try JournalWriter($0) { news.tell($0) } }
+    let writer = try access.map {
+      try JournalWriter($0, logged: setup.limits.logEntries) { news.tell($0) }
+    }
     // When nothing can prevent the start any more: the recording of the former process is kept until
     // then.
     try recording?.begin(setup, schema: R.schema)

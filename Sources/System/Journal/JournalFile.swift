@@ -362,6 +362,8 @@ struct WritingState {
   /// The one that was asked for last: most actions of a turn are of few sessions.
   var lastNumber: (token: SessionToken, number: UInt64)?
   var snapshot: SnapshotDraft?
+  /// The last row that need not stay, of those that a snapshot covers when so many actions are kept.
+  var cut: (covered: Int64, kept: Int, last: Int64?)?
 }
 
 extension Connection {

@@ -18,6 +18,28 @@ extension JournalReader {
     }
   }
 
+  /// Call `body` with the rows after one sequence number and up to another, in order, as far as they
+  /// can be read. They are of no use but for people: damage ends nothing, and what is damaged is left
+  /// out. O(their bytes); one row at a time is in memory.
+  public func forEachLoggedRow(
+    after sequence: UInt64, through last: UInt64, _ body: (JournalEntry) -> Void
+  ) throws(JournalError) {
+    do throws(JournalError) {
+      try reading { () throws(JournalError) in
+        guard let origin = try origin() else { return }
+        var rows = try RowReader(self, origin, after: sequence, isLenient: true)
+        defer { rows.finish() }
+        while try rows.step(), rows.position.sequence <= last {
+          guard rows.isIntact else { continue }
+          try rows.read()
+          body(rows.entry)
+        }
+      }
+    } catch {
+      if error.kind != .corrupt { throw error }
+    }
+  }
+
   /// The sessions that have not been forgotten, without their outcomes: those of the journal's
   /// snapshot, and those that began after it. Sessions that only an unfinished snapshot has are
   /// left out. The outcomes are in the snapshot and in the rows after it. O(sessions).

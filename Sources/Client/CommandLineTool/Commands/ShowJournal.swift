@@ -6,13 +6,13 @@ import Records
 struct ShowJournal: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "journal",
-    abstract: "What a daemon has kept: the actions since its last snapshot.",
+    abstract: "The actions that a daemon has kept: the latest ones.",
     discussion: """
       One object a line for each action that changed the state or that a client may ask after, \
       oldest first. 'patch' is what it changed, as a JSON Patch; 'payload' the action, if it is \
       small enough to be kept; what cannot be read by the schema that the journal holds is \
       {"$bytes": base64} of its CBOR. The daemon may run. Actions that a snapshot covers are \
-      removed some time later.
+      removed some time later, but for those that the daemon's log holds.
 
       EXAMPLES:
         lockstep journal /var/lib/lockstep --last 10

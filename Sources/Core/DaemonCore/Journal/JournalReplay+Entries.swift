@@ -2,6 +2,13 @@ public import Records
 import Values
 
 extension JournalReplay {
+  /// Note an action from before the snapshot, for the log alone: what it did is in the snapshot. What
+  /// another schema wrote keeps its name and loses its value. Call it before `apply`, in order.
+  /// Amortised O(its bytes).
+  public mutating func note(_ entry: JournalEntry, isOfSameSchema: Bool) {
+    log.note(entry.row, action: isOfSameSchema && comparesDigests ? entry.action : nil)
+  }
+
   /// Apply the next row, and check the state if the row has a digest. O(the change), and for a
   /// digest everything changed since the last.
   public mutating func apply(_ entry: JournalEntry) throws(JournalReplayError) {

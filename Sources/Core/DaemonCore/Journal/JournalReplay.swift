@@ -53,7 +53,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   private var sessions: [SessionToken: Session] = [:]
   private var history: History
   private var marks: PastMarks
-  private var log: ReplayedLog
+  var log: ReplayedLog
   private var lastGood: UInt64
 
   private let seed: HashSeed
@@ -219,7 +219,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   public var dropped: [String] { translation?.dropped ?? [] }
 
   /// Whether the state has the form whose digests the journal has.
-  private var comparesDigests: Bool { translation == nil && untyped == nil }
+  var comparesDigests: Bool { translation == nil && untyped == nil }
 
   private mutating func add(_ session: JournalSession) {
     sessionCount = max(sessionCount, session.number)

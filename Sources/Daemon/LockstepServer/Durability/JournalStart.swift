@@ -150,7 +150,7 @@ struct JournalStart<State: Synchronizable> {
     let replay = Replay(
       reader: reader, snapshot: snapshot, bytes: try reader.snapshotBytes(),
       seed: contents.identity.seed, schema: context.schema, limits: context.limits,
-      last: contents.head.sequence)
+      last: contents.head.sequence, runs: contents.runs)
     do {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {

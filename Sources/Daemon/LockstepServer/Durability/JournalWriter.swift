@@ -36,13 +36,14 @@ final class JournalWriter: Sendable {
   /// How long small commits stay in the commit log alone when no more come.
   private static let quietTime = Duration.milliseconds(100)
 
-  /// Take over a journal: no other code may use it from now on. `onNews` is called on the journal's
+  /// Take over a journal: no other code may use it from now on. Of the actions that a snapshot covers
+  /// the latest `logged` stay, for the log of the next process. `onNews` is called on the journal's
   /// thread.
   init(
-    _ journal: JournalAccess, onNews: @escaping @Sendable (JournalEvent) -> Void
+    _ journal: JournalAccess, logged: Int, onNews: @escaping @Sendable (JournalEvent) -> Void
   ) throws(LoopError) {
     thread = try Loop.startThread(name: "journal")
-    worker = Worker(journal, onNews)
+    worker = Worker(journal, logged, onNews)
     thread.execute { [worker, thread] in
       Scheduling.wakePromptly()
       worker.watchQuiet(on: thread, for: Self.quietTime)
@@ -87,6 +88,7 @@ private final class Worker: @unchecked Sendable {
   /// Nil until it can be opened.
   private var file: JournalFile?
   private let opening: JournalOpening?
+  private let logged: Int
   private let onNews: @Sendable (JournalEvent) -> Void
   /// The error that stops all writing until the file is reopened.
   private var failure: String?
@@ -106,7 +108,10 @@ private final class Worker: @unchecked Sendable {
   private var quiet: Timer?
   private var quietTime = Duration.zero
 
-  init(_ journal: JournalAccess, _ onNews: @escaping @Sendable (JournalEvent) -> Void) {
+  init(
+    _ journal: JournalAccess, _ logged: Int, _ onNews: @escaping @Sendable (JournalEvent) -> Void
+  ) {
+    self.logged = logged
     self.onNews = onNews
     switch journal {
     case .open(let file):
@@ -230,7 +235,7 @@ private final class Worker: @unchecked Sendable {
       } else if file.needsCommitLog {
         file.prepareCommitLog()
       } else if mayCut {
-        mayCut = try file.cut(limit: 2000)
+        mayCut = try file.cut(limit: 2000, keeping: logged)
       } else if file.isTransferDue {
         try file.transferCommits()
       } else {

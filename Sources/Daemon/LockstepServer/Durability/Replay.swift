@@ -16,6 +16,8 @@ struct Replay {
   let limits: Limits
   /// The number of the last action.
   let last: UInt64
+  /// The runs before, by which the actions before the snapshot are read.
+  let runs: [JournalContents.Run]
 
   /// Returns the replayed state, and the number of rows. `progress` is called now and then.
   ///
@@ -41,14 +43,26 @@ struct Replay {
     }
   }
 
+  /// The revision up to which runs may have had another schema, by which their actions would be read
+  /// wrong.
+  private var lastOfOthers: UInt64 {
+    let schema = JournalStart<UntypedState>.encoded(schema)
+    guard let other = runs.lastIndex(where: { $0.schema != schema }) else { return 0 }
+    return other + 1 < runs.count ? runs[other + 1].began : .max
+  }
+
   private func read<State: Synchronizable>(
     _ type: State.Type, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
     let live = try reader.sessions(from: snapshot)
     progress()
+    let sameSchema = lastOfOthers
     var recovery = try JournalReplay<State>(
       from: snapshot, bytes, schema: schema, seed: seed, sessions: live, through: last,
       limits: limits)
+    try reader.forEachLoggedRow(
+      after: last - min(last, UInt64(clamping: limits.logEntries)), through: snapshot.sequence
+    ) { recovery.note($0, isOfSameSchema: $0.row.revision > sameSchema) }
     var rows = 0
     var failure: JournalReplayError?
     try reader.forEachRow(after: snapshot.sequence) { entry in
