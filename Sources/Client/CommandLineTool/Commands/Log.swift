@@ -11,7 +11,8 @@ struct Log: AsyncParsableCommand {
     abstract: "The latest actions: where they came from, and what became of them.",
     discussion: """
       A line for each action: its number, when, what became of it, the revision, who sent it, the \
-      action. With --tree, what an action led to is indented under it. With --follow the log goes \
+      action; below it the first places that it changed, where the daemon remembers that: all of \
+      them with --changes. With --tree, what an action led to is indented under it. With --follow the log goes \
       on until the connection ends, with status 4, or by SIGINT. Of former processes of the daemon it \
       has what the journal still had, if there is one: what changed something or was a client's, and \
       not what led to it. Without a terminal: one object a line:
@@ -47,8 +48,10 @@ struct Log: AsyncParsableCommand {
   @Flag(help: "Go on with what comes.")
   var follow = false
 
-  @Flag(help: "Show what each action changed.")
-  var changes = false
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Show what each action changed. Without a terminal, only if it is asked for.")
+  var changes: Bool?
 
   @OptionGroup(title: "Which Actions") var filter: LogFilter
 
@@ -56,8 +59,11 @@ struct Log: AsyncParsableCommand {
 
   func run() async throws {
     try await Client.with(options, for: self) { client in
-      var writer = LogWriter(output: Output(options), isTree: tree)
-      var changes = try LogChanges(client, at: filter.path, isShown: changes)
+      let output = Output(options)
+      var writer = LogWriter(output: output, isTree: tree, mostChanges: changes == true ? 20 : 3)
+      var changes = try LogChanges(
+        client, at: filter.path, isShown: changes ?? output.isPretty,
+        isOffer: changes == nil && filter.path.isEmpty)
       // The daemon has no more than some thousands; which of them are wanted is decided here.
       let latest = filter.passesAll ? limit : Int(UInt32.max)
       let records = try LogRecord.records(of: await client.report(.log, ["\(latest)"]))
@@ -192,10 +198,13 @@ struct LogRecord: Sendable {
 struct LogWriter {
   private let output: Output
   private let isTree: Bool
+  /// How many of the places that an action changed are shown.
+  private let mostChanges: Int
   /// The depth in the tree of each action that was written.
   private var depths: [UInt64: Int] = [:]
 
-  init(output: Output, isTree: Bool) {
+  init(output: Output, isTree: Bool, mostChanges: Int = 20) {
+    self.mostChanges = mostChanges
     self.output = output
     self.isTree = isTree
   }
@@ -254,12 +263,10 @@ struct LogWriter {
 
   /// The changes of an action, a line each.
   private func changes(of record: LogRecord) -> [String] {
-    let shown = record.changes.prefix(Self.mostChanges).map { "    \($0.line(output, indent: 4))" }
+    let shown = record.changes.prefix(mostChanges).map { "    \($0.line(output, indent: 4))" }
     let rest = record.changes.count - shown.count
     return shown + (rest > 0 ? [output.faint("    … and \(rest) more")] : [])
   }
-
-  private static var mostChanges: Int { 20 }
 
   /// An action and what led to it, a line each.
   static func chain(_ records: [LogRecord]) -> String {

@@ -10,13 +10,14 @@ struct LogChanges {
   /// Whether only what changed something there is wanted.
   private let isFilter: Bool
   let areWanted: Bool
+  private let isOffer: Bool
   private let tell: (String) -> Void
   private var hasToldLimit = false
 
   /// With paths, only what changed something there is wanted. `tell` gets a sentence on what is not
-  /// known.
+  /// known; but not if nobody has asked (`isOffer`), to whom it does not matter.
   init(
-    _ client: Client, at paths: [PathArgument], isShown: Bool,
+    _ client: Client, at paths: [PathArgument], isShown: Bool, isOffer: Bool = false,
     tell: @escaping (String) -> Void = StandardError.note
   ) throws {
     isFilter = !paths.isEmpty
@@ -24,6 +25,7 @@ struct LogChanges {
     finder = ChangeFinder(
       client, at: try (isFilter ? paths : [PathArgument(.root)]).map(client.resolve))
     self.tell = tell
+    self.isOffer = isOffer
   }
 
   /// The records with what they changed; those that are not wanted are left out. Where the daemon does
@@ -35,7 +37,7 @@ struct LogChanges {
     let found: ChangeFinder.Found
     do {
       found = try await finder.changes(of: first...last)
-    } catch let failure as Failure where failure.status == .absent && !isFilter {
+    } catch let failure as Failure where failure.status == .absent && !isFilter || isOffer {
       tellLimit("what these actions changed is not known: \(failure.message)")
       return records.map { $0.outcome.word == "changed" ? $0.with(nil) : $0 }
     }
@@ -55,7 +57,7 @@ struct LogChanges {
   }
 
   private mutating func tellLimit(_ text: String) {
-    if !hasToldLimit { tell(text) }
+    if !hasToldLimit && !isOffer { tell(text) }
     hasToldLimit = true
   }
 }
