@@ -14,8 +14,7 @@ import Wire
 public struct Replay<R: Reducer>: Sendable {
   /// The server after the events that have been replayed.
   public private(set) var server: Server<R>
-  private let bytes: [UInt8]
-  private var offset: Int
+  private var reader: RecordingReader<R>
   /// An event that was read and is not handled yet.
   private var waiting: (time: Instant, event: Event<R.Action>)?
   /// The large actions that are to be decoded.
@@ -50,60 +49,25 @@ public struct Replay<R: Reducer>: Sendable {
     _ bytes: [UInt8], reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues()
   ) throws(RecordingError) {
-    guard bytes.starts(with: Recording.magic) else {
-      throw RecordingError("it is no recording of a daemon")
-    }
-    self.bytes = bytes
-    offset = Recording.magic.count
-    guard let head = Self.take(bytes, &offset) else {
-      throw RecordingError("the recording breaks off before the daemon began")
-    }
-    let setup: ServerSetup<R.State>
-    do throws(CBORError) {
-      setup = try CBORDecoder.read(Array(head)) { (decoder) throws(CBORError) in
-        try decoder.expectArray(2, "a recording's head")
-        _ = try decoder.unsigned()
-        let setup = try ServerSetup<R.State>(from: &decoder, schema: R.schema)
-        decoder.close()
-        return setup
-      }
-    } catch {
-      throw RecordingError("the recording's beginning cannot be read: \(error)")
-    }
-    server = Server(setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
+    reader = try RecordingReader(bytes)
+    server = Server(
+      reader.setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
   }
 
   /// Replay the events, up to a revision if one is named, or to the first difference.
   public mutating func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
     var report = Report()
     while report.difference == nil, last.map({ server.revision < $0 }) ?? true {
-      guard let piece = Self.take(bytes, &offset) else { break }
-      do throws(CBORError) {
-        try CBORDecoder.read(Array(piece), depth: 256) { (decoder) throws(CBORError) in
-          _ = try decoder.array()
-          let kind = Recording.Piece(rawValue: try decoder.unsigned())
-          switch kind {
-          case .event:
-            let time = Instant(nanoseconds: try decoder.unsigned())
-            waiting = (time, try Event(from: &decoder, seed: server.seed))
-          case .commands:
-            guard let (time, event) = waiting else { break }
-            waiting = nil
-            let recorded = (
-              hash: try decoder.unsigned(), count: try decoder.int(),
-              revision: try decoder.unsigned()
-            )
-            handle(event, at: time, recorded, &report)
-          case .end:
-            let recorded = (try decoder.unsigned(), Digest(try decoder.unsigned()))
-            report.isWhole = true
-            compare(recorded, &report)
-          case .head, nil: break
-          }
-          decoder.close()
-        }
-      } catch {
-        throw RecordingError("piece \(report.events + 1) cannot be read: \(error)")
+      guard let piece = try reader.next() else { break }
+      switch piece {
+      case .event(let time, let event): waiting = (time, event)
+      case .commands(let hash, let count, let revision):
+        guard let (time, event) = waiting else { continue }
+        waiting = nil
+        handle(event, at: time, (hash, count, revision), &report)
+      case .end(let revision, let digest):
+        report.isWhole = true
+        compare((revision, digest), &report)
       }
     }
     report.revision = server.revision
@@ -166,14 +130,5 @@ public struct Replay<R: Reducer>: Sendable {
       description:
         "the end: recorded were revision \(recorded.revision) and digest \(recorded.digest), now "
         + "there are \(server.revision) and \(digest)")
-  }
-
-  /// The next piece; nil if the recording ends, or breaks off.
-  private static func take(_ bytes: [UInt8], _ offset: inout Int) -> ArraySlice<UInt8>? {
-    guard bytes.count - offset >= 4 else { return nil }
-    let length = (0..<4).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) }
-    guard bytes.count - offset - 4 >= length else { return nil }
-    defer { offset += 4 + length }
-    return bytes[(offset + 4)..<(offset + 4 + length)]
   }
 }
