@@ -147,8 +147,8 @@ let daemon = floor(
     .executableTarget(
       name: "lockstep-replay",
       dependencies: [
-        "DaemonCore", "Documents", "EventLoop", "Files", "Lockstep", "Values", argumentParser,
-        systemPackage,
+        "Access", "DaemonCore", "Documents", "EventLoop", "Files", "Lockstep", "Values",
+        argumentParser, systemPackage,
       ]),
     .executableTarget(
       name: "lockstepd",

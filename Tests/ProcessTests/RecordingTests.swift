@@ -23,6 +23,10 @@ enum Recordings {
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(3)))
 struct RecordingTests {
   private func replay(_ arguments: String...) async throws -> CommandResult {
+    try await replay(arguments: arguments)
+  }
+
+  private func replay(arguments: [String]) async throws -> CommandResult {
     let process = try ChildProcess(Binaries.commandLine, ["replay"] + arguments)
     let status = try await process.end()
     return CommandResult(status: status, lines: process.output)
@@ -64,6 +68,78 @@ struct RecordingTests {
       let other = try await replay(changed)
       #expect(other.status == .exit(10), "\(other.lines)")
       #expect(other.lines.first?.contains("\(changed): event ") == true, "\(other.lines)")
+    }
+  }
+
+  @Test func `a recording for others has nothing that the policy denies anybody to read`()
+    async throws
+  {
+    try await withFolder { folder in
+      let (file, policy) = (folder + "/recording", folder + "/policy.yaml")
+      let rules = """
+        version: 1
+        rules:
+          - users: [\(getuid())]
+            connect: true
+            administer: true
+            read: [/]
+            act: ["*"]
+            write: [/]
+          - groups: [nogroup]
+            connect: true
+            read: [/]
+            deny-read: [/secrets]
+        """
+      try rules.write(toFile: policy, atomically: true, encoding: .utf8)
+      func done(_ arguments: [String], _ socket: String) async throws {
+        let done = try await lockstep(socket, arguments)
+        #expect(done.status == .exit(0), "\(done.lines)")
+      }
+      try await withDaemon(["--record", file, "--policy", policy]) { served in
+        for arguments in [
+          [
+            "set", "",
+            #"{"secrets":{"code":"one-two-three"},"users":{"ann":{"name":"Ann Ashby"}}}"#,
+          ],
+          ["set", "/secrets/code", "\"four-five\""],
+          ["set", "/users/bob", #"{"name":"Bob Byrd"}"#],
+          ["set", "/open", "\"as it is\""], ["ls", "/secrets"], ["get", "/users"],
+        ] { try await done(arguments, served.socket) }
+      }
+      let export = folder + "/for-others"
+      let told = try await replay(file, "--export", export, "--leave-out", "/users/*/name")
+      #expect(told.status == .exit(0), "\(told.lines)")
+      #expect(told.lines.count == 1, "\(told.lines)")
+      #expect(
+        told.lines.first?.contains("to revision 4, without /secrets, /users/*/name: ") == true,
+        "\(told.lines)")
+      let bytes = try Data(contentsOf: URL(filePath: export))
+      for secret in ["one-two", "four-five", "Ashby", "Byrd"] {
+        #expect(bytes.firstRange(of: Data(secret.utf8)) == nil, "\(secret)")
+      }
+      let again = try await replay(export)
+      #expect(again.status == .exit(0), "\(again.lines)")
+      #expect(again.lines.last?.contains("equal, to revision 4, digest ") == true, "\(again.lines)")
+      let state = try await replay("--until", "4", export)
+      let text = state.lines.first ?? ""
+      #expect(
+        text.contains(#""open":"as it is""#) && text.contains(#""ann":{"name":"aaaa"#), "\(text)")
+
+      // What is there already is not overwritten, and what has nothing to leave out is not exported.
+      let twice = try await replay(file, "--export", export)
+      #expect(twice.status == .exit(2) && twice.lines.joined().contains("exists"), "\(twice.lines)")
+      for wrong in [
+        ["--leave-out", "/a"], ["--export", export, "--until", "3"],
+        ["--export", folder + "/new", "--leave-out", "users"], ["--export", folder + "/no/dir"],
+      ] {
+        let refused = try await replay(arguments: [file] + wrong)
+        #expect(refused.status == .exit(2), "\(wrong): \(refused.lines)")
+      }
+      let open = folder + "/open"
+      try await withDaemon(["--record", open]) { try await done(["set", "/a", "1"], $0.socket) }
+      let nothing = try await replay(open, "--export", folder + "/new")
+      #expect(nothing.status == .exit(2), "\(nothing.lines)")
+      #expect(nothing.lines.joined().contains("Name it with --leave-out"), "\(nothing.lines)")
     }
   }
 

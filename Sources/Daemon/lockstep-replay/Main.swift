@@ -1,3 +1,4 @@
+import Access
 import ArgumentParser
 import DaemonCore
 import Documents
@@ -19,6 +20,9 @@ struct ReplayTool: ParsableCommand {
       run. Every command that it leads to must be the recorded one. The first difference is reported \
       with its event. Exits with 0 if there is none, 10 if there is one, 11 if a file cannot be read \
       as a recording.
+
+      With --export a recording for others is written, without the values that the policy denies \
+      anybody to read, or that --leave-out names.
       """)
 
   @Argument(help: "Recordings of daemons of documents.", completion: .file())
@@ -33,15 +37,78 @@ struct ReplayTool: ParsableCommand {
       discussion: "If that event ended the daemon, it ends this process, too."))
   var withLast = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Write a recording for others there, without the values that the policy denies anybody to read.",
+      valueName: "file"))
+  var export: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --export: leave out these values, too; * is any key.", valueName: "pointer"),
+    transform: Self.pattern)
+  var leaveOut: [PathPattern] = []
+
+  private static func pattern(_ text: String) throws -> PathPattern {
+    guard let pattern = PathPattern(argument: text) else {
+      throw ValidationError(
+        "'\(text)' is no path: a path begins with '/', and in a key '/' is written ~1, '~' ~0.")
+    }
+    return pattern
+  }
+
+  func validate() throws {
+    if export == nil, !leaveOut.isEmpty {
+      throw ValidationError("--leave-out is for --export: name the file to write.")
+    }
+    guard export != nil else { return }
+    if files.count != 1 { throw ValidationError("--export writes one recording: name one.") }
+    if until != nil || withLast {
+      throw ValidationError(
+        "--export writes a whole recording: leave --until and --with-last away.")
+    }
+  }
+
   func run() throws {
+    if let export { return try write(export) }
     for file in files { try run(file) }
   }
 
-  private func run(_ file: String) throws {
-    let bytes: [UInt8]
-    do throws(Errno) { bytes = try FileDescriptor.contents(of: file) ?? [] } catch {
-      throw Self.failure("cannot read \(file): \(error)", .usage)
+  private func write(_ target: String) throws {
+    let (file, bytes) = (files[0], try Self.contents(of: files[0]))
+    let export: Export
+    let (report, replaced): (RecordingExport<DocumentFeature>.Report, Int)
+    do {
+      export = try Export(of: bytes, without: leaveOut)
+      if export.isEmpty {
+        throw Self.failure(
+          "\(file): nothing would be left out, for the policy denies nobody to read anything. "
+            + "Name it with --leave-out.", .usage)
+      }
+      (report, replaced) = try export.run(bytes)
+    } catch let error as RecordingError {
+      throw Self.failure("\(file): \(error).", .damaged)
     }
+    do throws(Errno) {
+      let descriptor = try FileDescriptor.opening(
+        target, .writeOnly, [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+      defer { descriptor.closeQuietly() }
+      try descriptor.write(report.bytes)
+    } catch {
+      throw Self.failure("cannot write \(target): \(error)", .usage)
+    }
+    print(
+      "\(target): \(report.events) events, to revision \(report.revision), without \(export.leftOut): "
+        + "\(replaced) values replaced")
+    if let event = report.firstOther {
+      print(
+        "\(target): from event \(event) on its revisions are others than those of \(file), for an action "
+          + "with other values had another outcome")
+    }
+  }
+
+  private func run(_ file: String) throws {
+    let bytes = try Self.contents(of: file)
     var replay: Replay<DocumentFeature>
     let report: Replay<DocumentFeature>.Report
     do {
@@ -58,6 +125,14 @@ struct ReplayTool: ParsableCommand {
       "\(file): \(report.events) events, \(report.commands) commands: equal, to revision "
         + "\(report.revision), digest \(report.digest)\(end(of: report))")
     if withLast { replay.handleLastEvent() }
+  }
+
+  private static func contents(of file: String) throws -> [UInt8] {
+    do throws(Errno) {
+      return try FileDescriptor.contents(of: file) ?? []
+    } catch {
+      throw failure("cannot read \(file): \(error)", .usage)
+    }
   }
 
   private func end(of report: Replay<DocumentFeature>.Report) -> String {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Values
 
 struct ReplayRecording: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -12,11 +13,19 @@ struct ReplayRecording: ParsableCommand {
       11 if a file is no recording. A daemon with types of its own is replayed by a program that has them: \
       'Replay' of DaemonCore.
 
+      With --export, a recording that may be given to others is written to a new file: the same events, \
+      without the values at the paths that the policy denies anybody to read ('deny-read'), and at those \
+      that --leave-out names. Texts and keys there become others of the same length, numbers and bytes \
+      others, equal ones equal, and booleans become false: mostly the same happens, and where not, it \
+      says from which event on. What is not a value stays: who acted when, labels, names of actions, the \
+      policy, all keys elsewhere, and keys of up to four digits, which may be indices.
+
       The program 'lockstep-replay' does it, which is to be beside this one or in the PATH.
 
       EXAMPLES:
         lockstep replay fault.recording
         lockstep replay --until 40 fault.recording
+        lockstep replay fault.recording --export for-others.recording --leave-out '/users/*/name'
       """)
 
   @Argument(
@@ -31,14 +40,40 @@ struct ReplayRecording: ParsableCommand {
   @Flag(help: "Also handle an event during which the process ended, which may end this one.")
   var withLast = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Write a recording for others there, without the values that the policy denies anybody to read.",
+      valueName: "file"))
+  var export: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --export: leave out the values at this path, too; a key * is any.", valueName: "path"))
+  var leaveOut: [String] = []
+
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func validate() throws {
     if files.isEmpty { throw ValidationError("which recording? Name its file.") }
+    if export == nil, !leaveOut.isEmpty {
+      throw ValidationError("--leave-out is for --export: name the file to write.")
+    }
+    if let path = leaveOut.first(where: { $0 != "/" && Path(pointer: $0) == nil }) {
+      throw ValidationError(
+        "'\(path)' is no path: a path begins with '/', and in a key '/' is written ~1, '~' ~0.")
+    }
+    guard export != nil else { return }
+    if files.count != 1 { throw ValidationError("--export writes one recording: name one.") }
+    if until != nil || withLast {
+      throw ValidationError(
+        "--export writes a whole recording: leave --until and --with-last away.")
+    }
   }
 
   func run() throws {
-    let options = until.map { ["--until", "\($0)"] } ?? []
+    let options =
+      (until.map { ["--until", "\($0)"] } ?? []) + (export.map { ["--export", $0] } ?? [])
+      + leaveOut.flatMap { ["--leave-out", $0] }
     try ProgramPath.become(
       "lockstep-replay", options + (withLast ? ["--with-last"] : []) + ["--"] + files)
   }
