@@ -50,6 +50,18 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.jumpsFromLate = true
       $0.administer()
     },
+    Mutant(name: "actions are done during a pause") {
+      $0.faults.actsWhilePaused = true
+      $0.administer()
+    },
+    Mutant(name: "what effects tell is heard during a pause", seeds: 200, hasEffects: true) {
+      $0.faults.hearsWhilePaused = true
+      $0.administer()
+    },
+    Mutant(name: "what effects told during a pause is lost", seeds: 200, hasEffects: true) {
+      $0.faults.losesHeldNews = true
+      $0.administer()
+    },
     Mutant(name: "an acknowledgement is lost on resuming") {
       $0.faults.losesRepeatedAcknowledgements = true
     },

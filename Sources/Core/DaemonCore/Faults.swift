@@ -62,6 +62,12 @@ package struct Faults: Sendable, Equatable {
 
   /// Do a jump on the newest state, as if no action had overtaken it.
   package var jumpsFromLate = false
+  /// Do actions of clients during a pause.
+  package var actsWhilePaused = false
+  /// Hear what effects tell during a pause.
+  package var hearsWhilePaused = false
+  /// Forget the first of what effects have told during a pause.
+  package var losesHeldNews = false
   /// Take a revision that undoing has made for a change.
   package var undoesUndoing = false
 

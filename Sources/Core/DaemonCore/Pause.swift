@@ -111,17 +111,21 @@ extension Server {
   /// Hear what an effect tells, or have it wait.
   @inline(__always)
   mutating func hear(_ news: Pause<R.Action>.News, _ commands: inout [Command]) {
-    if pause.holdsEffects { return hold(news, &commands) }
+    if pause.holdsEffects && !faults.hearsWhilePaused { return hold(news, &commands) }
     take(news)
   }
 
   @inline(never)
   private mutating func hold(_ news: Pause<R.Action>.News, _ commands: inout [Command]) {
+    if faults.losesHeldNews, !pause.holdsNews { return }
     pause.hold(news)
     if pause.isFull {
       resume("\(Pause<R.Action>.mostNews) actions of effects wait", &commands)
     }
   }
+
+  /// Whether the contents of the state stay as they are.
+  package var isPaused: Bool { pause.isOn }
 
   /// Whether what an effect tells now, or has told, waits: it must not go on before it is heard.
   public var holdsEffects: Bool { pause.holdsEffects }

@@ -117,7 +117,8 @@ extension Server {
   @inline(__always)
   private mutating func excess(of byteCount: Int, at place: Int) -> Rejection? {
     if let rejection = overuse(place) { return rejection }
-    return pause.isOn ? .paused : memory.size.refusal(ofActionWith: byteCount)
+    return pause.isOn && !faults.actsWhilePaused
+      ? .paused : memory.size.refusal(ofActionWith: byteCount)
   }
 
   /// The rejection of an action that exceeds its user's rate or the limit of effects; nil if

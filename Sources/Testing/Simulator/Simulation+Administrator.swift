@@ -19,12 +19,14 @@ struct Administrator: Sendable {
   /// How often he has come and asked.
   var visits: UInt64 = 0
   var lastQuery: UInt64 = 0
-  /// The revision that he asked to jump to; nil if he asked for something else.
-  var target: UInt64?
+  /// The revisions that he asked to jump to, by the numbers of the queries.
+  var targets: [UInt64: UInt64] = [:]
   /// The query for which a change was found last; one that is found again has the same.
   var lastFound: UInt64?
   /// The change that was found for a jump, which the daemon has not got yet.
   var found: (query: UInt64, Finding)?
+  /// What he has looked at, which the daemon has not got yet.
+  var looked: [(query: UInt64, Finding)] = []
 }
 
 extension Simulation {
@@ -51,13 +53,13 @@ extension Simulation {
           SessionToken(high: .max, low: administrator.visits)))
       return try say(.hello(.init(versions: 1...3, label: "administrator")))
     }
-    administrator.target = nil
+    try look()
     let number = Hashing.mix(administrator.visits)
     switch number % 8 {
     case 0, 1, 2:
       guard let oldest = daemon.oldestRevision else { return }
       let target = oldest + (number >> 8) % (daemon.revision - oldest + 1)
-      administrator.target = target
+      administrator.targets[administrator.lastQuery + 1] = target
       try ask("jump", "\(target)")
     case 3, 4: try ask("undo", "\(1 + (number >> 8) % 3)")
     case 5: try ask("redo", "1")
@@ -66,7 +68,7 @@ extension Simulation {
     }
   }
 
-  private mutating func ask(_ name: String, _ arguments: String...) throws(SimulationFailure) {
+  mutating func ask(_ name: String, _ arguments: String...) throws(SimulationFailure) {
     administrator.lastQuery += 1
     try say(.query(number: administrator.lastQuery, name, arguments: arguments))
   }
@@ -75,8 +77,16 @@ extension Simulation {
     try deliver(.received(Administrator.id, Frame.encode { message.encode(into: &$0) }))
   }
 
-  /// Find what a query of the administrator asks for.
+  /// Find what a query of the administrator asks for: the change for a jump, or what he looks at.
   mutating func find(_ asked: ShellQuery, for query: UInt64) {
+    guard case .past(let request, _) = asked, case .change = request.subject else {
+      switch daemon?.inspection(of: asked, for: Administrator.id) {
+      case .success(let job)?: administrator.looked.append((query, job.finding()))
+      case .failure(let error)?: administrator.looked.append((query, Finding(error)))
+      case nil: break
+      }
+      return
+    }
     if administrator.lastFound == query { count("jumps that were found again") }
     administrator.lastFound = query
     switch daemon?.inspection(of: asked, for: Administrator.id) {
@@ -98,7 +108,7 @@ extension Simulation {
     let state = log.entries.first { $0.before != nil }?.before ?? daemon.state
     if ledger.jump(to: state) {
       count("jumps")
-      if let target = administrator.target {
+      if let target = administrator.targets[query] {
         guard ledger.state(at: target)?.isSame(as: state) == true else {
           throw failure("a jump to revision \(target) leads elsewhere")
         }

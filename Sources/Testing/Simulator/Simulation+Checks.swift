@@ -14,6 +14,7 @@ extension Simulation {
   /// of them is an action from inside that did not wait.
   mutating func enterWork(isDirect: Bool = false) throws(SimulationFailure) {
     guard let daemon else { return }
+    if hasChangedWhilePaused { throw failure("an action changed the state during a pause") }
     let entries = log.entries
     log.entries.removeAll(keepingCapacity: true)
     // The state after each reduction is the state before the next one.

@@ -92,7 +92,7 @@ extension Simulation {
     measured = nil
     checkpoint = nil
     (administrator.isConnected, administrator.isClosed) = (false, false)
-    administrator.found = nil
+    (administrator.found, administrator.looked) = (nil, [])
     abandonEffects()
     for place in links.indices {
       links[place].abort()
@@ -151,6 +151,7 @@ extension Simulation {
       try deliver(.checkpointMade(revision, bytes))
     }
     try deliverFound()
+    try deliverLooks()
     if !(now < lastTick + .seconds(1)) {
       lastTick = now
       served = nil

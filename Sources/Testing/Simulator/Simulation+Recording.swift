@@ -35,7 +35,11 @@ extension Simulation {
         endRecording()
       }
     }
+    let paused = daemon.flatMap { $0.isPaused ? $0.revision : nil }
     daemon?.handle(event, at: now, into: &commands)
+    if let paused, event.bringsActions, let daemon, daemon.isPaused, daemon.revision != paused {
+      hasChangedWhilePaused = true
+    }
     if recording != nil, let daemon {
       recording?.append(
         contentsOf: Recording.commands(commands, revision: daemon.revision))
@@ -75,5 +79,15 @@ extension Simulation {
       count("replayed commands", report.commands)
     }
     recordings = []
+  }
+}
+
+extension Event {
+  /// Whether it brings actions of clients or effects, and no facts, such as that a client has gone.
+  fileprivate var bringsActions: Bool {
+    switch self {
+    case .received, .effectSent, .effectCancelled, .effectEnded: true
+    default: false
+    }
   }
 }

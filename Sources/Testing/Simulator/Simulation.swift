@@ -62,6 +62,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   /// The number of times that the past was looked at.
   var looks: UInt64 = 0
   var administrator = Administrator()
+  /// Whether an action changed the state although the daemon was paused.
+  var hasChangedWhilePaused = false
   /// Connections that were read from in this turn, in order; nil if something else may decide the
   /// order of sending.
   var served: [ConnectionID]? = []
