@@ -8,20 +8,6 @@ import Values
 /// The errors and reports of the programs: they tell people what to do.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct MessagesTests {
-  /// Runs the command line at a terminal of this width. Returns the lines of both streams.
-  private func atTerminal(
-    _ socket: String, columns: Int, _ arguments: String
-  ) async throws -> [String] {
-    let command = try ChildProcess(
-      "/usr/bin/script",
-      ["--quiet", "--return", "--command", "\(Binaries.commandLine) \(arguments)", "/dev/null"],
-      environment: [
-        "LOCKSTEP_SOCKET": socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "\(columns)",
-      ])
-    try await command.end()
-    return command.output.map { $0.trimmingCharacters(in: .newlines) }
-  }
-
   // MARK: The log
 
   @Test func `at a terminal, each action of the log is followed by what it changed`() async throws {

@@ -66,6 +66,21 @@ func lockstep(_ socket: String, _ arguments: [String]) async throws -> CommandRe
   return CommandResult(status: try await command.end(), lines: command.output)
 }
 
+/// Run the command line at a terminal of this width, with arguments as a shell reads them. Returns the
+/// lines of both streams.
+func atTerminal(
+  _ socket: String, columns: Int, _ arguments: String
+) async throws -> [String] {
+  let command = try ChildProcess(
+    "/usr/bin/script",
+    ["--quiet", "--return", "--command", "\(Binaries.commandLine) \(arguments)", "/dev/null"],
+    environment: [
+      "LOCKSTEP_SOCKET": socket, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "\(columns)",
+    ])
+  try await command.end()
+  return command.output.map { $0.trimmingCharacters(in: .newlines) }
+}
+
 /// Run a test with a daemon, which must still run when the test has ended.
 func withDaemon<R>(
   _ arguments: [String] = [], _ body: (Served) async throws -> R,

@@ -27,6 +27,17 @@ struct Jump: AsyncParsableCommand {
       EXAMPLES:
         lockstep jump 41
         lockstep get /lamps --at 41
+
+        $ lockstep set /lamps '{"hall": false, "porch": false}'
+        revision 1
+        $ lockstep set /lamps/hall true
+        revision 2
+        $ lockstep remove /lamps/porch
+        revision 3
+        $ lockstep jump 1
+        revision 4, with the contents of 1
+        $ lockstep get /lamps
+        {"hall": false, "porch": false}
       """)
 
   @Argument(help: "A revision.", transform: NumberArgument.atLeast(0))
@@ -57,6 +68,19 @@ struct Undo: AsyncParsableCommand {
       EXAMPLES:
         lockstep undo
         lockstep undo 3
+
+        $ lockstep set /lamps '{"hall": false, "porch": false}'
+        revision 1
+        $ lockstep set /lamps/hall true
+        revision 2
+        $ lockstep remove /lamps/porch
+        revision 3
+        $ lockstep undo 2
+        revision 4, with the contents of 1
+        $ lockstep redo
+        revision 5, with the contents of 2
+        $ lockstep get /lamps
+        {"hall": true, "porch": false}
       """)
 
   @Argument(help: "How many changes.", transform: NumberArgument.within(1...ReportName.mostSteps))

@@ -26,6 +26,14 @@ struct List: AsyncParsableCommand {
         lockstep ls
         lockstep ls /lamps --depth 2
         lockstep --json ls /sensors --all | jq -r .path
+
+        $ lockstep set /lamps '{"hall": {"on": true}, "porch": null}'
+        revision 1
+        $ lockstep ls /lamps --depth 2
+        KIND     COUNT  BYTES  CHANGED  NAME
+        object       1      5        1  hall
+        boolean      -      1        1    on
+        null         -      1        1  porch
       """)
 
   @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))

@@ -23,6 +23,18 @@ struct Diff: AsyncParsableCommand {
       EXAMPLES:
         lockstep diff 40 42
         lockstep diff 40 now /lamps
+
+        $ lockstep set /lamps '{"hall": false, "porch": false}'
+        revision 1
+        $ lockstep set /lamps/hall true
+        revision 2
+        $ lockstep remove /lamps/porch
+        revision 3
+        $ lockstep diff 1 now
+        ~ /lamps/hall  false → true
+        - /lamps/porch  false
+        $ lockstep get /lamps --at 1
+        {"hall": false, "porch": false}
       """)
 
   @Argument(help: "A revision.", transform: NumberArgument.atLeast(0))
@@ -90,6 +102,14 @@ struct ShowHistory: AsyncParsableCommand {
       EXAMPLES:
         lockstep history /lamps/hall
         lockstep history /lamps --limit 5
+
+        $ lockstep set /lamps '{"hall": true}'
+        revision 1
+        $ lockstep increment /lamps/switched
+        revision 2
+        $ lockstep history /lamps/switched
+        revision 2  11-26 10:49:17Z  #2 increment, client 2 (pid 9, uid 0) "lockstep in…
+        + /lamps/switched  1
       """)
 
   @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))

@@ -21,6 +21,15 @@ struct PauseDaemon: AsyncParsableCommand {
       EXAMPLES:
         lockstep pause
         lockstep pause --for 60
+
+        $ lockstep pause
+        paused until 'lockstep resume'
+        $ lockstep set /lamps '{}'
+        lockstep: rejected: the daemon is paused, for somebody to look around: try again later.
+        $ lockstep resume
+        it goes on
+        $ lockstep set /lamps '{}'
+        revision 1
       """)
 
   @Option(
