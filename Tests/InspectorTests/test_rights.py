@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 
 import pytest
 from browser import Window
@@ -122,7 +123,23 @@ def test_what_may_not_be_done_is_a_sentence(half: Page) -> None:
     half.window.fill("#send-text", '{"set": {"path": "/public/visits", "value": 8}}')
     half.window.click("#send-button")
     half.until("it is done", lambda: half.daemon.get("/public/visits") == 8)
-    half.window.click("#undo")
-    half.until("undo is refused", lambda: len(half.window.text("#notice").split()) > 3)
-    assert half.daemon.get("/public/visits") == 8
     assert half.daemon.get("/secret/name") == "first"
+
+
+def test_what_is_for_others_cannot_be_pressed(half: Page) -> None:
+    def disabled(page: Page, button: str) -> bool:
+        return bool(page.window.run(f"return document.querySelector('#{button}').disabled"))
+
+    for button, reason in [("undo", "everything"), ("redo", "everything"), ("pause", "administer")]:
+        half.until(f"{button} is disabled", lambda name=button: disabled(half, name))
+        assert reason in (half.window.attribute(f"#{button}", "title") or "")
+    root = Page(half.window, half.daemon)
+    root.daemon.set("/public/visits", 2)
+    root.until("root may undo", lambda: not disabled(root, "undo"))
+    assert root.window.attribute("#undo", "title") == ""
+    policy = pathlib.Path(root.daemon.folder, "policy.yaml")
+    policy.write_text(policy.read_text().replace('act: ["*"]', "act: [set]"))
+    assert root.daemon.process
+    root.daemon.process.send_signal(signal.SIGHUP)
+    root.until("not any more", lambda: disabled(root, "undo"))
+    assert not disabled(root, "pause")

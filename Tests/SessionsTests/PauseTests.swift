@@ -140,6 +140,33 @@ private struct Tally: Reducer {
     #expect(bench.server.state.root == ["n": 1])
   }
 
+  @Test func `the status says who may pause, and who may jump`() {
+    func rule(_ uid: UInt64, administers: Bool, writes: [PathPattern]) -> Rule {
+      Rule(
+        users: [uid], mayConnect: true, mayAdminister: administers, read: [.whole], act: [.all],
+        write: writes)
+    }
+    var bench = Bench(
+      ["n": 0],
+      policy: Policy([
+        rule(1, administers: true, writes: [.whole]), rule(2, administers: true, writes: []),
+        rule(3, administers: false, writes: [.whole]),
+      ]))
+    for uid in [1, 2, 3] as [UInt64] { bench.join(uid, uid: uid, versions: 1...3) }
+    _ = bench.ask(1, "jump", "0")
+    for uid in [1, 2, 3] as [UInt64] {
+      let status = bench.ask(uid, "status")
+      let mayPause = ReportError(bench.ask(uid, "resume"))?.code != .denied
+      let mayJump = ReportError(bench.ask(uid, "jump", "0"))?.code != .denied
+      #expect(status.child("mayAdminister") == .bool(mayPause) && mayPause == (uid < 3))
+      #expect(status.child("mayDoAll") == .bool(mayJump) && mayJump == (uid == 1))
+    }
+    var open = Bench(["n": 0])
+    open.join(1, versions: 1...3)
+    let status = open.ask(1, "status")
+    #expect(status.child("mayAdminister") == true && status.child("mayDoAll") == true)
+  }
+
   /// What an effect has told waits, its end too, and is heard in order.
   @Test func `what effects send waits for the end of the pause`() throws {
     var desk = Desk()

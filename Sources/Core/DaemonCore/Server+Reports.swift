@@ -285,6 +285,8 @@ extension Server {
         "journal",
         .text(journaling.failure ?? (journaling.durability == .none ? "none" : "healthy"))
       ),
+      ("mayAdminister", .bool(rights?.mayAdminister ?? true)),
+      ("mayDoAll", .bool(mayJump(rights))),
     ]
     guard rights.seesAll else { return object(facts.about + common) }
     return object(

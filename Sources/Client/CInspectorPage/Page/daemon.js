@@ -13,6 +13,9 @@ const WORDS = /** @type {Record<string, string>} */ ({
   connecting: 'connecting', live: 'live', stale: 'lost, coming back', closed: 'closed', gone: 'inspector gone',
 });
 
+export const FOR_ALL_RIGHTS = 'This is for those who may do everything.';
+const FOR_ADMINISTRATORS = 'This is for those who may administer the daemon.';
+
 export class DaemonBar {
   /** @param {Connection} connection */
   constructor(connection) {
@@ -96,7 +99,12 @@ export class DaemonBar {
     const pause = buttonById('pause');
     say(pause, this.isPaused ? 'Resume' : 'Pause');
     pause.setAttribute('aria-pressed', String(this.isPaused));
-    for (const id of ['undo', 'redo', 'pause']) if (this.state !== 'live') buttonById(id).disabled = true; else buttonById(id).disabled = false;
+    const may = { undo: status.mayDoAll !== false, redo: status.mayDoAll !== false, pause: status.mayAdminister !== false };
+    for (const [id, allowed] of Object.entries(may)) {
+      const button = buttonById(id);
+      button.disabled = this.state !== 'live' || !allowed;
+      button.title = allowed ? '' : id === 'pause' ? FOR_ADMINISTRATORS : FOR_ALL_RIGHTS;
+    }
     this.drawBanner(status.pausedMs);
   }
 

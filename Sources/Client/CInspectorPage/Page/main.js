@@ -4,7 +4,7 @@ import { Action } from './action.js';
 import { Actions } from './actions.js';
 import { Clients } from './clients.js';
 import { Connection } from './connection.js';
-import { DaemonBar } from './daemon.js';
+import { DaemonBar, FOR_ALL_RIGHTS } from './daemon.js';
 import { byId, inputById } from './dom.js';
 import { Drawing } from './drawing.js';
 import { Effects } from './effects.js';
@@ -152,6 +152,7 @@ connection.on('look', (push) => {
     place.take([], 1);
   }
   bar.takeLook(look);
+  if (look.status) timeline.deny(look.status.mayDoAll === false ? FOR_ALL_RIGHTS : null);
   if (push.past) timeline.take(push.past);
   effects.take(look.effects);
   clients.take(look.clients);

@@ -55,6 +55,17 @@ export class Timeline {
   }
 
   /**
+   * Whether this user may go back, as far as the daemon says so.
+   * @param {string | null} reason why not
+   */
+  deny(reason) {
+    if (reason === this.denied) return;
+    this.denied = reason;
+    if (reason !== null) this.cancel(false);
+    this.drawing.soon();
+  }
+
+  /**
    * A newer revision came before the next word on the past.
    * @param {number} revision
    */
@@ -146,7 +157,7 @@ export class Timeline {
     this.now.disabled = this.shown === null;
     this.jump.disabled = this.shown === null || this.denied !== null;
     const reason = byId('time-reason');
-    const why = hasPast ? (this.shown !== null && this.denied ? `Jump here is not possible: ${this.denied}` : null) : NO_PAST;
+    const why = hasPast ? (this.shown !== null && this.denied ? `Jump here is not possible. ${this.denied}` : null) : NO_PAST;
     reason.hidden = why === null;
     say(reason, why ?? '');
     byId('state').classList.toggle('past', this.shown !== null);

@@ -35,6 +35,10 @@ struct Status: AsyncParsableCommand {
         journal            healthy, none, or why nothing can be kept
         journalQueueBytes  that wait for the disk
 
+      What you may do there:
+        mayAdminister  ask about others and about actions, pause, cancel effects
+        mayDoAll       everything, so also jump and undo
+
       What it has counted since its start:
         actions      that were done
         rejected     actions that were not

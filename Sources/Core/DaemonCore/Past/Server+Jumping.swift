@@ -34,7 +34,7 @@ extension Server {
     .init(state: core.state, revision: core.revision, changedBytes: counters.changedBytes)
   }
 
-  private func mayJump(_ rights: Rights?) -> Bool { rights?.isUnrestricted ?? true }
+  func mayJump(_ rights: Rights?) -> Bool { rights?.isUnrestricted ?? true }
 
   /// The revision to whose contents a request leads.
   private func target(
