@@ -115,6 +115,26 @@ import Wire
     #expect(SQL.run(directory.journal, "SELECT count(*) FROM session") == ["\(live.count)"])
   }
 
+  /// A client that acts and leaves: both may be stored at once.
+  @Test func `A session that is forgotten in a batch without rows has the actions before it`()
+    throws
+  {
+    var story = Story()
+    let file = try directory.begun()
+    try file.append([story.batch(3)])
+    let acted = story.batch(30)
+    let gone = try #require(acted.sessions.first)
+    var forgets = JournalBatch(number: story.batchCount + 1, revision: story.revision)
+    forgets.forgotten = [gone.token]
+    story.batchCount += 1
+    try file.append([acted, forgets])
+    story.sessions.removeAll { $0.token == gone.token }
+    try file.keep(story.snapshot(sessions: story.keptSessions), cutting: false)
+    while try file.cut(limit: 1, keeping: 30) {}
+    #expect(try file.rows() == Array(story.rows[3...]))
+    #expect(JournalReader.fsck(directory.journal).findings.isEmpty)
+  }
+
   @Test func `All rows can be cut, and the journal continues`() throws {
     var story = Story()
     var file = try directory.begun()

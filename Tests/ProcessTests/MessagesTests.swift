@@ -38,8 +38,9 @@ struct MessagesTests {
     async throws
   {
     try await withDaemon(["--limit", "historyBytes=64"]) { served in
-      for value in ["1", "2"] {
-        #expect(try await lockstep(served.socket, "set", "/a", value).status == .exit(0))
+      let text = "\"\(String(repeating: "x", count: 200))\""
+      for path in ["/a", "/b"] {
+        #expect(try await lockstep(served.socket, "set", path, text).status == .exit(0))
       }
       let log = try await atTerminal(served.socket, columns: 80, "log")
       #expect(log.count == 2 && log.allSatisfy { $0.contains("set") }, "\(log)")

@@ -10,7 +10,7 @@ import Wire
 
 /// Recordings for others, without what they may not see.
 @Suite struct RecordingExportTests {
-  private static let hidden = patterns(["secrets", "users/*/password", "list"])
+  private static let hidden = patterns(["secrets", "users/*/password", "list", "rows/*/token"])
 
   private func export(
     _ bytes: [UInt8], without patterns: [PathPattern] = hidden
@@ -19,11 +19,12 @@ import Wire
     return try RecordingExport(
       bytes,
       replacing: .init(
-        state: { Document(redaction.value($0.root, at: .root)) },
-        action: { action in
+        state: { Document(redaction.value($0.root, at: .root, in: $0.root)) },
+        action: { action, state in
           action.mapped(
-            path: { redaction.path($0) }, value: { redaction.value($0, at: $1) })
-        }, path: { redaction.path($0) }),
+            path: { redaction.path($0, in: state.root) },
+            value: { redaction.value($0, at: $1, in: state.root) })
+        }, path: { redaction.path($0, in: $1.root) }, text: { redaction.text($0) }),
       reducer: DocumentFeature()
     ).run()
   }
@@ -47,7 +48,7 @@ import Wire
       }
     }
     guard case .object(var members) = value else { return value }
-    for name in ["secrets", "list"] {
+    for name in ["secrets", "list", "rows"] {
       if let hidden = members[name] { members.updateValue(shape(hidden), forKey: name) }
     }
     if case .object(var users)? = members["users"] {
@@ -113,6 +114,59 @@ import Wire
     let (report, _) = try replay(export.bytes)
     #expect(report.difference == nil && !report.isWhole)
     #expect(report.lastEvent?.hasPrefix("received(") == true)
+  }
+
+  // MARK: Values and paths
+
+  @Test func `values are replaced by others of the same form, equal ones by equal ones`() {
+    var redaction = Redaction(of: patterns(["s", "u/*/p"]))
+    let document: Value = [
+      "s": [
+        "t": ["one", "two", "one", "\u{e9}", "e\u{301}", ""], "n": [7, 7, -8, 2.5], "b": true,
+      ],
+      "u": ["ann": ["p": 5, "q": 6], "17": ["p": "x"]], "open": "one",
+    ]
+    let other = redaction.value(document, at: .root, in: document)
+    #expect(other.scoped(to: ["open"]) == "one" && other.scoped(to: ["u", "ann", "q"]) == 6)
+    #expect(other.scoped(to: ["u", "17", "p"]) != "x")
+    #expect(redaction.count == 13)
+    guard case .object(let secrets)? = other.child("s") else {
+      Issue.record("\(other)")
+      return
+    }
+    let all = secrets.map(\.1)
+    let texts =
+      all.compactMap { value -> [Value]? in
+        if case .array(let texts) = value, texts.count == 6 { Array(texts) } else { nil }
+      }.first ?? []
+    #expect(texts.count == 6 && texts[0] == texts[2] && texts[5] == "")
+    let sizes = texts.map { text in if case .text(let text) = text { text.utf8.count } else { 0 } }
+    #expect(sizes == [3, 3, 3, 2, 3, 0])
+    #expect(Set(texts.map { "\($0)" }).count == 5)
+    #expect(all.contains(false) && !all.contains(true))
+    // The keys, too: of this one nobody says that it is there.
+    #expect(secrets["t"] == nil && secrets["b"] == nil)
+  }
+
+  @Test func `paths keep what is no secret, and lead where they led`() {
+    var redaction = Redaction(of: patterns(["s", "u/*/p", "l/*/p"]))
+    let document: Value = ["s": ["key": 1], "u": ["ann": ["p": 5]], "l": [["p": 1]]]
+    let other = redaction.value(document, at: .root, in: document)
+    for path in [["u", "ann", "p"], ["u", "ann"], ["open", "x"], ["s"], []] as [Path] {
+      #expect(redaction.path(path, in: document) == path)
+    }
+    let hidden = redaction.path(["s", "key"], in: document)
+    #expect(hidden != ["s", "key"] && other.scoped(to: hidden) != nil)
+    #expect(redaction.path(["s", "12345"], in: document) != ["s", "12345"])
+    #expect(redaction.path(["s", .integer(12345)], in: document) != ["s", .integer(12345)])
+    #expect(redaction.path(["s", "123", "-"], in: document) == ["s", "123", "-"])
+    // Through an array nothing is seen, and an index may be given as a number.
+    for index in ["0", .integer(0), "-", "7"] as [PathKey] {
+      #expect(redaction.value("open", at: ["l", index, "q"], in: document) != "open")
+      #expect(redaction.value("open", at: ["new", index, "q"], in: document) == "open")
+    }
+    #expect(redaction.value("open", at: ["u", "17", "q"], in: document) == "open")
+    #expect(redaction.value("open", at: ["u", "17", "p"], in: document) != "open")
   }
 
   // MARK: What differs, and what is refused
@@ -346,8 +400,10 @@ private struct RecordedDaemon {
     let key = "/secrets/" + Secret.key(&random)
     let revision = "\(server.revision)"
     let questions: [(String, [String])] = [
-      ("parts", ["/secrets", "2"]), ("parts", [key]), ("past", [revision, key]),
-      ("past", [revision]), ("changes", ["/secrets", "0", revision]), ("log", ["100"]),
+      ("parts", ["/secrets", "2"]), ("parts", [key]), ("past", [key, revision]),
+      ("past", ["", revision]), ("parts", ["/secrets", "1", "1", "/" + key.dropFirst(9)]),
+      ("parts", [String(key.dropFirst())]), ("parts", [key + "~x"]), ("sEcReT", ["sEcReT"]),
+      ("changes", ["/secrets", "0", revision]), ("log", ["100"]),
       ("metrics", []), ("clients", []), ("status", []),
     ]
     // A jump takes values to where they were before, also those that were computed.
@@ -370,19 +426,36 @@ private struct RecordedDaemon {
   private mutating func simpleAction() -> DocumentAction {
     let path = path()
     let value = value(at: path)
-    switch random.next() % (isTame ? 7 : 10) {
+    switch random.next() % (isTame ? 8 : 11) {
     case 0: return .merge(path, value)
     case 1: return .remove(path)
     case 2: return .append(["list"], secret(2))
     case 3: return .insert(["list", .text("\(random.next() % 3)")], secret(1))
     case 4: return .test(path, value)
     case 5: return .move(from: ["list", "0"], to: ["list", "-"])
-    case 7:
+    case 6: return rowAction()
+    case 8:
       let isSeen = path.keys.first == "open" || path.keys.first == "users" && path.keys.count == 2
       return .increment(path, by: isSeen ? 1 : Secret.number(&random))
-    case 8: return .move(from: path, to: self.path())
-    case 9: return .copy(from: path, to: self.path())
+    case 9: return .move(from: path, to: self.path())
+    case 10: return .copy(from: path, to: self.path())
     default: return .set(path, value)
+    }
+  }
+
+  /// An array of objects of which a part is hidden, so that nothing of it is seen; and keys that are
+  /// numbers.
+  private mutating func rowAction() -> DocumentAction {
+    let row: Value = ["n": secret(0), "token": secret(1)]
+    switch random.next() % 8 {
+    case 0: return .set(["rows"], [row, row])
+    case 1: return .append(["rows"], row)
+    case 2: return .insert(["rows", "0"], row)
+    case 3: return .set(["rows", .integer(0), "token"], secret(0))
+    case 4: return .set(["rows", .integer(0), "n"], secret(0))
+    case 5: return .set(["rows", "1"], row)
+    case 6: return .remove(["rows", .integer(0)])
+    default: return .set(["secrets", .integer(0x3b9a_ca00)], secret(0))
     }
   }
 

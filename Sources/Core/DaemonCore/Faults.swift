@@ -66,7 +66,7 @@ package struct Faults: Sendable, Equatable {
   package var actsWhilePaused = false
   /// Hear what effects tell during a pause.
   package var hearsWhilePaused = false
-  /// Forget the first of what effects have told during a pause.
+  /// Forget what effects tell during a pause.
   package var losesHeldNews = false
   /// Take a revision that undoing has made for a change.
   package var undoesUndoing = false

@@ -117,7 +117,7 @@ extension Server {
 
   @inline(never)
   private mutating func hold(_ news: Pause<R.Action>.News, _ commands: inout [Command]) {
-    if faults.losesHeldNews, !pause.holdsNews { return }
+    if faults.losesHeldNews { return }
     pause.hold(news)
     if pause.isFull {
       resume("\(Pause<R.Action>.mostNews) actions of effects wait", &commands)

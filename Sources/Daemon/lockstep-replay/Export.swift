@@ -29,12 +29,13 @@ struct Export {
   ) throws -> (report: RecordingExport<DocumentFeature>.Report, replaced: Int) {
     let redaction = Shared(Redaction(of: patterns))
     let replacements = RecordingExport<DocumentFeature>.Replacements(
-      state: { Document(redaction.value.value($0.root, at: .root)) },
-      action: { action in
+      state: { Document(redaction.value.value($0.root, at: .root, in: $0.root)) },
+      action: { action, state in
         action.mapped(
-          path: { redaction.value.path($0) }, value: { redaction.value.value($0, at: $1) })
+          path: { redaction.value.path($0, in: state.root) },
+          value: { redaction.value.value($0, at: $1, in: state.root) })
       },
-      path: { redaction.value.path($0) })
+      path: { redaction.value.path($0, in: $1.root) }, text: { redaction.value.text($0) })
     let export = try RecordingExport(bytes, replacing: replacements, reducer: DocumentFeature())
     return (try export.run(), redaction.value.count)
   }
@@ -47,13 +48,18 @@ private final class Shared<Value> {
 }
 
 extension PathPattern {
-  /// A JSON Pointer in which a key `*` is any key; nil if it is none.
+  /// A pattern as a policy writes it: a JSON Pointer in which a key `*` is any key; nil if it is none.
   init?(argument text: String) {
     guard text != "/" else {
       self = .whole
       return
     }
-    guard let path = Path(pointer: text) else { return nil }
-    self.init(path.keys.map { $0 == .text("*") ? .any : .key($0) })
+    var steps: [Step] = []
+    for token in text.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+      guard let path = Path(pointer: "/" + token.replacing("~2", with: "*")) else { return nil }
+      steps += token == "*" ? [.any] : path.keys.map(Step.key)
+    }
+    guard text.hasPrefix("/") else { return nil }
+    self.init(steps)
   }
 }

@@ -21,8 +21,8 @@ struct ReplayTool: ParsableCommand {
       with its event. Exits with 0 if there is none, 10 if there is one, 11 if a file cannot be read \
       as a recording.
 
-      With --export a recording for others is written, without the values that the policy denies \
-      anybody to read, or that --leave-out names.
+      With --export a recording for others is written, without the values at the paths of the \
+      policy's 'deny-read', and at those that --leave-out names.
       """)
 
   @Argument(help: "Recordings of daemons of documents.", completion: .file())
@@ -39,7 +39,7 @@ struct ReplayTool: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Write a recording for others there, without the values that the policy denies anybody to read.",
+      "Write a recording for others there, without the values at the policy's 'deny-read'.",
       valueName: "file"))
   var export: String?
 
@@ -82,7 +82,7 @@ struct ReplayTool: ParsableCommand {
       export = try Export(of: bytes, without: leaveOut)
       if export.isEmpty {
         throw Self.failure(
-          "\(file): nothing would be left out, for the policy denies nobody to read anything. "
+          "\(file): nothing would be left out, for no rule of its policy has 'deny-read'. "
             + "Name it with --leave-out.", .usage)
       }
       (report, replaced) = try export.run(bytes)

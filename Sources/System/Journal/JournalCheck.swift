@@ -208,7 +208,7 @@ extension JournalReader {
         }
       } else {
         complaint = "damaged: \(rows.damagedRow) (the seal does not fit)"
-        chain.skip()
+        if !isCovered { chain.skip() }
       }
       if let complaint {
         report.add("\(path): \(complaint)", revision: row.revision)

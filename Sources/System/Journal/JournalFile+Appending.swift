@@ -163,9 +163,12 @@ extension JournalFile {
     var writer = try RowWriter(connection, epoch: identity.epoch, chain: state.chain)
     // Turns share a row only if there are many of them.
     let sharesRows = batches.count >= RowPack.worthwhile
+    // A session that a batch without rows forgets may have acted in the batches before it.
+    var last = state.sequence
     for index in batches.indices {
+      last = batches[index].rows.last?.sequence ?? last
       try keep(
-        batches[index], &writer, identity,
+        batches[index], &writer, identity, last: last,
         packs: sharesRows || batches[index].rows.count >= RowPack.worthwhile,
         endsRow: !sharesRows || index == batches.count - 1
           || index % RowPack.turns == RowPack.turns - 1)
@@ -175,8 +178,8 @@ extension JournalFile {
   }
 
   private func keep(
-    _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity, packs: Bool,
-    endsRow: Bool
+    _ batch: JournalBatch, _ writer: inout RowWriter, _ identity: JournalIdentity, last: UInt64,
+    packs: Bool, endsRow: Bool
   ) throws(JournalError) {
     let covered = max(state.sequence, state.snapshot?.head.sequence ?? 0)
     let since = batch.rows.first?.sequence ?? covered &+ 1
@@ -205,7 +208,7 @@ extension JournalFile {
       }
     }
     try result.get()
-    for token in batch.forgotten { try forget(token, at: batch.rows.last?.sequence) }
+    for token in batch.forgotten { try forget(token, at: last) }
   }
 
   func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
@@ -245,9 +248,9 @@ extension JournalFile {
     if until == nil { state.numbers[session.token] = session.number }
   }
 
-  private func forget(_ token: SessionToken, at sequence: UInt64?) throws(JournalError) {
+  private func forget(_ token: SessionToken, at sequence: UInt64) throws(JournalError) {
     guard let number = state.numbers[token] else { return }
-    try close(session: number, until: sequence ?? state.sequence)
+    try close(session: number, until: sequence)
     let suspects = try connection.statement("DELETE FROM suspect WHERE token = ?")
     defer { suspects.reset() }
     token.withBytes { suspects.bind(1, copying: $0) }

@@ -18,9 +18,9 @@ extension JournalReader {
     }
   }
 
-  /// Call `body` with the rows after one sequence number and up to another, in order, as far as they
-  /// can be read. They are of no use but for people: damage ends nothing, and what is damaged is left
-  /// out. O(their bytes); one row at a time is in memory.
+  /// Call `body` with the rows after one sequence number and up to another, in order. They are of no
+  /// use but for people: a damaged row is left out, and where one cannot be read at all, those behind it
+  /// are, too. O(their bytes); one row at a time is in memory.
   public func forEachLoggedRow(
     after sequence: UInt64, through last: UInt64, _ body: (JournalEntry) -> Void
   ) throws(JournalError) {

@@ -152,7 +152,8 @@ connection.on('look', (push) => {
     place.take([], 1);
   }
   bar.takeLook(look);
-  if (look.status) timeline.deny(look.status.mayDoAll === false ? FOR_ALL_RIGHTS : null);
+  // A daemon of a former version says no word on it.
+  if (look.status && 'mayDoAll' in look.status) timeline.deny(look.status.mayDoAll === false ? FOR_ALL_RIGHTS : null);
   if (push.past) timeline.take(push.past);
   effects.take(look.effects);
   clients.take(look.clients);

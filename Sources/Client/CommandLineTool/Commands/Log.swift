@@ -11,8 +11,8 @@ struct Log: AsyncParsableCommand {
     abstract: "The latest actions: where they came from, and what became of them.",
     discussion: """
       A line for each action: its number, when, what became of it, the revision, who sent it, the \
-      action; below it the first places that it changed, where the daemon remembers that: all of \
-      them with --changes. With --tree, what an action led to is indented under it. With --follow the log goes \
+      action; below it the first places that it changed, where the daemon remembers that: more \
+      of them with --changes. With --tree, what an action led to is indented under it. With --follow the log goes \
       on until the connection ends, with status 4, or by SIGINT. Of former processes of the daemon it \
       has what the journal still had, if there is one: what changed something or was a client's, and \
       not what led to it. Without a terminal: one object a line:
@@ -57,13 +57,20 @@ struct Log: AsyncParsableCommand {
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
+  func validate() throws {
+    if changes == false, !filter.path.isEmpty {
+      throw ValidationError("--path shows actions for what they changed: leave --no-changes away.")
+    }
+  }
+
   func run() async throws {
     try await Client.with(options, for: self) { client in
       let output = Output(options)
-      var writer = LogWriter(output: output, isTree: tree, mostChanges: changes == true ? 20 : 3)
+      let isAsked = changes == true || !filter.path.isEmpty
+      var writer = LogWriter(output: output, isTree: tree, mostChanges: isAsked ? 20 : 3)
       var changes = try LogChanges(
         client, at: filter.path, isShown: changes ?? output.isPretty,
-        isOffer: changes == nil && filter.path.isEmpty)
+        isOffer: !isAsked)
       // The daemon has no more than some thousands; which of them are wanted is decided here.
       let latest = filter.passesAll ? limit : Int(UInt32.max)
       let records = try LogRecord.records(of: await client.report(.log, ["\(latest)"]))

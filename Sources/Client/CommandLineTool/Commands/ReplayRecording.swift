@@ -14,11 +14,12 @@ struct ReplayRecording: ParsableCommand {
       'Replay' of DaemonCore.
 
       With --export, a recording that may be given to others is written to a new file: the same events, \
-      without the values at the paths that the policy denies anybody to read ('deny-read'), and at those \
-      that --leave-out names. Texts and keys there become others of the same length, numbers and bytes \
-      others, equal ones equal, and booleans become false: mostly the same happens, and where not, it \
-      says from which event on. What is not a value stays: who acted when, labels, names of actions, the \
-      policy, all keys elsewhere, and keys of up to four digits, which may be indices.
+      without the values at the paths of the policy's 'deny-read' rules, and at those that --leave-out \
+      names; what a policy just does not grant to somebody is in it. Texts, keys and bytes there become \
+      others of the same length, numbers others, equal ones equal, and booleans false: mostly the same \
+      happens, and where not, it says from which event on. What is not a value stays: who acted when, \
+      labels, names of actions, the policy, tokens of sessions, all keys elsewhere, and keys of up to four \
+      digits, which may be indices.
 
       The program 'lockstep-replay' does it, which is to be beside this one or in the PATH.
 
@@ -42,7 +43,7 @@ struct ReplayRecording: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Write a recording for others there, without the values that the policy denies anybody to read.",
+      "Write a recording for others there, without the values at the policy's 'deny-read'.",
       valueName: "file"))
   var export: String?
 
@@ -58,7 +59,9 @@ struct ReplayRecording: ParsableCommand {
     if export == nil, !leaveOut.isEmpty {
       throw ValidationError("--leave-out is for --export: name the file to write.")
     }
-    if let path = leaveOut.first(where: { $0 != "/" && Path(pointer: $0) == nil }) {
+    if let path = leaveOut.first(where: {
+      $0 != "/" && ($0.isEmpty || Path(pointer: $0.replacing("~2", with: "*")) == nil)
+    }) {
       throw ValidationError(
         "'\(path)' is no path: a path begins with '/', and in a key '/' is written ~1, '~' ~0.")
     }

@@ -34,10 +34,12 @@ struct LogChanges {
     guard areWanted else { return records }
     let made = records.compactMap { $0.outcome.word == "changed" ? $0.revision : nil }
     guard let first = made.min(), let last = made.max() else { return isFilter ? [] : records }
+    // Actions that lie far apart would have it look through all of its past, unasked.
+    if isOffer, last - first > Self.longestOffer { return records }
     let found: ChangeFinder.Found
     do {
       found = try await finder.changes(of: first...last)
-    } catch let failure as Failure where failure.status == .absent && !isFilter || isOffer {
+    } catch let failure as Failure where !isFilter && isNoAnswer(failure) {
       tellLimit("what these actions changed is not known: \(failure.message)")
       return records.map { $0.outcome.word == "changed" ? $0.with(nil) : $0 }
     }
@@ -54,6 +56,15 @@ struct LogChanges {
       if let changes = found.changes[revision] { return record.with(changes) }
       return isFilter ? nil : record.with(revision <= found.since ? nil : [])
     }
+  }
+
+  /// The most revisions that are looked through for somebody who has not asked.
+  private static var longestOffer: UInt64 { 1000 }
+
+  /// Whether the daemon does not remember, or for somebody who has not asked, does not tell.
+  private func isNoAnswer(_ failure: Failure) -> Bool {
+    failure.status == .absent
+      || isOffer && [.refused, .denied, .usage].contains(failure.status)
   }
 
   private mutating func tellLimit(_ text: String) {

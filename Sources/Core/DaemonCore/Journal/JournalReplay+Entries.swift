@@ -3,9 +3,11 @@ import Values
 
 extension JournalReplay {
   /// Note an action from before the snapshot, for the log alone: what it did is in the snapshot. What
-  /// another schema wrote keeps its name and loses its value. Call it before `apply`, in order.
-  /// Amortised O(its bytes).
+  /// another schema wrote keeps its name and loses its value. Call it before `apply`, in order: one that
+  /// does not follow those before, or is of a later revision than the snapshot, is none. Amortised
+  /// O(its bytes).
   public mutating func note(_ entry: JournalEntry, isOfSameSchema: Bool) {
+    guard entry.row.sequence > log.newest, entry.row.revision <= revision else { return }
     log.note(entry.row, action: isOfSameSchema && comparesDigests ? entry.action : nil)
   }
 

@@ -20,5 +20,8 @@ struct ReplayedLog: Sendable {
     actions.append(action)
   }
 
+  /// The number of the newest action; 0 if there is none.
+  var newest: UInt64 { actions.last?.sequence ?? 0 }
+
   var latest: [LoggedAction] { actions.suffix(capacity) }
 }

@@ -15,21 +15,27 @@ import Wire
 // server asks for the same work.
 
 /// A recording of the same events with other values: for others, who may not see all of it.
-public struct RecordingExport<R: Reducer> {
+///
+/// A class, because a daemon that links it would have 60 KB of code to copy such a struct.
+public final class RecordingExport<R: Reducer> {
   /// What is put in the place of what others may not see. Equal for equal, or the replay goes another way.
   public struct Replacements {
     public var state: (R.State) -> R.State
-    public var action: (R.Action) -> R.Action
-    /// A path that a client names, of a subscription or in a query.
-    public var path: (Path) -> Path
+    /// An action on a state, which has other values already.
+    public var action: (R.Action, R.State) -> R.Action
+    /// A path of a state that a client names, of a subscription or in a query.
+    public var path: (Path, R.State) -> Path
+    /// A text of a client that is neither.
+    public var text: (String) -> String
 
     public init(
-      state: @escaping (R.State) -> R.State, action: @escaping (R.Action) -> R.Action,
-      path: @escaping (Path) -> Path
+      state: @escaping (R.State) -> R.State, action: @escaping (R.Action, R.State) -> R.Action,
+      path: @escaping (Path, R.State) -> Path, text: @escaping (String) -> String
     ) {
       self.state = state
       self.action = action
       self.path = path
+      self.text = text
     }
   }
 
@@ -115,7 +121,7 @@ public struct RecordingExport<R: Reducer> {
   // MARK: Events
 
   /// Handle all events again. O(the recording, and its replay).
-  public consuming func run() throws(RecordingError) -> Report {
+  public func run() throws(RecordingError) -> Report {
     var waiting: (time: Instant, event: Event<R.Action>)?
     while let piece = try reader.next() {
       switch piece {
@@ -131,7 +137,9 @@ public struct RecordingExport<R: Reducer> {
         report.bytes += Recording.end(revision: server.revision, digest: server.digest())
       }
     }
-    // The event that ended the process may end this one, too.
+    // The event that ended the process may end this one, too: it is not handled, and nothing is decoded
+    // for it.
+    jobs = [:]
     if let (time, event) = waiting, let event = replaced(event) {
       report.bytes += Recording.event(event, at: time) ?? []
     }
@@ -139,7 +147,7 @@ public struct RecordingExport<R: Reducer> {
     return report
   }
 
-  private mutating func handle(_ event: Event<R.Action>, at time: Instant) {
+  private func handle(_ event: Event<R.Action>, at time: Instant) {
     var events = [event]
     while !events.isEmpty {
       let event = events.removeFirst()
@@ -153,20 +161,24 @@ public struct RecordingExport<R: Reducer> {
     }
   }
 
-  /// Do what the shell does beside the loop: later, if the recording says when, or at once.
-  private mutating func done(_ command: Command) -> [Event<R.Action>] {
+  /// Do what the shell does beside the loop: later, if the recording says when, or at once, because here
+  /// something else is asked for.
+  private func done(_ command: Command) -> [Event<R.Action>] {
     switch command {
     case .encodeSnapshot(let id):
       return coming.snapshots.contains(id) ? [] : encoded(id)
     case .decodeAction(let id):
+      // Where the recording has no result, its process ended before there was one.
       jobs[id] = server.action(for: id)
-      return coming.actions[id, default: 0] > 0 ? [] : decoded(id)
+      return []
     case .makeCheckpoint:
       checkpoint = (server.state, server.revision)
       return coming.checkpoints > 0 ? [] : checkpointMade(of: nil)
     case .answer(let id, let query, let asked):
       let question = Question(connection: id, query: query)
       questions[question] = asked
+      // Likewise a jump, which changes the state.
+      if case .past(let request, _) = asked, case .change = request.subject { return [] }
       return coming.answers[question, default: 0] > 0 ? [] : answered(question, nil)
     case .keep(let batch):
       lastBatch = batch.number
@@ -175,17 +187,13 @@ public struct RecordingExport<R: Reducer> {
     }
   }
 
-  private mutating func encoded(_ id: SnapshotJobID) -> [Event<R.Action>] {
+  private func encoded(_ id: SnapshotJobID) -> [Event<R.Action>] {
     guard let (frames, wholeBytes) = server.snapshot(for: id)?.measured() else { return [] }
     return [.snapshotEncoded(id, frames, wholeBytes: wholeBytes)]
   }
 
-  private mutating func decoded(_ id: ConnectionID) -> [Event<R.Action>] {
-    jobs.removeValue(forKey: id).map { [.actionDecoded(id, $0.decoded())] } ?? []
-  }
-
   /// `revision` is that of the recorded one, which may be of the state with which the process began.
-  private mutating func checkpointMade(of revision: UInt64?) -> [Event<R.Action>] {
+  private func checkpointMade(of revision: UInt64?) -> [Event<R.Action>] {
     guard let asked = checkpoint else { return [] }
     checkpoint = nil
     let (state, revision) = revision == first.revision ? first : asked
@@ -195,7 +203,7 @@ public struct RecordingExport<R: Reducer> {
   }
 
   /// `recorded` is the answer of the recorded server, which is used where it does not come from the state.
-  private mutating func answered(
+  private func answered(
     _ question: Question, _ recorded: [UInt8]?
   ) -> [Event<R.Action>] {
     guard let asked = questions.removeValue(forKey: question) else { return [] }
@@ -214,7 +222,7 @@ public struct RecordingExport<R: Reducer> {
   }
 
   /// An event of the original, as this server gets it; nil if it does not.
-  private mutating func replaced(_ event: Event<R.Action>) -> Event<R.Action>? {
+  private func replaced(_ event: Event<R.Action>) -> Event<R.Action>? {
     switch event {
     case .opened(let id, _, _):
       frames[id] = FrameDecoder(limit: reader.setup.limits.frameBytes)
@@ -232,7 +240,7 @@ public struct RecordingExport<R: Reducer> {
       connection.unsent = []
       for index in connection.subscriptions.indices {
         connection.subscriptions[index].path = replacements.path(
-          connection.subscriptions[index].path)
+          connection.subscriptions[index].path, server.state)
       }
       return .inherited(connection, isTranslated: isTranslated)
     case .acted(let action): return self.action(payload(of: action)).map { .acted($0) }
@@ -251,8 +259,7 @@ public struct RecordingExport<R: Reducer> {
       coming.snapshots.remove(id)
       return server.snapshot(for: id) == nil ? nil : event
     case .actionDecoded(let id, _):
-      coming.actions[id, default: 0] -= 1
-      return decoded(id).first
+      return .actionDecoded(id, jobs.removeValue(forKey: id)?.decoded())
     case .checkpointMade(let revision, let bytes):
       coming.checkpoints -= 1
       if !bytes.isEmpty { return checkpointMade(of: revision).first }
@@ -271,7 +278,7 @@ public struct RecordingExport<R: Reducer> {
   // MARK: Messages
 
   /// The whole messages that end with these bytes, with other values.
-  private mutating func messages(_ bytes: [UInt8], of id: ConnectionID) -> [UInt8] {
+  private func messages(_ bytes: [UInt8], of id: ConnectionID) -> [UInt8] {
     guard var decoder = frames.removeValue(forKey: id) else { return [] }
     var encoder = CBOREncoder()
     let isSound = bytes.withUnsafeBytes { bytes in
@@ -300,14 +307,15 @@ public struct RecordingExport<R: Reducer> {
       ClientMessage.action(number: number, mark, payload: other).encode(into: &encoder)
     case .subscribe(let subscription, let path, let position):
       ClientMessage.subscribe(
-        subscription: subscription, replacements.path(path), position
+        subscription: subscription, replacements.path(path, server.state), position
       ).encode(into: &encoder)
     case .query(let number, let name, let arguments):
-      ClientMessage.query(number: number, name, arguments: arguments.map(argument))
+      let known = ReportName(rawValue: name) == nil ? replacements.text(name) : name
+      ClientMessage.query(number: number, known, arguments: self.arguments(arguments, of: name))
         .encode(into: &encoder)
     case .goodbye(let code, _):
       ClientMessage.goodbye(code, "").encode(into: &encoder)
-    case .hello, .unsubscribe, .ping, .digestRequest: encoder.raw(Array(item))
+    case .hello, .unsubscribe, .ping, .digestRequest: message.encode(into: &encoder)
     }
   }
 
@@ -317,7 +325,7 @@ public struct RecordingExport<R: Reducer> {
   /// An action as it travels, with other values.
   private func payload(of action: R.Action) -> [UInt8] {
     var encoder = CBOREncoder()
-    replacements.action(action).encode(into: &encoder)
+    replacements.action(action, server.state).encode(into: &encoder)
     return encoder.bytes
   }
 
@@ -329,10 +337,21 @@ public struct RecordingExport<R: Reducer> {
     }
   }
 
-  /// An argument of a query, which may be a path.
-  private func argument(_ text: String) -> String {
-    guard !text.isEmpty, let path = Path(pointer: text) else { return text }
-    return replacements.path(path).pointer
+  /// The arguments of a query: paths, numbers, and what may be anything.
+  private func arguments(_ arguments: [String], of query: String) -> [String] {
+    var others = arguments.map { text in
+      if text.utf8.count <= 20, text.utf8.allSatisfy({ 48...57 ~= $0 }) { return text }
+      guard let path = Path(pointer: text) else { return replacements.text(text) }
+      return replacements.path(path, server.state).pointer
+    }
+    // The path after which a listing begins leads from that of the listing.
+    if query == ReportName.parts.rawValue, arguments.count > 3,
+      let path = Path(pointer: arguments[0]), let after = Path(pointer: arguments[3])
+    {
+      let whole = replacements.path(Path(path.keys + after.keys), server.state)
+      others[3] = Path(Array(whole.keys.dropFirst(path.keys.count))).pointer
+    }
+    return others
   }
 }
 
@@ -345,7 +364,6 @@ private struct Question: Hashable {
 /// The work beside the loop whose results are still to come in a recording.
 private struct ComingWork {
   var snapshots: Set<SnapshotJobID> = []
-  var actions: [ConnectionID: Int] = [:]
   var answers: [Question: Int] = [:]
   var checkpoints = 0
 
@@ -355,7 +373,6 @@ private struct ComingWork {
       guard case .event(_, let event) = piece else { continue }
       switch event {
       case .snapshotEncoded(let id, _, _), .snapshotImpossible(let id): snapshots.insert(id)
-      case .actionDecoded(let id, _): actions[id, default: 0] += 1
       case .checkpointMade: checkpoints += 1
       case .answered(let id, let query, _):
         answers[Question(connection: id, query: query), default: 0] += 1
