@@ -15,11 +15,12 @@ import Wire
       users: [1], mayConnect: true, read: patterns(["a", "c", "lamps/*/power"]),
       denyRead: patterns(["a/b"])),
     Rule(users: [2], mayConnect: true, read: patterns(["c"])),
+    Rule(users: [3], mayConnect: true, mayAdminister: true, read: [.whole]),
   ])
 
   private func bench(_ root: Value, limits: Limits = Limits()) -> Bench {
     var bench = Bench(root, limits: limits, policy: Self.policy)
-    for uid in [0, 1, 2] as [UInt64] { bench.join(uid, uid: uid, versions: 1...3) }
+    for uid in [0, 1, 2, 3] as [UInt64] { bench.join(uid, uid: uid, versions: 1...3) }
     return bench
   }
 
@@ -90,7 +91,10 @@ import Wire
       bench.act(0, number, below(4) == 0 ? .remove(path) : .set(path, value(2)))
       _ = bench.turn()
       if bench.server.revision == states.count { states.append((bench.server.state.root, path)) }
+      if number == 3 { bench.measure() }
+      if number % 7 == 3 { bench.keepPast() }
     }
+    try checkPast(&bench, states.map(\.value))
     #expect(states.count > 5)
     for uid in [0, 1] as [UInt64] {
       for path in [Path.root, ["a"], ["lamps"]] {
@@ -124,6 +128,28 @@ import Wire
         }
       }
     }
+  }
+
+  /// What was there at each revision is listed, with the changes until then.
+  private func checkPast(_ bench: inout Bench, _ states: [Value]) throws {
+    let oldest = try #require(bench.server.oldestRevision)
+    for (revision, state) in states.enumerated() {
+      for path in [Path.root, ["lamps"]] {
+        let report = bench.parts(3, path.pointer, "2", "1000", "", "\(revision)")
+        guard revision >= oldest, let value = state.scoped(to: path) else {
+          #expect(ReportError(report)?.code == .absent)
+          continue
+        }
+        #expect(report.child("revision") == .integer(Int64(revision)))
+        let expected = value.listed(below: path, depth: 2)
+        #expect(rows(report).map(\.withoutChange) == expected.map(\.withoutChange))
+        #expect(rows(report).allSatisfy { ($0.changed ?? 0) <= UInt64(revision) })
+      }
+    }
+    let after = ReportError(bench.parts(3, "", "1", "10", "", "\(states.count)"))
+    #expect(after?.text.contains("the newest revision is") == true)
+    #expect(ReportError(bench.parts(0, "", "1", "10", "", "1"))?.code == .denied)
+    #expect(ReportError(bench.parts(3, "", "1", "10", "", "x"))?.code == .malformed)
   }
 
   /// A row's last change is that of its value, or a later one that put a whole around it.

@@ -26,7 +26,7 @@ extension Server {
     }
   }
 
-  /// The most arguments of a query; no report has more than four.
+  /// The most arguments of a query; no report has more than five.
   private static var mostArguments: Int { 16 }
 
   /// The most bytes of a request; no subscription or query within the limits has more.

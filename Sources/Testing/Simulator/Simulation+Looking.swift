@@ -13,10 +13,11 @@ extension Simulation {
     guard let daemon else { return }
     let oldest = daemon.oldestRevision ?? 0
     let revision = oldest + Hashing.mix(administrator.turns) % (daemon.revision - oldest + 1)
-    switch administrator.visits % 3 {
+    switch administrator.visits % 4 {
     case 0: try ask("past", "", "\(revision)")
     case 1: try ask("changes", "", "\(1 + revision % 40)", "\(revision + 2)")
-    default: try ask("parts", "")
+    case 2: try ask("parts", "")
+    default: try ask("parts", "", "1", "1000", "", "\(revision)")
     }
   }
 

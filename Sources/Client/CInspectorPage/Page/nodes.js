@@ -495,8 +495,7 @@ export class State {
   }
 
   /**
-   * What is too large to be had at once, or is readable in part only, has the keys of the present
-   * and their values of the past.
+   * What is too large to be had at once, or is readable in part only, is listed a page at a time.
    * @param {Place} place
    * @param {Refusal | null} refusal
    */
@@ -508,7 +507,7 @@ export class State {
     const generation = this.generation;
     try {
       const after = place.parts?.at(-1)?.path;
-      const answer = await this.connection.ask('parts', { path: place.path, after, limit: PAGE });
+      const answer = await this.connection.ask('parts', { path: place.path, after, limit: PAGE, at: this.revision });
       if (generation !== this.generation) return;
       place.kind = answer.whole?.kind ?? 'object';
       place.count = answer.whole?.count ?? null;
@@ -560,7 +559,8 @@ export class State {
       this.changed();
       return found;
     }
-    const answer = await this.connection.ask('parts', { path, limit: 1 });
+    const at = this.past ? this.revision : undefined;
+    const answer = await this.connection.ask('parts', { path, limit: 1, at });
     const pin = new Place(path, null, this.past ? 'past' : 'parts');
     pin.describe({ ...answer.whole, path });
     if (!this.pinned.includes(path)) this.pinned.push(path);

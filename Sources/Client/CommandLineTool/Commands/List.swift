@@ -25,6 +25,7 @@ struct List: AsyncParsableCommand {
       EXAMPLES:
         lockstep ls
         lockstep ls /lamps --depth 2
+        lockstep ls /lamps --at 40
         lockstep --json ls /sensors --all | jq -r .path
 
         $ lockstep set /lamps '{"hall": {"on": true}, "porch": null}'
@@ -57,6 +58,12 @@ struct List: AsyncParsableCommand {
   @Flag(help: "All parts, however many.")
   var all = false
 
+  @Option(
+    help: ArgumentHelp(
+      "What was there at this revision: see 'lockstep history --help'.", valueName: "revision"),
+    transform: NumberArgument.atLeast(0))
+  var at: UInt64?
+
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func validate() throws {
@@ -87,7 +94,9 @@ struct List: AsyncParsableCommand {
     while true {
       let page = try ListingPage(
         await client.report(
-          .parts, [path.pointer, "\(depth)", "\(min(left, Self.pageRows))", last]))
+          .parts,
+          [path.pointer, "\(depth)", "\(min(left, Self.pageRows))", last]
+            + (at.map { ["\($0)"] } ?? [])))
       let isWholeAlone = page.parts.isEmpty && !page.hasMore && last.isEmpty
       try show(isWholeAlone ? [page.whole] : page.parts, below: isWholeAlone ? nil : path, output)
       left -= page.parts.count

@@ -65,15 +65,16 @@ struct InspectorAnswers {
   private func parts(_ members: Value) async throws -> Value {
     let path = try members.path.path
     let limit = try members.count("limit", 200, atMost: 1000)
-    var arguments = [path.pointer, "1", "\(limit)"]
+    var arguments = [path.pointer, "1", "\(limit)", ""]
     if let text = try members.text("after") {
       guard let after = Path(pointer: text), path.leads(to: after) else {
         throw Failure(
           .usage, code: "malformed", "'\(text.shortened)' is not below '\(path.pointer)'.")
       }
       // The daemon counts from the listed path on.
-      arguments.append(Path(Array(after.keys.dropFirst(path.keys.count))).pointer)
+      arguments[3] = Path(Array(after.keys.dropFirst(path.keys.count))).pointer
     }
+    if members.child("at") != nil { arguments.append("\(try members.number("at"))") }
     return try await client.report(.parts, arguments)
   }
 

@@ -20,17 +20,19 @@ struct ListingJob: Sendable {
   let mostBytes: Int
   let mostPathBytes: Int
   /// The whole in value form, `undefined` if it is absent.
-  let value: @Sendable () -> [UInt8]
+  let value: @Sendable () throws(CBORError) -> [UInt8]
 
   /// The report as CBOR. O(the bytes of the whole, times the levels, and of the history).
   func report() -> [UInt8] {
-    let bytes = filter.map { $0.shown(value()) } ?? value()
-    if bytes == [0xf7] {
-      let place = request.path.description.prefix(bytes: 256)
-      return ReportError(.absent, "there is nothing at \(place)").report.encoded
-    }
-    let times = times()
     do {
+      let value = try value()
+      let bytes = filter.map { $0.shown(value) } ?? value
+      if bytes == [0xf7] {
+        let place = request.path.description.prefix(bytes: 256)
+        let when = request.revision.map { " at revision \($0)" } ?? ""
+        return ReportError(.absent, "there is nothing at \(place)\(when)").report.encoded
+      }
+      let times = times()
       return try bytes.withUnsafeBytes {
         try report(of: .init(bytes: $0, kind: schema.kind(at: path), times: times))
       }
@@ -65,6 +67,7 @@ struct ListingJob: Sendable {
   private func times() -> ChangeTimes {
     var times = ChangeTimes()
     history.forEach(after: history.base) { revision, patch in
+      guard revision <= self.revision else { return }
       let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
       switch change {
       case .untouched: return

@@ -12,6 +12,8 @@ public struct ListingRequest: Hashable, Sendable {
   public let limit: Int
   /// The part after which the rows begin, seen from the whole; empty: at the first.
   public let after: Path
+  /// The revision of the state that is listed; nil: the newest.
+  public let revision: UInt64?
 
   /// The most rows of one listing.
   public static let mostRows = 10_000
@@ -19,13 +21,21 @@ public struct ListingRequest: Hashable, Sendable {
   /// The most levels of one listing: each costs a look at every byte.
   public static let mostLevels = 16
 
-  /// The arguments of the query: a JSON Pointer, the depth, the limit, and another JSON Pointer,
-  /// which leads from there to the last part that is known. Each may be left out.
+  /// The arguments of the query: a JSON Pointer, the depth, the limit, another JSON Pointer, which
+  /// leads from there to the last part that is known, and a revision. Each may be left out.
   init(_ arguments: [String]) throws(ReportError) {
     path = try Path(argument: arguments.first ?? "", of: "parts")
     depth = try Self.number(arguments, 1, "depth", orElse: 1, most: Self.mostLevels)
     limit = try Self.number(arguments, 2, "limit", orElse: 1000, most: Self.mostRows)
     after = try Path(argument: arguments.count > 3 ? arguments[3] : "", of: "parts")
+    guard arguments.count > 4 else {
+      revision = nil
+      return
+    }
+    guard let number = UInt64(arguments[4]) else {
+      throw ReportError(.malformed, "parts: at which revision? Give a number.")
+    }
+    revision = number
   }
 
   private static func number(

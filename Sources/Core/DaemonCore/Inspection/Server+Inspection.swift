@@ -43,7 +43,12 @@ extension Server {
   /// About how many bytes of memory that work takes.
   public func inspectionMemory(of query: ShellQuery) -> Int {
     // A state of the past is decoded, beside the one that there is.
-    if case .past = query { return memory.snapshotBytes + memory.size.memory }
+    switch query {
+    case .past: return memory.snapshotBytes + memory.size.memory
+    case .parts(let request, _) where request.revision != nil:
+      return memory.snapshotBytes + memory.size.memory
+    case .parts, .metrics, .reloadPolicy: break
+    }
     return memory.snapshotBytes
   }
 
@@ -75,12 +80,21 @@ extension Server {
     guard let after = wirePath(of: Path(request.path.keys + request.after.keys)) else {
       throw ReportError(.malformed, "parts: there can be nothing at \(request.after)")
     }
-    let state = core.state
+    var former: PastJob?
+    if let revision = request.revision {
+      guard rights?.mayAdminister ?? true else {
+        throw ReportError(.denied, "the past is for those who may administer the daemon")
+      }
+      former = try look(back: PastRequest(of: request.path, at: revision), rights)
+    }
+    let (state, looked) = (core.state, former)
     return ListingJob(
-      request: request, schema: schema, revision: core.revision, path: path, filter: filter,
-      history: publication.history, after: Array(after.keys.dropFirst(path.keys.count)),
-      mostBytes: mostRowBytes, mostPathBytes: limits.pathBytes
-    ) {
+      request: request, schema: schema, revision: request.revision ?? core.revision, path: path,
+      filter: filter, history: publication.history,
+      after: Array(after.keys.dropFirst(path.keys.count)), mostBytes: mostRowBytes,
+      mostPathBytes: limits.pathBytes
+    ) { () throws(CBORError) in
+      if let looked, let revision = request.revision { return try looked.whole(at: revision) }
       var encoder = CBOREncoder()
       state.encode(at: path, into: &encoder)
       return encoder.bytes

@@ -87,6 +87,14 @@ struct PastJob: Sendable {
     return place.filter?.shown(encoder.bytes) ?? encoder.bytes
   }
 
+  /// What stood at the place, in value form, whoever may see it. O(the state, and the bytes of the
+  /// patches since the checkpoint).
+  func whole(at revision: UInt64) throws(CBORError) -> [UInt8] {
+    var encoder = CBOREncoder()
+    try replay(through: revision).encode(at: place.path, into: &encoder)
+    return encoder.bytes
+  }
+
   private func value(at revision: UInt64) throws(CBORError) -> [UInt8] {
     let bytes = shown(try replay(through: revision), place)
     var encoder = CBOREncoder(reservingCapacity: bytes.count + 64)

@@ -22,6 +22,12 @@ public struct PastRequest: Hashable, Sendable {
     subject = .change(to: revision)
   }
 
+  /// What a listing of a former revision needs.
+  init(of path: Path, at revision: UInt64) {
+    self.path = path
+    subject = .value(at: revision)
+  }
+
   /// The most changes of one report.
   public static let mostChanges = 1000
 

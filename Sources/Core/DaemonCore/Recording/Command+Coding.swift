@@ -58,12 +58,14 @@ extension Command {
       case .reloadPolicy: encoder.encodeNull()
       case .metrics(let text): encoder.encode(text)
       case .parts(let request, let uid):
-        encoder.array(5)
+        // The last item was added later: without it the command is that of former recordings.
+        encoder.array(request.revision == nil ? 5 : 6)
         encoder.encode(uid)
         request.path.encode(into: &encoder)
         encoder.encode(request.depth)
         encoder.encode(request.limit)
         request.after.encode(into: &encoder)
+        if let revision = request.revision { encoder.encode(revision) }
       case .past(let request, let uid):
         encoder.array(4)
         encoder.encode(uid)
