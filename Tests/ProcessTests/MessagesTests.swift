@@ -8,45 +8,6 @@ import Values
 /// The errors and reports of the programs: they tell people what to do.
 @Suite(.enabled(if: Binaries.isThere, Binaries.comment), .timeLimit(.minutes(2)))
 struct MessagesTests {
-  // MARK: The log
-
-  @Test func `at a terminal, each action of the log is followed by what it changed`() async throws {
-    try await withDaemon { served in
-      for value in [#"{"a":1,"b":2,"c":3,"d":4,"e":5}"#, #"{"a":2,"b":2,"c":3,"d":4,"e":5}"#] {
-        #expect(try await lockstep(served.socket, "set", "", value).status == .exit(0))
-      }
-      _ = try await lockstep(served.socket, "test", "/a", "9")
-      try await eventually("there is a past") {
-        try await lockstep(served.socket, "get", "", "--at", "0").status == .exit(0)
-      }
-      let log = try await atTerminal(served.socket, columns: 80, "log")
-      #expect(log.count == 8, "\(log)")
-      #expect(
-        log.dropFirst().prefix(4) == [
-          "    + /a  1", "    + /b  2", "    + /c  3", "    … and 2 more",
-        ], "\(log)")
-      #expect(log.dropFirst(6).first == "    ~ /a  1 → 2", "\(log)")
-      let all = try await atTerminal(served.socket, columns: 80, "log --changes")
-      #expect(all.count == 9, "\(all)")
-      let none = try await atTerminal(served.socket, columns: 80, "log --no-changes")
-      #expect(none.count == 3, "\(none)")
-    }
-  }
-
-  /// Where nobody asked for it, and it is not known, there is no word on it.
-  @Test func `at a terminal, the log of a daemon without a past is that of the actions`()
-    async throws
-  {
-    try await withDaemon(["--limit", "historyBytes=64"]) { served in
-      let text = "\"\(String(repeating: "x", count: 200))\""
-      for path in ["/a", "/b"] {
-        #expect(try await lockstep(served.socket, "set", path, text).status == .exit(0))
-      }
-      let log = try await atTerminal(served.socket, columns: 80, "log")
-      #expect(log.count == 2 && log.allSatisfy { $0.contains("set") }, "\(log)")
-    }
-  }
-
   // MARK: Absent paths
 
   @Test func `every command's error for an absent path says how far the path exists`() async throws

@@ -56,7 +56,7 @@ public struct Redaction: Sendable {
   /// A place of a document.
   private struct Place {
     var node: ViewNode
-    /// What stands there; nil if nothing does, or that is not known.
+    /// The value there; nil if there is none, or it is not known.
     var value: Value?
 
     func child(_ key: PathKey) -> Place {

@@ -28,12 +28,7 @@ struct Jump: AsyncParsableCommand {
         lockstep jump 41
         lockstep get /lamps --at 41
 
-        $ lockstep set /lamps '{"hall": false, "porch": false}'
-        revision 1
-        $ lockstep set /lamps/hall true
-        revision 2
-        $ lockstep remove /lamps/porch
-        revision 3
+      \(Transcript.lamps)
         $ lockstep jump 1
         revision 4, with the contents of 1
         $ lockstep get /lamps
@@ -69,12 +64,7 @@ struct Undo: AsyncParsableCommand {
         lockstep undo
         lockstep undo 3
 
-        $ lockstep set /lamps '{"hall": false, "porch": false}'
-        revision 1
-        $ lockstep set /lamps/hall true
-        revision 2
-        $ lockstep remove /lamps/porch
-        revision 3
+      \(Transcript.lamps)
         $ lockstep undo 2
         revision 4, with the contents of 1
         $ lockstep redo

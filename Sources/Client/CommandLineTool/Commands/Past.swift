@@ -24,12 +24,7 @@ struct Diff: AsyncParsableCommand {
         lockstep diff 40 42
         lockstep diff 40 now /lamps
 
-        $ lockstep set /lamps '{"hall": false, "porch": false}'
-        revision 1
-        $ lockstep set /lamps/hall true
-        revision 2
-        $ lockstep remove /lamps/porch
-        revision 3
+      \(Transcript.lamps)
         $ lockstep diff 1 now
         ~ /lamps/hall  false → true
         - /lamps/porch  false

@@ -15,7 +15,7 @@ struct LogChanges {
   private var hasToldLimit = false
 
   /// With paths, only what changed something there is wanted. `tell` gets a sentence on what is not
-  /// known; but not if nobody has asked (`isOffer`), to whom it does not matter.
+  /// known; not if the changes were not asked for (`isOffer`).
   init(
     _ client: Client, at paths: [PathArgument], isShown: Bool, isOffer: Bool = false,
     tell: @escaping (String) -> Void = StandardError.note
@@ -58,10 +58,10 @@ struct LogChanges {
     }
   }
 
-  /// The most revisions that are looked through for somebody who has not asked.
+  /// The most revisions that are looked through where the changes were not asked for.
   private static var longestOffer: UInt64 { 1000 }
 
-  /// Whether the daemon does not remember, or for somebody who has not asked, does not tell.
+  /// Whether the daemon does not remember, or does not tell, where the changes were not asked for.
   private func isNoAnswer(_ failure: Failure) -> Bool {
     failure.status == .absent
       || isOffer && [.refused, .denied, .usage].contains(failure.status)

@@ -87,7 +87,7 @@ struct PastJob: Sendable {
     return place.filter?.shown(encoder.bytes) ?? encoder.bytes
   }
 
-  /// What stood at the place, in value form, whoever may see it. O(the state, and the bytes of the
+  /// The value at the place, in value form and not filtered. O(the state, and the bytes of the
   /// patches since the checkpoint).
   func whole(at revision: UInt64) throws(CBORError) -> [UInt8] {
     var encoder = CBOREncoder()

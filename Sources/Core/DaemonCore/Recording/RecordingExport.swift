@@ -25,7 +25,7 @@ public final class RecordingExport<R: Reducer> {
     public var action: (R.Action, R.State) -> R.Action
     /// A path of a state that a client names, of a subscription or in a query.
     public var path: (Path, R.State) -> Path
-    /// A text of a client that is neither.
+    /// Any other text of a client.
     public var text: (String) -> String
 
     public init(
@@ -295,7 +295,7 @@ public final class RecordingExport<R: Reducer> {
     return encoder.bytes
   }
 
-  /// The length of a frame that nobody takes.
+  /// The length of a frame that is over every limit.
   private static var tooLarge: [UInt8] { [0xff, 0xff, 0xff, 0xff] }
 
   /// Append a message with other values. One that cannot be read becomes another that cannot.
