@@ -23,6 +23,7 @@ public struct ActionJob<R: Reducer>: Sendable {
   struct Ground: Sendable {
     let reducer: R
     let state: R.State
+    let scopes: ScopeViews
   }
 
   /// The most memory that decoding it takes.
@@ -49,7 +50,7 @@ public struct ActionJob<R: Reducer>: Sendable {
           let foresight = foresee(action)
           return DecodedAction(
             outcome: .action(action), cost: cost,
-            foreseen: foresight.map { ForeseenPatch($0, weight: PatchWeight(of: $0.patch)) })
+            foreseen: foresight.map { ForeseenPatch($0, foreseen?.scopes) })
         case .failure(let failure): return DecodedAction(outcome: .failure(failure), cost: cost)
         }
       } catch {
@@ -153,10 +154,14 @@ extension DecodedAction: Equatable where Action: Equatable {
 final class ForeseenPatch: Sendable {
   let foresight: Foresight
   let weight: PatchWeight
+  /// How it changes the scopes that were there.
+  let scopes: ForeseenScopes
 
-  init(_ foresight: Foresight, weight: PatchWeight) {
+  /// O(the patch, and what is visible of it in each scope).
+  init(_ foresight: Foresight, _ views: ScopeViews?) {
     self.foresight = foresight
-    self.weight = weight
+    weight = PatchWeight(of: foresight.patch)
+    scopes = views.map { ForeseenScopes($0, of: foresight.patch) } ?? ForeseenScopes()
   }
 
   /// Whether a patch is this one: the same bytes in the same memory. O(1).

@@ -45,7 +45,24 @@ public struct History: Sendable {
   package func covers(_ revision: UInt64) -> Bool { revision >= base }
 
   /// Append the patch that made `revision`, which is newer than those before. Skipped revisions
-  /// have no patch to store. Amortised O(its bytes).
+  /// have no patch to store. Amortised O(its bytes); of a large patch the array itself is stored, O(1).
+  @inline(__always)
+  package mutating func append(_ patch: [UInt8], revision: UInt64) {
+    if patch.count >= Self.chunkBytes, patch.capacity - patch.count <= patch.count / 8 {
+      return adopt(patch, revision)
+    }
+    patch.withUnsafeBytes { append($0, revision: revision) }
+  }
+
+  /// Store a large patch as a chunk of its own.
+  @inline(never)
+  private mutating func adopt(_ patch: [UInt8], _ revision: UInt64) {
+    if patch.count > limit { return evictAll(through: revision) }
+    chunks.append(Chunk(first: revision, bytes: patch, ends: [patch.count]))
+    total += patch.count
+    if total > limit { cut() }
+  }
+
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
     // It would be evicted at once, and all before it.
     if patch.count > limit { return evictAll(through: revision) }

@@ -58,15 +58,27 @@ struct Publication<State: Synchronizable>: Sendable {
   /// touches).
   @inline(__always)
   mutating func note(_ patch: [UInt8], revision: UInt64) {
-    patch.withUnsafeBytes { history.append($0, revision: revision) }
+    history.append(patch, revision: revision)
     if !faults.dropsPatch(of: revision) {
       scopes.note(patch, revision: revision, limits: limits)
     }
   }
 
+  /// Note a patch of the whole state of which it was foreseen how it changes the scopes.
+  @inline(never)
+  mutating func note(_ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64) {
+    history.append(patch, revision: revision)
+    if !faults.dropsPatch(of: revision) {
+      scopes.note(patch, foreseen, revision: revision, limits: limits)
+    }
+  }
+
+  /// The scopes as they are now. O(1).
+  var views: ScopeViews { scopes.views(limits) }
+
   /// Begin after a change that was made before any client could see it.
   mutating func begin(behind patch: [UInt8], revision: UInt64) {
-    patch.withUnsafeBytes { history.append($0, revision: revision) }
+    history.append(patch, revision: revision)
     flushed = revision
   }
 

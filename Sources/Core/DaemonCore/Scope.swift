@@ -54,7 +54,28 @@ struct Scope: Sendable {
   mutating func note(
     _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
   ) -> Bool {
-    let projection = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
+    note(path.projection(of: patch), of: patch, revision: revision, limits: limits)
+  }
+
+  /// Note the effect of a patch of the whole state on this scope, which was foreseen. Returns whether it
+  /// had any.
+  mutating func note(
+    _ change: ForeseenChange, of patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
+  ) -> Bool {
+    guard let outcome = change.outcome else {
+      return note(
+        change.projection, of: patch, shared: change.bytes, revision: revision, limits: limits)
+    }
+    noteWhole(change.projection)
+    return note(outcome, change.bytes ?? [], revision, limits)
+  }
+
+  /// Note the effect of a patch of the whole state on this scope, which is known. Returns whether it had
+  /// any. `shared` has the same bytes, for all who are sent them.
+  mutating func note(
+    _ projection: Projection, of patch: UnsafeRawBufferPointer, shared: [UInt8]? = nil,
+    revision: UInt64, limits: Limits
+  ) -> Bool {
     if let filter { return note(projection, of: patch, by: filter, revision, limits) }
     let body: UnsafeRawBufferPointer
     var wraps = false
@@ -72,7 +93,7 @@ struct Scope: Sendable {
       isPresent = true
       if let first = body.first { wraps = first >> 5 == 4 || first >> 5 == 5 }
     }
-    note(body, isAbsent: projection == .absent, wraps: wraps, revision, limits)
+    note(body, shared, isAbsent: projection == .absent, wraps: wraps, revision, limits)
     if let bytes = wholeBytes { wholeBytes = bytes + body.count }
     return true
   }
@@ -82,9 +103,20 @@ struct Scope: Sendable {
     _ projection: Projection, of patch: UnsafeRawBufferPointer, by filter: ViewFilter,
     _ revision: UInt64, _ limits: Limits
   ) -> Bool {
+    noteWhole(projection)
+    let (outcome, visible) = filter.filtered(projection, of: patch)
+    return note(outcome, visible, revision, limits)
+  }
+
+  private mutating func noteWhole(_ projection: Projection) {
     if let bytes = wholeBytes { wholeBytes = bytes + projection.byteCount }
-    var encoder = CBOREncoder()
-    switch filter.filter(projection, of: patch, into: &encoder) {
+  }
+
+  /// Note what a filter has left of a patch's effect here.
+  private mutating func note(
+    _ outcome: ViewFilter.Outcome, _ visible: [UInt8], _ revision: UInt64, _ limits: Limits
+  ) -> Bool {
+    switch outcome {
     case .untouched: return false
     case .absent:
       guard isPresent else { return false }
@@ -92,7 +124,7 @@ struct Scope: Sendable {
       note(UnsafeRawBufferPointer(start: nil, count: 0), isAbsent: true, revision, limits)
     case .patch:
       isPresent = true
-      encoder.bytes.withUnsafeBytes { note($0, revision, limits) }
+      visible.withUnsafeBytes { note($0, visible, revision, limits) }
     case .resync:
       isPresent = true
       patches.lose(.view)
@@ -103,11 +135,12 @@ struct Scope: Sendable {
 
   /// Append a patch of the visible part to the pending ones.
   private mutating func note(
-    _ body: UnsafeRawBufferPointer, isAbsent: Bool = false, wraps: Bool = false,
-    _ revision: UInt64, _ limits: Limits
+    _ body: UnsafeRawBufferPointer, _ shared: [UInt8]? = nil, isAbsent: Bool = false,
+    wraps: Bool = false, _ revision: UInt64, _ limits: Limits
   ) {
     patches.append(
-      body, isAbsent: isAbsent, wraps: wraps, from: lastChange, to: revision, scope: id, limits)
+      body, shared, isAbsent: isAbsent, wraps: wraps, from: lastChange, to: revision, scope: id,
+      limits)
     if let bytes = snapshotBytes { snapshotBytes = bytes + body.count }
     lastChange = revision
   }
@@ -125,6 +158,7 @@ struct TurnPatches: Sendable {
   /// Spans and patches that are not framed yet.
   private var pending = CBOREncoder()
   private var pendingCount = 0
+  /// A large one may be in two pieces.
   private(set) var frames: [[UInt8]] = []
   /// The number of patches, framed or not.
   private(set) var count: UInt64 = 0
@@ -136,9 +170,11 @@ struct TurnPatches: Sendable {
   /// No patch can express the turn's changes, for this reason.
   mutating func lose(_ reason: ServerMessage.Reason) { loss = loss ?? reason }
 
-  /// Append a patch, or the absence of a value, between two revisions.
+  /// Append a patch, or the absence of a value, between two revisions. `shared` has the same bytes, and
+  /// is sent if they are many.
   mutating func append(
-    _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, from base: UInt64,
+    _ body: UnsafeRawBufferPointer, _ shared: [UInt8]? = nil, isAbsent: Bool, wraps: Bool,
+    from base: UInt64,
     to revision: UInt64, scope: UInt64, _ limits: Limits
   ) {
     // The pending patches and this one must fit a frame together; a large one gets a frame of its own,
@@ -150,7 +186,7 @@ struct TurnPatches: Sendable {
       loss = .tooLarge
     } else if isLarge, loss == nil {
       appendFrame(
-        body, isAbsent: isAbsent, wraps: wraps, from: base, to: revision, scope: scope)
+        body, shared, isAbsent: isAbsent, wraps: wraps, from: base, to: revision, scope: scope)
     } else if loss == nil {
       pending.encode(revision - base)
       if isAbsent { pending.encodeUndefined() }
@@ -165,13 +201,18 @@ struct TurnPatches: Sendable {
   /// Make a frame of a large patch.
   @inline(never)
   private mutating func appendFrame(
-    _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, from base: UInt64,
-    to revision: UInt64, scope: UInt64
+    _ body: UnsafeRawBufferPointer, _ shared: [UInt8]?, isAbsent: Bool, wraps: Bool,
+    from base: UInt64, to revision: UInt64, scope: UInt64
   ) {
-    frames.append(
-      StreamFrames.patch(
-        body, isAbsent: isAbsent, wraps: wraps, scope: scope, from: base, to: revision))
+    var frame = StreamFrames.patchHead(
+      before: body.count, isAbsent: isAbsent, wraps: wraps, scope: scope, from: base, to: revision)
     count += 1
+    if let shared {
+      frames += [frame, shared]
+    } else {
+      frame.append(contentsOf: body)
+      frames.append(frame)
+    }
   }
 
   /// Make a frame of the pending patches.

@@ -8,6 +8,7 @@ struct ScopeTable: Sendable {
   private var indices: [UInt64: Int] = [:]
   private var byView: [SeenPath: UInt64] = [:]
   private var tree = ScopeTree()
+  private var filters: [UInt64: ViewFilter] = [:]
   private var nextID: UInt64 = 0
   /// The scopes that this turn changed, by id.
   private var changed: [UInt64] = []
@@ -44,6 +45,7 @@ struct ScopeTable: Sendable {
     reserve(id)
     byView[SeenPath(path: path, filter: filter)] = id
     tree.insert(id, at: path.keys[...])
+    filters[id] = filter
     indices[id] = scopes.count
     scopes.append(
       Scope(id: id, path: path, filter: filter, lastChange: lastChange, isPresent: isPresent))
@@ -60,6 +62,7 @@ struct ScopeTable: Sendable {
     guard scopes[index].subscribers.isEmpty else { return }
     byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
     tree.remove(id, at: scopes[index].path.keys[...])
+    filters[id] = nil
     indices[id] = nil
     // The last scope moves to the free index, so that the others keep theirs.
     let last = scopes.removeLast()
@@ -73,25 +76,58 @@ struct ScopeTable: Sendable {
   mutating func note(_ patch: [UInt8], revision: UInt64, limits: Limits) {
     patch.withUnsafeBytes { bytes in
       if scopes.count <= Self.few {
-        for index in scopes.indices { note(bytes, revision, limits, in: index) }
+        for index in scopes.indices {
+          note(scopes[index].path.projection(of: bytes), of: bytes, revision, limits, in: index)
+        }
       } else {
-        tree.visit(bytes) { id in
-          if let index = indices[id] { note(bytes, revision, limits, in: index) }
+        tree.visit(bytes) { id, projection in
+          if let index = indices[id] { note(projection, of: bytes, revision, limits, in: index) }
         }
       }
     }
+  }
+
+  /// Note a patch of the whole state of which it was foreseen how it changes the scopes.
+  mutating func note(
+    _ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64, limits: Limits
+  ) {
+    patch.withUnsafeBytes { bytes in
+      for change in foreseen.changes {
+        guard let index = indices[change.scope] else { continue }
+        note(in: index, revision) {
+          $0.note(change, of: bytes, revision: revision, limits: limits)
+        }
+      }
+      for index in scopes.indices where scopes[index].id >= foreseen.next {
+        note(scopes[index].path.projection(of: bytes), of: bytes, revision, limits, in: index)
+      }
+    }
+  }
+
+  /// The scopes as they are now. O(1).
+  func views(_ limits: Limits) -> ScopeViews {
+    ScopeViews(
+      tree: tree, filters: filters, next: nextID, patchFrameBytes: limits.patchFrameBytes)
   }
 
   /// Up to this many scopes, asking each is faster than a lookup in the tree.
   private static let few = 4
 
   private mutating func note(
-    _ patch: UnsafeRawBufferPointer, _ revision: UInt64, _ limits: Limits, in index: Int
+    _ projection: Projection, of patch: UnsafeRawBufferPointer, _ revision: UInt64,
+    _ limits: Limits, in index: Int
+  ) {
+    note(in: index, revision) {
+      $0.note(projection, of: patch, revision: revision, limits: limits)
+    }
+  }
+
+  @inline(__always)
+  private mutating func note(
+    in index: Int, _ revision: UInt64, _ change: (inout Scope) -> Bool
   ) {
     let wasChanged = scopes[index].changedThisTurn
-    guard scopes[index].lastChange < revision,
-      scopes[index].note(patch, revision: revision, limits: limits)
-    else { return }
+    guard scopes[index].lastChange < revision, change(&scopes[index]) else { return }
     if !wasChanged { changed.append(scopes[index].id) }
   }
 

@@ -33,13 +33,15 @@ extension Server {
     return faults.readsBehindLargeActions ? .stopBehind : .stopBefore
   }
 
-  /// Note the memory that the patch takes, which is known if it is the one that was foreseen.
-  mutating func noteForeseen() {
-    if let foreseen = turn.foreseen, foreseen.isPatch(turn.patch.bytes) {
-      memory.note(foreseen.weight)
-    } else {
-      memory.note(turn.patch.bytes)
+  /// Note the change of a large action. What is to be known about its patch is known if that is the one
+  /// that was foreseen.
+  @inline(never)
+  mutating func noteForeseen(_ revision: UInt64) {
+    guard let foreseen = turn.foreseen, foreseen.isPatch(turn.patch.bytes) else {
+      return noteChange(revision)
     }
+    memory.note(foreseen.weight)
+    publication.note(turn.patch.bytes, foreseen.scopes, revision: revision)
   }
 
   /// Have the large action of the next connection decoded, if none is.
@@ -81,7 +83,10 @@ extension Server {
     return ActionJob(
       bytes: bytes, item: item, budget: memory.budget, memoryLimit: limits.actionMemoryBytes,
       seed: core.seed, rights: connections[place: place].rights,
-      foreseen: own == nil ? nil : .init(reducer: core.reducer, state: core.state))
+      foreseen: own == nil
+        ? nil
+        : .init(
+          reducer: core.reducer, state: core.state, scopes: publication.views))
   }
 
   /// The action that an item is, if it is to be foreseen: not one that has been done, nor one during

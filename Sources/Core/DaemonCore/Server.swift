@@ -275,6 +275,12 @@ public struct Server<R: Reducer>: Sendable {
     return turn.remains.take()
   }
 
+  @inline(__always)
+  mutating func noteChange(_ revision: UInt64) {
+    memory.note(turn.patch.bytes)
+    publication.note(turn.patch.bytes, revision: revision)
+  }
+
   /// Run an action, then the actions that it led to at once. Returns the outcome for the client at
   /// `place`, if one sent it.
   @inline(__always)
@@ -299,8 +305,7 @@ public struct Server<R: Reducer>: Sendable {
     switch reduction {
     case .changed(let revision):
       counters.changedBytes &+= turn.patch.bytes.count
-      if turn.foreseen == nil { memory.note(turn.patch.bytes) } else { noteForeseen() }
-      publication.note(turn.patch.bytes, revision: revision)
+      if turn.foreseen == nil { noteChange(revision) } else { noteForeseen(revision) }
     case .unchanged, .swallowed, .accepted: break
     case .rejected: counters.rejected += 1
     }

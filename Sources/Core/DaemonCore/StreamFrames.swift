@@ -35,18 +35,33 @@ public enum StreamFrames {
     }
   }
 
-  /// The frame of one patch between two revisions.
-  static func patch(
-    _ body: UnsafeRawBufferPointer, isAbsent: Bool, wraps: Bool, scope: UInt64, from: UInt64,
+  /// The frame of one patch between two revisions, without the last `count` bytes, which are the
+  /// patch's.
+  static func patchHead(
+    before count: Int, isAbsent: Bool, wraps: Bool, scope: UInt64, from: UInt64,
     to revision: UInt64
   ) -> [UInt8] {
-    Frame.encode(expecting: body.count + 64) { encoder in
+    var head = Frame.encode { encoder in
       ServerMessage.beginPatches(1, scope: scope, from: from, into: &encoder)
       encoder.encode(revision - from)
       if isAbsent { encoder.encodeUndefined() }
       if wraps { encoder.array(1) }
-      encoder.bytes.append(contentsOf: body)
     }
+    Frame.writeLength(head.count - Frame.headLength + count, into: &head, at: 0)
+    return head
+  }
+
+  /// The frames, each of them in one piece: `patchHead` and its patch are joined.
+  static func joined(_ pieces: [[UInt8]]) -> [[UInt8]] {
+    var frames: [[UInt8]] = []
+    var isHead = false
+    for piece in pieces {
+      if isHead { frames[frames.count - 1] += piece } else { frames.append(piece) }
+      isHead =
+        !isHead && piece.count > Frame.headLength
+        && piece.count < Frame.headLength + Frame.length(of: piece)
+    }
+    return frames
   }
 }
 

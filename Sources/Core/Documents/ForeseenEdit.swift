@@ -186,6 +186,8 @@ extension Document {
     foreseen = nil
     var encoder = CBOREncoder()
     _ = settle(into: &encoder)
-    return ForeseenEdit(done, in: root, patch: encoder.bytes, finding)
+    // Without the room that the encoder has for more.
+    let patch = encoder.bytes.withUnsafeBytes { [UInt8]($0) }
+    return ForeseenEdit(done, in: root, patch: patch, finding)
   }
 }

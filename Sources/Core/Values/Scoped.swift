@@ -162,13 +162,12 @@ extension Path {
   /// entries before it), no allocation. The patch is our own; a malformed one projects as
   /// untouched.
   public func projection(of patch: UnsafeRawBufferPointer) -> Projection {
+    if keys.isEmpty { return .patch(0..<patch.count) }
     var decoder = CBORDecoder(patch)
-    return (try? project(&decoder, patch.count)) ?? .untouched
+    return (try? project(&decoder)) ?? .untouched
   }
 
-  private func project(
-    _ decoder: inout CBORDecoder, _ end: Int
-  ) throws(CBORError) -> Projection {
+  private func project(_ decoder: inout CBORDecoder) throws(CBORError) -> Projection {
     var isValue = false
     for key in keys {
       // `undefined` and scalars have no entries; `[value]` continues in value form.
@@ -184,7 +183,6 @@ extension Path {
       try decoder.skip()
       return .value(start..<decoder.offset)
     }
-    if keys.isEmpty { return .patch(0..<end) }
     if decoder.undefinedIfNext() { return .absent }
     try decoder.skip()
     return .patch(start..<decoder.offset)

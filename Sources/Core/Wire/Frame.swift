@@ -27,6 +27,12 @@ public enum Frame {
     writeLength(encoder.bytes.count - start - headLength, into: &encoder.bytes, at: start)
   }
 
+  /// The length that a frame's first four bytes say; 0 if they are not there.
+  package static func length(of bytes: [UInt8]) -> Int {
+    guard bytes.count >= headLength else { return 0 }
+    return bytes.prefix(headLength).reversed().reduce(0) { $0 << 8 | Int($1) }
+  }
+
   /// Write a frame's length over the four bytes at `start`.
   @inlinable
   public static func writeLength(_ length: Int, into bytes: inout [UInt8], at start: Int) {

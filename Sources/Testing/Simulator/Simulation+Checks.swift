@@ -92,21 +92,20 @@ extension Simulation {
 
   /// Check the frames that the daemon sends.
   mutating func checkFrames(_ frames: [[UInt8]], to link: Link) throws(SimulationFailure) {
-    for frame in frames {
-      var rest = frame[...]
-      while rest.count >= Frame.headLength {
-        let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-        let item = Array(rest.dropFirst(4).prefix(length))
-        guard item.count == length, length <= plan.limits.frameBytes else {
-          throw failure("sent a frame of \(length) bytes, \(item.count) of them")
-        }
-        rest = rest.dropFirst(4 + length)
-        let type = MessageType(rawValue: UInt64(item[max(1, Int(item[0]) - 0x96)]))
-        if !link.unsent.isEmpty && type != .goodbye && !link.isCut {
-          throw failure("composed \(frames.count) frames for a client that does not read")
-        }
-        if type == .subscribed || type == .goodbye { countMessage(item) }
+    // A frame may be in two pieces.
+    var rest = frames.count == 1 ? frames[0][...] : Array(frames.joined())[...]
+    while rest.count >= Frame.headLength {
+      let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+      let item = Array(rest.dropFirst(4).prefix(length))
+      guard item.count == length, length <= plan.limits.frameBytes else {
+        throw failure("sent a frame of \(length) bytes, \(item.count) of them")
       }
+      rest = rest.dropFirst(4 + length)
+      let type = MessageType(rawValue: UInt64(item[max(1, Int(item[0]) - 0x96)]))
+      if !link.unsent.isEmpty && type != .goodbye && !link.isCut {
+        throw failure("composed \(frames.count) frames for a client that does not read")
+      }
+      if type == .subscribed || type == .goodbye { countMessage(item) }
     }
   }
 

@@ -68,8 +68,7 @@ struct ListingJob: Sendable {
     var times = ChangeTimes()
     history.forEach(after: history.base) { revision, patch in
       guard revision <= self.revision else { return }
-      let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
-      switch change {
+      switch path.projection(of: patch) {
       case .untouched: return
       case .absent: times.noteReplacement(at: revision)
       case .patch(let range):

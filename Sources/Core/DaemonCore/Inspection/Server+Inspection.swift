@@ -126,7 +126,7 @@ extension Server {
       checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
       seed: core.seed, place: .init(path: path, pointer: request.path.pointer, filter: filter),
       subject: request.subject, revision: newestRevision, newest: newest, mostBytes: mostRowBytes,
-      ephemeral: journaling.ephemeral)
+      ephemeral: journaling.ephemeral, scopes: publication.views)
   }
 
   var absenceOfPast: ReportError {

@@ -23,9 +23,7 @@ struct ChangedPlaces {
   mutating func find(
     in patch: UnsafeRawBufferPointer, below place: Place
   ) throws(CBORError) {
-    let change =
-      place.path.keys.isEmpty ? .patch(0..<patch.count) : place.path.projection(of: patch)
-    switch change {
+    switch place.path.projection(of: patch) {
     case .untouched: break
     case .value, .absent: places.append(place)
     case .patch(let range):

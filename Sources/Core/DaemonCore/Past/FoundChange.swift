@@ -16,7 +16,7 @@ public final class FoundChange: Sendable {
   /// patch of this state. O(the patch · log n).
   init(
     _ patch: [UInt8], of state: any Synchronizable, without ephemeral: EphemeralPaths,
-    seed: HashSeed
+    seed: HashSeed, seenIn scopes: ScopeViews? = nil
   ) throws(CBORError) {
     var (patch, changed) = (patch, state)
     if ephemeral.isEmpty {
@@ -29,7 +29,8 @@ public final class FoundChange: Sendable {
       patch = Self.difference(of: changed, from: state)
     }
     self.state = changed
-    self.patch = ForeseenPatch(Foresight(patch: patch, hint: 0), weight: PatchWeight(of: patch))
+    patch = patch.withUnsafeBytes { [UInt8]($0) }
+    self.patch = ForeseenPatch(Foresight(patch: patch, hint: 0), scopes)
   }
 
   /// A state with a patch applied, and the notes of that settled.

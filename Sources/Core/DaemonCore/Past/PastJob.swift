@@ -24,6 +24,8 @@ struct PastJob: Sendable {
   let mostBytes: Int
   /// What a jump leaves as it is.
   let ephemeral: EphemeralPaths
+  /// The scopes that a jump changes.
+  let scopes: ScopeViews
 
   /// What is asked for. O(the state, and the bytes of the patches since the checkpoint, or of all of
   /// them for changes).
@@ -114,7 +116,8 @@ struct PastJob: Sendable {
 
   private func change(to revision: UInt64) throws(CBORError) -> FoundChange {
     try FoundChange(
-      difference(to: try replay(through: revision)), of: newest, without: ephemeral, seed: seed)
+      difference(to: try replay(through: revision)), of: newest, without: ephemeral, seed: seed,
+      seenIn: scopes)
   }
 
   private func difference<State: Synchronizable>(to state: State) -> [UInt8] {
@@ -195,8 +198,7 @@ struct PastJob: Sendable {
     var revisions: [UInt64] = []
     history.forEach(after: checkpoint.revision) { made, patch in
       guard made < before else { return }
-      let path = place.path
-      let change = path.keys.isEmpty ? .patch(0..<patch.count) : path.projection(of: patch)
+      let change = place.path.projection(of: patch)
       if change == .untouched { return }
       if let filter = place.filter {
         var seen = CBOREncoder()

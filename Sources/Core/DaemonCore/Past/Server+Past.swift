@@ -41,7 +41,7 @@ extension Server {
       checkpoint: checkpoint, past: past, history: publication.history, schema: schema,
       seed: core.seed, place: .init(path: .root, pointer: "", filter: nil),
       subject: .value(at: revision), revision: core.revision, newest: core.state, mostBytes: 0,
-      ephemeral: journaling.ephemeral)
+      ephemeral: journaling.ephemeral, scopes: publication.views)
     return (try? job.replay(through: revision)) as? R.State
   }
 }

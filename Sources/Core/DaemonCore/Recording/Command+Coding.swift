@@ -18,6 +18,9 @@ extension Command {
     switch self {
     case .send(let id, let frames):
       begin(0, id, 1)
+      // Whether one was sent in two pieces is not compared: a recording may be done again without what
+      // was foreseen when it was made.
+      let frames = StreamFrames.joined(frames)
       encoder.array(frames.count)
       for frame in frames { encoder.encode(bytes: frame) }
     case .close(let id): begin(1, id)

@@ -1,0 +1,88 @@
+import Access
+import CBOR
+import Values
+
+/// How a large patch changes each scope, worked out beside the loop. The loop would read all of the
+/// patch for the mirrors of a part of it, and for each user who may see a part of it, and would copy
+/// what they are sent.
+struct ForeseenScopes: Sendable {
+  /// Those that the patch changes.
+  private(set) var changes: [ForeseenChange] = []
+  /// Scopes of this number and higher were not there yet.
+  let next: UInt64
+
+  /// None is foreseen.
+  init() { next = 0 }
+
+  /// O(the patch, and what is visible of it in each of the scopes).
+  init(_ views: ScopeViews, of patch: [UInt8]) {
+    next = views.next
+    var left = Self.mostBytes
+    patch.withUnsafeBytes { bytes in
+      views.tree.visit(bytes) { scope, projection in
+        var change = ForeseenChange(scope: scope, projection: projection)
+        if left > 0 { change.work(out: patch, views.filters[scope], views.patchFrameBytes) }
+        left -= change.bytes?.count ?? 0
+        changes.append(change)
+      }
+    }
+  }
+
+  /// The most bytes that are made for scopes, and one more scope's. The others are made on the loop,
+  /// one after the other, as they are sent.
+  private static let mostBytes = 64 << 20
+}
+
+/// How a patch of the whole state changes one scope.
+struct ForeseenChange: Sendable {
+  let scope: UInt64
+  let projection: Projection
+  /// What remains of it for those who may see a part of the scope; nil if that was not worked out, or
+  /// they see all of it.
+  private(set) var outcome: ViewFilter.Outcome?
+  /// The bytes that subscribers are sent, if these have memory of their own.
+  private(set) var bytes: [UInt8]?
+
+  fileprivate init(scope: UInt64, projection: Projection) {
+    self.scope = scope
+    self.projection = projection
+  }
+
+  fileprivate mutating func work(
+    out patch: [UInt8], _ filter: ViewFilter?, _ patchFrameBytes: Int
+  ) {
+    if let filter {
+      (outcome, bytes) = patch.withUnsafeBytes { filter.filtered(projection, of: $0) }
+      return
+    }
+    switch projection {
+    case .untouched, .absent: return
+    case .patch(let range), .value(let range):
+      if range.count < patchFrameBytes { return }
+      bytes = range == patch.indices ? patch : [UInt8](patch[range])
+    }
+  }
+}
+
+/// The scopes as who works beside the loop needs them.
+struct ScopeViews: Sendable {
+  let tree: ScopeTree
+  /// Of the scopes of which not everything is visible.
+  let filters: [UInt64: ViewFilter]
+  /// No scope has this number yet, or a higher one.
+  let next: UInt64
+  /// `Limits.patchFrameBytes`: patches of so many bytes have frames of their own.
+  let patchFrameBytes: Int
+}
+
+extension ViewFilter {
+  /// The patch of the visible part, made from how a patch of the whole state changes the scope; empty
+  /// with any outcome but `patch`.
+  func filtered(
+    _ projection: Projection, of patch: UnsafeRawBufferPointer
+  ) -> (Outcome, [UInt8]) {
+    var encoder = CBOREncoder()
+    let outcome = filter(projection, of: patch, into: &encoder)
+    return (outcome, encoder.bytes)
+  }
+}

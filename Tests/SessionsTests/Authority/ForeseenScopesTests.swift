@@ -1,0 +1,155 @@
+import Access
+import CBOR
+import Documents
+import Testing
+import Values
+import Wire
+
+@testable import DaemonCore
+
+/// How a patch changes many scopes: found in one pass, and beside the loop, with the same result as for
+/// each of them alone.
+@Suite struct ForeseenScopesTests {
+  @Test func `one pass over a patch finds for each scope what its own path finds`() {
+    var random = RandomViews(seed: 11)
+    var kinds: [String: Int] = [:]
+    for _ in 0..<1500 {
+      var tree = ScopeTree()
+      var paths: [UInt64: Path] = [:]
+      for id in 0..<UInt64(1 + random.below(30)) {
+        let path = random.path()
+        paths[id] = path
+        tree.insert(id, at: path.keys[...])
+      }
+      for id in paths.keys.sorted() where random.chance(20) {
+        tree.remove(id, at: paths[id]?.keys[...] ?? [])
+        paths[id] = nil
+      }
+      let before = random.value()
+      let patch = random.patch(from: before, to: random.changed(before)).bytes
+      patch.withUnsafeBytes { bytes in
+        var found: [UInt64: Projection] = [:]
+        tree.visit(bytes) { id, projection in
+          #expect(found.updateValue(projection, forKey: id) == nil, "once")
+        }
+        let expected = paths.mapValues { $0.projection(of: bytes) }.filter {
+          $0.value != .untouched
+        }
+        #expect(found == expected, "\(patch)")
+        for kind in found.values { kinds[String("\(kind)".prefix { $0 != "(" }), default: 0] += 1 }
+      }
+    }
+    for kind in ["patch", "value", "absent"] { #expect(kinds[kind, default: 0] > 100, "\(kinds)") }
+  }
+
+  /// Scopes with these views, and what they would send.
+  private struct Seen: Equatable {
+    let id: UInt64
+    let lastChange: UInt64
+    let isPresent: Bool
+    let wholeBytes: Int?
+    let bytes: [UInt8]
+    let count: UInt64
+    let loss: ServerMessage.Reason?
+
+    init(_ scope: Scope) {
+      var scope = scope
+      scope.cut()
+      (id, lastChange, isPresent) = (scope.id, scope.lastChange, scope.isPresent)
+      wholeBytes = scope.wholeBytes
+      bytes = Array(scope.turn.frames.joined())
+      (count, loss) = (scope.turn.count, scope.turn.loss)
+    }
+  }
+
+  @Test func `what is foreseen of a patch is sent as it would be without that`() {
+    var random = RandomViews(seed: 12)
+    var shared = 0
+    for round in 0..<1000 {
+      var limits = Limits()
+      limits.patchFrameBytes = 1 + random.below(200)
+      // Some do not fit a frame.
+      if round % 10 == 0 { limits.frameBytes = 200 }
+      var table = ScopeTable()
+      func add() {
+        let (grants, denials) = random.patterns()
+        let (path, isAll) = (random.path(), random.chance(50))
+        let filter = isAll ? nil : View(granting: grants, denying: denials).filter(at: path)
+        guard isAll || filter != nil, table.index(of: path, by: filter) == nil else { return }
+        let index = table.add(path, by: filter, lastChange: 3, isPresent: random.chance(50))
+        table[index: index].wholeBytes = random.chance(50) ? 100 : nil
+        table[index: index].subscribers = [
+          .init(id: ConnectionID(table[index: index].id), place: 0)
+        ]
+      }
+      for _ in 0..<10 { add() }
+      let before = random.value()
+      let patch = random.patch(from: before, to: random.changed(before)).bytes
+      let foreseen = ForeseenScopes(table.views(limits), of: patch)
+      // Meanwhile some go, and others come.
+      for scope in table.scopes where random.chance(10) {
+        table.remove(ConnectionID(scope.id), from: scope.id)
+      }
+      for _ in 0..<3 { add() }
+      var plain = table
+      plain.note(patch, revision: 5, limits: limits)
+      table.note(patch, foreseen, revision: 5, limits: limits)
+      #expect(table.scopes.map(Seen.init) == plain.scopes.map(Seen.init))
+      plain.findChangedPlaces()
+      table.findChangedPlaces()
+      #expect(table.changedPlaces == plain.changedPlaces)
+      shared += table.scopes.count { $0.turn.frames.count == 2 }
+    }
+    #expect(shared > 50, "\(shared)")
+  }
+
+  @Test func `clients are sent the same of a large action, whether or not it was foreseen`() {
+    let (foreseen, plain) = (frames(isForeseen: true), frames(isForeseen: false))
+    let patches = { (frames: [[UInt8]]) in
+      serverMessages(Array(frames.joined())).filter { if case .patch = $0 { true } else { false } }
+    }
+    #expect(patches(foreseen.writer).count == 5 && patches(foreseen.other).count == 5)
+    #expect(patches(foreseen.writer) == patches(plain.writer))
+    #expect(patches(foreseen.other) == patches(plain.other))
+    let bytes = foreseen.other.joined()
+    #expect(!String(decoding: Array(bytes), as: UTF8.self).contains("<secret>"))
+    // The large ones that are foreseen are sent without being copied, behind the head of a frame.
+    #expect(foreseen.writer.count == plain.writer.count + 3)
+  }
+
+  /// What a client who writes a large map is sent then, and another who may not see all of it.
+  private func frames(isForeseen: Bool) -> (writer: [[UInt8]], other: [[UInt8]]) {
+    let policy = Policy([
+      Rule(users: [7], mayConnect: true, read: [.whole], act: [.all]),
+      Rule(
+        users: [8], mayConnect: true, read: [.whole],
+        denyRead: [PathPattern([.key("map"), .key("secret")])]),
+    ])
+    var limits = Limits()
+    limits.largeActionBytes = 200
+    limits.patchFrameBytes = 100
+    var bench = Bench(["map": ["old": 1]], limits: limits, policy: policy)
+    let paths: [Path] = [
+      .root, ["map"], ["map", "a"], ["map", "secret"], ["map", "old"], ["other"],
+    ]
+    for (number, uid) in [(1, 7), (2, 8)] as [(UInt64, UInt64)] {
+      bench.join(number, uid: uid)
+      for (index, path) in paths.enumerated() {
+        bench.say(number, .subscribe(subscription: UInt64(index), path, nil))
+      }
+      _ = bench.settle()
+    }
+    let text = Value.text(String(repeating: "x", count: 300))
+    bench.act(1, 1, .set(["map"], ["a": text, "secret": .text("<secret>"), "b": text]))
+    _ = bench.handle(.turnEnded)
+    let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
+    #expect(decoded?.isForeseen == true)
+    // A scope comes when it has been foreseen.
+    bench.say(2, .subscribe(subscription: 9, ["map", "b"], nil))
+    _ = bench.settle()
+    let commands =
+      bench.handle(.actionDecoded(ConnectionID(1), isForeseen ? decoded : nil))
+      + bench.handle(.turnEnded)
+    return (bench.frames(to: 1, commands), bench.frames(to: 2, commands))
+  }
+}
