@@ -259,6 +259,28 @@ import Wire
     #expect(reason(resume(Position(epoch: 9, run: 1, revision: 0), limits: limits)) == .history)
   }
 
+  @Test func `a small scope is sent whole when much else has changed since`() {
+    for (count, continuation, size) in [
+      (10, .current, 1), (1000, .snapshot, 1), (1000, .current, 20_000),
+    ] as [(UInt64, ServerMessage.Continuation, Int)] {
+      var bench = Bench.withClients(1)
+      bench.act(1, 1, .put("b", .text(String(repeating: "x", count: size))))
+      for number in 2...count { bench.act(1, number, .put("a", .text("change \(number)"))) }
+      _ = bench.turn()
+      #expect(bench.server.load.historyBytes > (count == 10 ? 0 : Limits().inlineDifferenceBytes))
+      bench.say(1, .subscribe(subscription: 1, ["b"], Position(epoch: 9, run: 1, revision: 1)))
+      guard
+        case .subscribed(let subscribed)? = bench.said(to: 1, bench.turn()).first(where: {
+          if case .subscribed = $0 { true } else { false }
+        })
+      else {
+        Issue.record("no answer")
+        continue
+      }
+      #expect(subscribed.continuation == continuation, "\(count) changes, \(size) bytes")
+    }
+  }
+
   // MARK: Back-pressure
 
   @Test func `who does not read is not read from, and then gets one patch`() {

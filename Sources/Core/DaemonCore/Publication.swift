@@ -230,16 +230,28 @@ struct Publication<State: Synchronizable>: Sendable {
     return (cached, replay)
   }
 
+  /// Whether a snapshot of a scope is fewer bytes than the patches after a revision, which are all read
+  /// to find the scope's: a connection may have thousands of small scopes. False if that is not known.
+  func isSmaller(_ place: Int, _ state: State, thanPatchesAfter revision: UInt64) -> Bool {
+    let count = history.byteCount(after: revision)
+    if let size = scopes[index: place].snapshotBytes { return count > size }
+    return count > limits.inlineDifferenceBytes
+      && isSmall(place, state, within: min(count, limits.inlineSnapshotBytes))
+  }
+
+  /// Whether the value at a scope's path is known to be no longer than a limit. O(the limit).
+  private func isSmall(_ place: Int, _ state: State, within limit: Int) -> Bool {
+    (state as? any PartsMeasurable)?.isSmall(at: scopes[index: place].path, within: limit) ?? false
+  }
+
   /// The frames of a snapshot of a scope that is small enough to encode on the loop; nil if it is
   /// not known to be.
   mutating func quickSnapshot(
     of place: Int, _ state: State, at revision: UInt64, _ now: Instant
   ) -> [[UInt8]]? {
-    let limit = limits.inlineSnapshotBytes
     guard
-      scopes[index: place].wholeBytes.map({ $0 <= limit })
-        ?? (state as? any PartsMeasurable)?.isSmall(at: scopes[index: place].path, within: limit)
-        ?? false
+      scopes[index: place].wholeBytes.map({ $0 <= limits.inlineSnapshotBytes })
+        ?? isSmall(place, state, within: limits.inlineSnapshotBytes)
     else { return nil }
     let (frames, wholeBytes) = job(SnapshotJobID(0), place, state, at: revision).measured()
     keep(frames, wholeBytes, at: revision, of: place, now)

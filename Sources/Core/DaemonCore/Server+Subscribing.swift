@@ -107,13 +107,10 @@ extension Server {
     guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
     if position.revision >= core.revision { return .current }
     guard publication.history.covers(position.revision) else { return .snapshot(.history) }
-    let scope = publication.scopes[index: place]
-    if let size = scope.snapshotBytes,
-      publication.history.byteCount(after: position.revision) > size
-    {
+    if publication.isSmaller(place, core.state, thanPatchesAfter: position.revision) {
       return .snapshot(.history)
     }
-    let replay = publication.replay(scope, after: position.revision)
+    let replay = publication.replay(publication.scopes[index: place], after: position.revision)
     if let loss = replay.loss { return .snapshot(loss) }
     return replay.count == 0 ? .current : .patches(replay)
   }
