@@ -6,7 +6,7 @@ daemon's loop brings the same in every run.
 import socket
 import struct
 
-WELCOME, SNAPSHOT, PATCH, ACKNOWLEDGEMENT, GOODBYE = 11, 13, 14, 15, 21
+WELCOME, SUBSCRIBED, SNAPSHOT, PATCH, ACKNOWLEDGEMENT, GOODBYE = 11, 12, 13, 14, 15, 21
 REJECTED = 4
 DURABLE = 1
 
@@ -46,6 +46,12 @@ def increment(*keys):
     return b"\x82\x03" + path(*keys)
 
 
+def set_object(members, *keys):
+    """The payload of the action that puts an object of numbers at a path."""
+    pairs = b"".join(text(key) + head(0, value) for key, value in members.items())
+    return b"\x83\x00" + path(*keys) + head(5, len(members)) + pairs
+
+
 def set_value(value, *keys):
     """The payload of the action that puts a number at a path."""
     return b"\x83\x00" + path(*keys) + head(0, value)
@@ -77,11 +83,14 @@ class Client:
         self.is_welcome = False
         self.read_until(lambda: self.is_welcome)
 
-    def subscribe(self, *keys, number=1):
-        """Mirror what stands at a path; returns when its snapshot has come."""
+    def subscribe(self, *keys, number=1, position=b"\xf6"):
+        """Mirror what stands at a path; returns when its snapshot has come, or it needs none."""
         self.is_ready = False
-        self.socket.sendall(frame(b"\x84\x02" + head(0, number) + path(*keys) + b"\xf6"))
+        self.socket.sendall(frame(b"\x84\x02" + head(0, number) + path(*keys) + position))
         self.read_until(lambda: self.is_ready)
+
+    def unsubscribe(self, number):
+        self.socket.sendall(frame(b"\x82\x03" + head(0, number)))
 
     def send(self, payloads, is_durable=False):
         """Send actions in one write, and do not wait."""
@@ -123,6 +132,16 @@ class Client:
         kind, at = read_head(item, at)
         if kind == WELCOME:
             self.is_welcome = True
+            _, start = read_head(item, at)
+            at = start
+            for _ in range(4):
+                _, at = read_head(item, at)
+            # Where the state was when it connected.
+            self.position = bytes(item[start:at])
+        elif kind == SUBSCRIBED:
+            for _ in range(2):
+                _, at = read_head(item, at)
+            self.is_ready |= item[at] == 0
         elif kind == SNAPSHOT:
             for _ in range(3):
                 _, at = read_head(item, at)

@@ -8,6 +8,7 @@ import client
 
 MIRRORS = 100
 ENTRIES = 1_000_000
+ROWS = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +115,44 @@ def subscription(connect):
     return step
 
 
+def row(number):
+    return f"r{number:03}"
+
+
+def rows(value):
+    return {row(number): value for number in range(ROWS)}
+
+
+def replacement(connect):
+    writer, mirror = connect(), connect()
+    for number in range(ROWS):
+        mirror.subscribe("rows", row(number), number=number + 1)
+    values = itertools.count(257)
+
+    def step():
+        patches = mirror.patches + ROWS
+        writer.send([client.set_object(rows(next(values)), "rows")])
+        writer.read_acknowledgement()
+        mirror.read_until(lambda: mirror.patches == patches)
+
+    return step
+
+
+def resumption(connect):
+    writer, mirror = connect(), connect()
+    for _ in range(20):
+        writer.send([client.increment("counter")] * 1000)
+        writer.read_acknowledgement()
+    numbers = itertools.count(256)
+
+    def step():
+        number = next(numbers)
+        mirror.subscribe("rows", row(number % ROWS), number=number, position=mirror.position)
+        mirror.unsubscribe(number)
+
+    return step
+
+
 KEEPING = ("--state-dir", "state", "--durability", "sync")
 
 ALL = [
@@ -146,6 +185,15 @@ ALL = [
     Work(
         "subscription", "one more subscription of a connection that has 5,000",
         subscription, 1, warm_up=5000, few=100, many=1100,
+    ),
+    Work(
+        "replacement", f"patch to one of {ROWS} subscriptions below an object that is replaced",
+        replacement, ROWS, warm_up=20, few=2, many=22, state=lambda: {"rows": rows(256)},
+    ),
+    Work(
+        "resumption", "a subscription resumed behind 20,000 changes of something else",
+        resumption, 1, warm_up=500, few=100, many=1100,
+        state=lambda: {"counter": 256, "rows": rows(256)},
     ),
     Work(
         "durable", "increment of a counter, durable, one at a time",

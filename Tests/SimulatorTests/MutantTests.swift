@@ -96,6 +96,11 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.sendsWholeDifferences = true
       $0.drawViews(seed: UInt64($0.socketBytes + $0.clients))
     },
+    Mutant(name: "what was foreseen of a large patch is not filtered") {
+      $0.faults.sendsWholeForeseen = true
+      $0.limits.largeActionBytes = 60
+      $0.drawViews(seed: UInt64($0.socketBytes + $0.clients))
+    },
     Mutant(name: "decided actions are announced after their changes") {
       $0.faults.announcesLate = true
       $0.optimism = 700

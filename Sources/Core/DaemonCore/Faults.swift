@@ -55,6 +55,9 @@ package struct Faults: Sendable, Equatable {
   /// Send the unfiltered difference to lagging clients that may see only a part.
   package var sendsWholeDifferences = false
 
+  /// Send what was foreseen of a large patch unfiltered to clients that may see only a part.
+  package var sendsWholeForeseen = false
+
   /// Label checkpoints with a revision that is one too low.
   package var mislabelsCheckpoints = false
   /// Likewise those that are taken up from a former process.

@@ -68,9 +68,9 @@ struct ForeseenChange: Sendable {
 struct ScopeViews: Sendable {
   let tree: ScopeTree
   /// Of the scopes of which not everything is visible.
-  let filters: [UInt64: ViewFilter]
+  var filters: [UInt64: ViewFilter]
   /// No scope has this number yet, or a higher one.
-  let next: UInt64
+  var next: UInt64
   /// `Limits.patchFrameBytes`: patches of so many bytes have frames of their own.
   let patchFrameBytes: Int
 }

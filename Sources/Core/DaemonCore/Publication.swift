@@ -73,8 +73,12 @@ struct Publication<State: Synchronizable>: Sendable {
     }
   }
 
-  /// The scopes as they are now. O(1).
-  var views: ScopeViews { scopes.views(limits) }
+  /// The scopes as they are now, for who foresees a patch. O(1).
+  var views: ScopeViews {
+    var views = scopes.views(limits)
+    if faults.sendsWholeForeseen { views.filters = views.filters.mapValues { _ in .everything } }
+    return views
+  }
 
   /// Begin after a change that was made before any client could see it.
   mutating func begin(behind patch: [UInt8], revision: UInt64) {
