@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Testing
 
 @Suite struct LoopTests {
@@ -38,6 +39,29 @@ import Testing
       }
     }
     #expect(seen.value == Array(0...200))
+  }
+
+  /// Tells when it is released.
+  private final class Given: Sendable {
+    let isReleased: Shared<Bool>
+    init(_ isReleased: Shared<Bool>) { self.isReleased = isReleased }
+    deinit { isReleased.update { $0 = true } }
+  }
+
+  @Test func `what work was given is released before the next work runs`() throws {
+    let (first, second) = (Shared(false), Shared(false))
+    try withLoop { loop in
+      loop.execute {
+        for isReleased in [first, second] {
+          let given = Given(isReleased)
+          loop.execute { #expect(!given.isReleased.value) }
+        }
+        loop.execute {
+          #expect(first.value && second.value)
+          loop.stop()
+        }
+      }
+    }
   }
 
   @Test func `work that always adds more work does not starve reading`() throws {
@@ -178,6 +202,39 @@ import Testing
       }
     }
     #expect(turns.first == 20)
+  }
+
+  @Test func `no turn reads more than 256 KB of one pipe, and nothing is lost`() throws {
+    let count = 3 << 20
+    var (inTurn, inAll, most) = (0, 0, 0)
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      // What another thread writes as fast as it is read.
+      let descriptor = try #require(one.handOver()).descriptor
+      let writing = dup(descriptor)
+      one.close()
+      onThread {
+        _ = fcntl(writing, F_SETFL, fcntl(writing, F_GETFL) & ~O_NONBLOCK)
+        let bytes = [UInt8](repeating: 7, count: count)
+        var written = 0
+        while written < count {
+          let more = bytes.withUnsafeBytes {
+            write(writing, $0.baseAddress! + written, count - written)
+          }
+          if more <= 0 { break }
+          written += more
+        }
+        close(writing)
+      }
+      other.startReading(
+        onBytes: {
+          inTurn += $0.count
+          inAll += $0.count
+        }, onEnd: { _ in loop.stop() })
+      loop.onTurnEnd = { (most, inTurn) = (max(most, inTurn), 0) }
+    }
+    #expect(inAll == count)
+    #expect(most <= 320 << 10)
   }
 
   @Test func `writes and work from the end of a turn need no further event`() throws {

@@ -45,8 +45,8 @@ public enum Frame {
 
 /// Cuts a stream of bytes into frames, however the bytes arrive.
 ///
-/// What arrives whole is handed on without a copy. Memory grows with the bytes that have arrived of
-/// one frame, never with the length that it claims. Its reader may stop before or behind any frame:
+/// What arrives whole is handed on without a copy. Memory is reserved for no more than sixteen times
+/// the bytes that have arrived of one frame, and used for these, whatever length it claims. Its reader may stop before or behind any frame:
 /// the bytes from there on are held until it goes on.
 public struct FrameDecoder: Sendable {
   /// What a reader does after it has seen an item.
@@ -162,6 +162,11 @@ public struct FrameDecoder: Sendable {
     let head = partial[..<Frame.headLength].reversed().reduce(0) { $0 << 8 | UInt32($1) }
     let length = try checked(head)
     let more = min(Frame.headLength + length - partial.count, bytes.count - taken)
+    let needed = partial.count + more
+    if needed > partial.capacity {
+      // No more than a sixteenth of a large frame is ever copied at once.
+      partial.reserveCapacity(min(Frame.headLength + length, 16 * needed))
+    }
     partial.append(contentsOf: bytes[taken..<(taken + more)])
     if partial.count == Frame.headLength + length {
       let frame = partial

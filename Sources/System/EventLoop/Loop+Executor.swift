@@ -10,6 +10,8 @@ enum Work: @unchecked Sendable {
   case body(() -> Void)
   /// One of the two is called: the second when the loop ends first.
   case either(() -> Void, orElse: () -> Void)
+  /// It has been run.
+  case done
 }
 
 /// Work that other threads gave to the loop.

@@ -39,6 +39,8 @@ public final class Loop: @unchecked Sendable {
   public var readLength = Int.max
   /// Whether a callback ran since `onTurnEnd` was last called.
   var worked = false
+  /// Counts the polls: what was ready at one is read before the next.
+  private(set) var polls: UInt64 = 0
 
   let inbox = Locked(Inbox())
   var local: [Work] = []
@@ -200,6 +202,7 @@ public final class Loop: @unchecked Sendable {
     }
     isEndingTurn = false
     if !beforePoll { return }
+    polls &+= 1
     // With an active idle handle the poll does not block.
     if local.isEmpty {
       uv_idle_stop(idle)
@@ -233,7 +236,13 @@ public final class Loop: @unchecked Sendable {
     var batch: [Work] = []
     swap(&batch, &spare)
     swap(&batch, &local)
-    for work in batch { run(work) }
+    for index in batch.indices {
+      // Released when it has run, not with the others: what it was given may take long to release,
+      // and is kept meanwhile by who has another thread do that.
+      var work = Work.done
+      swap(&work, &batch[index])
+      run(work)
+    }
     // The memory of a single burst should not be kept for ever.
     if batch.capacity > 4096 { return }
     batch.removeAll(keepingCapacity: true)
@@ -247,6 +256,7 @@ public final class Loop: @unchecked Sendable {
         isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
     case .body(let body), .either(let body, _):
       body()
+    case .done: break
     }
   }
 

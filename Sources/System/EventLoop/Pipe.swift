@@ -24,6 +24,9 @@ public final class Pipe {
   private var onBytes: ((UnsafeRawBufferPointer) -> Void)?
   private var onEnd: ((LoopError?) -> Void)?
   private var isReading = false
+  /// What has been read since a poll, and which.
+  private var readInTurn = 0
+  private var pollOfRead: UInt64 = 0
   private var hasEnded = false
 
   /// At most one write is with libuv at a time, so one request is enough; made when first needed.
@@ -175,7 +178,8 @@ public final class Pipe {
         Unmanaged<Pipe>.fromOpaque(handle!.pointee.data)._withUnsafeGuaranteedRef { pipe in
           let memory = pipe.loop.readBuffer
           buffer!.pointee.base = memory.baseAddress!.assumingMemoryBound(to: CChar.self)
-          buffer!.pointee.len = min(memory.count, max(1, pipe.loop.readLength))
+          buffer!.pointee.len =
+            pipe.hasReadEnough ? 0 : min(memory.count, max(1, pipe.loop.readLength))
         }
       },
       { stream, count, _ in
@@ -185,9 +189,18 @@ public final class Pipe {
     if status < 0 { loop.afterwards { self.ended(status) } }
   }
 
+  /// Whether so much has been read in this turn that others come first. libuv would read 32 times.
+  private var hasReadEnough: Bool {
+    if pollOfRead != loop.polls { (pollOfRead, readInTurn) = (loop.polls, 0) }
+    return readInTurn >= mostReadInTurn
+  }
+
   private func received(_ count: Int) {
     loop.worked = true
+    // Without a buffer libuv stops, and goes on in the next turn.
+    if count == Int(UV_ENOBUFS.rawValue) { return }
     if count > 0 {
+      readInTurn += count
       onBytes?(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
     } else if count < 0 {
       ended(Int32(count))
@@ -255,3 +268,6 @@ public final class Pipe {
 extension Pipe: HandleOwner {
   func closeForLoop() { close() }
 }
+
+/// The bytes after which a pipe waits for the next turn: to read as many more is no faster.
+private let mostReadInTurn = 256 << 10
