@@ -1,8 +1,10 @@
 """Works on large states: W7 how one is loaded, received and held, W8 how costs grow with it and how
 long others wait."""
 
+import socket
 import struct
 import sys
+import threading
 import time
 
 from run import ANYWHERE
@@ -111,11 +113,24 @@ def pauses(run, server, entries):
   server.pin({SERVER_CORE})
 
 
+def drain(connection):
+  """Read what comes, and do nothing with it, until the connection ends."""
+  try:
+    while connection.recv(1 << 20):
+      pass
+  except OSError:
+    pass
+
+
 def large(run, server, entries):
-  """How long a ping waits while one action of somebody else changes very much."""
+  """How long a ping waits while one action of somebody else changes very much, which is mirrored."""
   server.pin(set(CORES))
 
-  with server.connect() as writer:
+  with server.connect() as writer, server.connect() as mirror:
+    send(mirror, HELLO)
+    send(mirror, b"\x84\x02\x01\x81\x65large\xf6")
+    reader = threading.Thread(target=drain, args=(mirror,), daemon=True)
+    reader.start()
     send(writer, HELLO)
     receive(writer)
     actions = {
@@ -134,6 +149,8 @@ def large(run, server, entries):
         time.sleep(0.3)
       run.note("W8", f"{entries:,} {what}, a ping waits at most", "µs", server, pings["ping_max"],
                placement=ANYWHERE)
+    mirror.shutdown(socket.SHUT_RDWR)
+    reader.join()
   server.pin({SERVER_CORE})
 
 
