@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 from typing import Callable
 
 from browser import Window
@@ -65,6 +67,29 @@ def test_a_chain_of_causes(make_daemon: Callable[[str], Daemon], window: Window)
         "it is marked in the list",
         lambda: window.attribute('#actions [data-sequence="1"]', "aria-selected") == "true",
     )
+
+
+def test_how_long_what_followed_took(make_daemon: Callable[[str], Daemon], window: Window) -> None:
+    daemon = make_daemon("counterd")
+    facts = pathlib.Path(daemon.folder, "facts")
+    facts.write_text("#!/bin/sh\nsleep 0.3\necho a fact about $1\n")
+    facts.chmod(0o755)
+    daemon.start("--facts-command", str(facts))
+    page = Page(window, daemon)
+    daemon.lockstep("send", "numberFactButtonTapped")
+    page.until_action(1)
+    # It is shown before anything follows, and what follows is added.
+    window.click('#actions [data-sequence="1"] .name')
+    page.until(
+        "what followed", lambda: window.attribute("#action [data-followed]", "data-followed") == "1"
+    )
+    # The list stands still while somebody looks at one.
+    window.click("#follow")
+    told = re.search(r"One action .* after (\S+ \S+)\.", window.text("#action [data-followed]"))
+    beside = re.search(r"↳ #1 after (\S+ m?s)", page.until_action(2))
+    assert told and beside and told[1] == beside[1]
+    number, unit = told[1].split()
+    assert unit == "s" or unit == "ms" and float(number) >= 300
 
 
 def test_filters(page: Page) -> None:

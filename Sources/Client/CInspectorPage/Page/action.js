@@ -2,7 +2,7 @@
 
 import { outcomeOf, payloadText } from './actions.js';
 import { changeList } from './changes.js';
-import { byId, make } from './dom.js';
+import { byId, make, say } from './dom.js';
 import * as format from './format.js';
 
 /** @typedef {import('./connection.js').Connection} Connection */
@@ -11,13 +11,14 @@ import * as format from './format.js';
 export class Action {
   /**
    * @param {Connection} connection
-   * @param {{select: (sequence: number) => void, reveal: (path: string) => void, show: (revision: number) => void}} go
+   * @param {{select: (sequence: number) => void, reveal: (path: string) => void, show: (revision: number) => void, followed: (sequence: number) => {count: number, seconds: number}}} go
    */
   constructor(connection, go) {
     this.connection = connection;
     this.go = go;
     this.element = byId('action');
     this.sequence = -1;
+    this.consequences = make('p.hint', { 'data-followed': '' });
     this.show(null, -1);
   }
 
@@ -48,6 +49,15 @@ export class Action {
       causes.replaceChildren(make('li.refused', null, /** @type {Error} */ (error).message));
       causes.dataset.causes = 'refused';
     }
+  }
+
+  /** Shows how long what followed from the action has taken so far. */
+  tellFollowed() {
+    const { count, seconds } = this.go.followed(this.sequence);
+    this.consequences.dataset.followed = String(count);
+    this.consequences.hidden = count === 0;
+    const actions = count === 1 ? 'One action has followed' : `${format.count(count)} actions have followed`;
+    say(this.consequences, `${actions} from it, the last after ${format.duration(seconds)}.`);
   }
 
   /**
@@ -82,8 +92,9 @@ export class Action {
       make('button.quiet', { type: 'button', 'data-show': record.revision, click: () => this.go.show(record.revision) }, `State at ${format.count(record.revision)}`));
     const who = [record.label, record.origin].filter(Boolean).join(' · ');
     const when = make('p.hint', null, `${format.time(record.time)} · ${who}`);
+    this.tellFollowed();
     const carried = payloadText(record) === '' ? null : make('pre.payload', { tabindex: 0, 'aria-label': 'What it carried' }, pretty(record.payload));
-    const parts = [head, when];
+    const parts = [head, when, this.consequences];
     if (carried) parts.push(carried);
     if (outcome.name === 'changed') {
       const changes = changeList(record.changes);

@@ -125,6 +125,23 @@ export class Actions {
     for (const item of this.items.splice(0, left)) if ('record' in item) this.bySequence.delete(item.record.sequence);
   }
 
+  /**
+   * What has followed from an action: how many actions, and how many seconds until the last of them.
+   * @param {number} sequence
+   */
+  followed(sequence) {
+    const first = this.bySequence.get(sequence)?.record;
+    const chain = new Set([sequence]);
+    let last = first;
+    // A consequence comes behind its cause.
+    for (const { record } of this.bySequence.values()) {
+      if (record.parent === undefined || !chain.has(record.parent)) continue;
+      chain.add(record.sequence);
+      last = record;
+    }
+    return { count: chain.size - 1, seconds: first && last ? format.between(first.time, last.time) : 0 };
+  }
+
   // What is shown
 
   get isFiltered() {
@@ -254,7 +271,9 @@ export class Actions {
       make('time', { datetime: record.time }, format.time(record.time)));
     const second = make('div.line');
     if (record.parent !== undefined) {
-      second.append(make('button.cause', { type: 'button', tabindex: -1, 'data-parent': record.parent, title: 'The action that led to this one' }, `↳ #${record.parent}`));
+      const parent = this.bySequence.get(record.parent)?.record;
+      const after = parent ? ` after ${format.duration(format.between(parent.time, record.time))}` : '';
+      second.append(make('button.cause', { type: 'button', tabindex: -1, 'data-parent': record.parent, title: 'The action that led to this one' }, `↳ #${record.parent}${after}`));
     }
     if (outcome.name === 'rejected') {
       second.append(make('span.reason', null, record.outcome.replace(/^rejected: /, '')));

@@ -38,6 +38,15 @@ export function duration(seconds) {
 }
 
 /**
+ * How long it was from one ISO 8601 time to another, in seconds; nothing is before what led to it.
+ * @param {string} from
+ * @param {string} to
+ */
+export function between(from, to) {
+  return Math.max(0, (new Date(to).getTime() - new Date(from).getTime()) / 1000);
+}
+
+/**
  * The time of day of an ISO 8601 time, as the clock on the wall shows it, with milliseconds.
  * @param {string | undefined} iso
  */

@@ -38,6 +38,7 @@ const go = {
   },
   show: (/** @type {number} */ revision) => timeline.show(revision),
   reveal: (/** @type {string} */ path) => void reveal(path),
+  followed: (/** @type {number} */ sequence) => actions.followed(sequence),
   notify,
 };
 const action = new Action(connection, go);
@@ -133,6 +134,7 @@ connection.on('values', ({ values }) => {
 });
 connection.on('log', (push) => {
   actions.take(push);
+  action.tellFollowed();
   bar.counted(push.total);
   const newest = push.records.at(-1)?.revision ?? 0;
   bar.reached(newest);
