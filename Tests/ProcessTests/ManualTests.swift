@@ -43,6 +43,7 @@ struct ManualTests {
   /// A line without what differs from run to run.
   private func masked(_ line: String) -> String {
     line.replacing(#/\d\d-\d\d \d\d:\d\d:\d\dZ/#, with: "TIME")
+      .replacing(#/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/#, with: "TIME")
       .replacing(#/client \d+ \(pid .*/#, with: "CLIENT")
   }
 
@@ -52,7 +53,10 @@ struct ManualTests {
     let tool = try JSONDecoder().decode(Tool.self, from: Data(dump.output.joined().utf8))
     let shown = tool.command.all.filter { !$0.transcripts.isEmpty }
     #expect(
-      Set(["diff", "history", "jump", "ls", "pause", "undo"]).isSubset(
+      Set([
+        "diff", "history", "increment", "insert", "jump", "log", "ls", "merge", "pause", "test",
+        "undo",
+      ]).isSubset(
         of: Set(shown.map(\.commandName))))
     for command in shown {
       for transcript in command.transcripts {

@@ -34,6 +34,13 @@ struct Merge: ActingCommand {
 
       EXAMPLES:
         lockstep merge /lamps '{"hall": true, "attic": null}'
+
+        $ lockstep set /lamps '{"hall": false, "attic": true}'
+        revision 1
+        $ lockstep merge /lamps '{"hall": true, "attic": null}'
+        revision 2
+        $ lockstep get /lamps
+        {"hall": true}
       """)
 
   @Argument(help: PathArgument.help, completion: Completion.path, transform: PathArgument.init(_:))
@@ -76,6 +83,13 @@ struct Insert: ActingCommand {
 
       EXAMPLES:
         lockstep insert /queue/0 '{"job": 8}'
+
+        $ lockstep append /queue 7
+        revision 1
+        $ lockstep insert /queue/0 8
+        revision 2
+        $ lockstep get /queue
+        [8, 7]
       """)
 
   @OptionGroup var arguments: PathAndValue
@@ -95,6 +109,11 @@ struct Test: ActingCommand {
 
       EXAMPLES:
         lockstep test /job/state done --text && echo ready
+
+        $ lockstep set /job '{"state": "running"}'
+        revision 1
+        $ lockstep test /job/state done --text
+        lockstep: rejected: expected "done", found "running" (at /job/state).
       """)
 
   @OptionGroup var arguments: PathAndValue
@@ -133,6 +152,13 @@ struct Increment: ActingCommand {
       EXAMPLES:
         lockstep increment /visits
         lockstep increment /lamps/level -5
+
+        $ lockstep increment /visits
+        revision 1
+        $ lockstep increment /visits 10
+        revision 2
+        $ lockstep get /visits
+        11
       """)
 
   @Argument(

@@ -12,10 +12,10 @@ struct Log: AsyncParsableCommand {
     discussion: """
       A line for each action: its number, when, what became of it, the revision, who sent it, the \
       action; below it the first places that it changed, where the daemon remembers that: more \
-      of them with --changes. With --tree, what an action led to is indented under it. With --follow the log goes \
-      on until the connection ends, with status 4, or by SIGINT. Of former processes of the daemon it \
-      has what the journal still had, if there is one: what changed something or was a client's, and \
-      not what led to it. Without a terminal: one object a line:
+      of them with --changes. With --tree, what an action led to is indented under it. With --follow \
+      the log goes on until the connection ends, with status 4, or by SIGINT. Of former processes of \
+      the daemon it has what the journal still had, if there is one: what changed something or was a \
+      client's, and not what led to it. Without a terminal: one object a line:
         sequence  the number of the action
         parent    that of the action that led to it, if one did
         origin    who sent it
@@ -35,6 +35,13 @@ struct Log: AsyncParsableCommand {
         lockstep log --follow
         lockstep log --user www-data --outcome rejected --since 3600
         lockstep log --path /lamps --follow
+
+      \(Transcript.lamps)
+        $ lockstep log --limit 2
+        2  2026-11-26T14:46:07.571Z  changed  2  client 2 (pid 1399, uid 1000)  set {"set": {"path": "/lamps/hall", "value": true}}
+            ~ /lamps/hall  false → true
+        3  2026-11-26T14:46:07.590Z  changed  3  client 3 (pid 1400, uid 1000)  remove {"remove": {"path": "/lamps/porch"}}
+            - /lamps/porch  false
       """)
 
   @Option(
