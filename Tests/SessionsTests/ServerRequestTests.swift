@@ -104,15 +104,29 @@ import Wire
     #expect(bench.said(to: 1, bench.turn()).count == 3)
   }
 
+  /// With them every value is too large to be sent in place of what has changed since.
+  private static let allLarge: Limits = {
+    var limits = Limits()
+    limits.inlineSnapshotBytes = 1
+    return limits
+  }()
+
+  private static let kept = Value.object(
+    TrieMap(uniqueKeysWithValues: (1...100).map { ("\($0)", .text("more than one byte")) }))
+
+  /// 300,000 bytes of patches of something else.
+  private static let longChanges = DocumentAction.put(
+    "n", .text(String(repeating: "x", count: 300_000)))
+
   @Test func `a turn ends when its work for requests reaches the limit`() {
-    var bench = Bench.withClients(1)
-    let text = Value.text(String(repeating: "x", count: 100_000))
-    bench.act(1, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
+    var bench = Bench.withClients(1, limits: Self.allLarge)
+    bench.act(1, 1, .put("kept", Self.kept))
+    bench.act(1, 2, Self.longChanges)
     _ = bench.turn()
-    // The path is absent, and the position is before all these patches.
-    let position = Position(epoch: 9, run: 1, revision: 0)
+    // It is no small value that is there, and the position is before the long patches.
+    let position = Position(epoch: 9, run: 1, revision: 1)
     for number in 1...100 as ClosedRange<UInt64> {
-      bench.say(1, .subscribe(subscription: number, ["absent", .integer(Int64(number))], position))
+      bench.say(1, .subscribe(subscription: number, ["kept", .text("\(number)")], position))
     }
     var answered: [Int] = []
     for turn in bench.turns([1]) {
@@ -124,14 +138,14 @@ import Wire
   }
 
   @Test func `many connections together get no more work in a turn than one`() {
-    var bench = Bench.withClients(101)
-    let text = Value.text(String(repeating: "x", count: 100_000))
-    bench.act(101, 1, .put("n", text), .put("n", 1), .put("n", text), .put("n", 1), .put("n", text))
+    var bench = Bench.withClients(101, limits: Self.allLarge)
+    bench.act(101, 1, .put("kept", Self.kept))
+    bench.act(101, 2, Self.longChanges)
     _ = bench.turn()
-    let position = Position(epoch: 9, run: 1, revision: 0)
+    let position = Position(epoch: 9, run: 1, revision: 1)
     let clients = Array(1...100) as [UInt64]
     for number in clients {
-      bench.say(number, .subscribe(subscription: 1, ["absent"], position))
+      bench.say(number, .subscribe(subscription: 1, ["kept"], position))
       bench.say(number, .ping(number))
     }
     var answered: [Int] = []

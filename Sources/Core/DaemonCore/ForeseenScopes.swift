@@ -21,8 +21,7 @@ struct ForeseenScopes: Sendable {
     patch.withUnsafeBytes { bytes in
       views.tree.visit(bytes) { scope, projection in
         var change = ForeseenChange(scope: scope, projection: projection)
-        if left > 0 { change.work(out: patch, views.filters[scope], views.patchFrameBytes) }
-        left -= change.bytes?.count ?? 0
+        if left > 0 { left -= change.work(out: patch, views) }
         changes.append(change)
       }
     }
@@ -48,18 +47,22 @@ struct ForeseenChange: Sendable {
     self.projection = projection
   }
 
-  fileprivate mutating func work(
-    out patch: [UInt8], _ filter: ViewFilter?, _ patchFrameBytes: Int
-  ) {
-    if let filter {
-      (outcome, bytes) = patch.withUnsafeBytes { filter.filtered(projection, of: $0) }
-      return
+  /// Work out what subscribers are sent, if that is worth it. Returns the bytes of memory that it takes.
+  fileprivate mutating func work(out patch: [UInt8], _ views: ScopeViews) -> Int {
+    if let filter = views.filters[scope] {
+      let (outcome, visible) = patch.withUnsafeBytes { filter.filtered(projection, of: $0) }
+      // Without the room that the encoder has for more.
+      (self.outcome, bytes) = (outcome, visible.withUnsafeBytes { [UInt8]($0) })
+      return visible.count
     }
     switch projection {
-    case .untouched, .absent: return
+    case .untouched, .absent: return 0
     case .patch(let range), .value(let range):
-      if range.count < patchFrameBytes { return }
-      bytes = range == patch.indices ? patch : [UInt8](patch[range])
+      // What has no frame of its own is copied into one with others, and what fits none is not sent.
+      guard range.count >= views.patchFrameBytes, range.count <= views.frameBytes else { return 0 }
+      let isWhole = range == patch.indices
+      bytes = isWhole ? patch : [UInt8](patch[range])
+      return isWhole ? 0 : range.count
     }
   }
 }
@@ -73,6 +76,8 @@ struct ScopeViews: Sendable {
   var next: UInt64
   /// `Limits.patchFrameBytes`: patches of so many bytes have frames of their own.
   let patchFrameBytes: Int
+  /// `Limits.frameBytes`.
+  let frameBytes: Int
 }
 
 extension ViewFilter {

@@ -67,7 +67,7 @@ struct Scope: Sendable {
         change.projection, of: patch, shared: change.bytes, revision: revision, limits: limits)
     }
     noteWhole(change.projection)
-    return note(outcome, change.bytes ?? [], revision, limits)
+    return note(outcome, change.bytes ?? [], isShared: true, revision, limits)
   }
 
   /// Note the effect of a patch of the whole state on this scope, which is known. Returns whether it had
@@ -105,7 +105,7 @@ struct Scope: Sendable {
   ) -> Bool {
     noteWhole(projection)
     let (outcome, visible) = filter.filtered(projection, of: patch)
-    return note(outcome, visible, revision, limits)
+    return note(outcome, visible, isShared: false, revision, limits)
   }
 
   private mutating func noteWhole(_ projection: Projection) {
@@ -114,7 +114,8 @@ struct Scope: Sendable {
 
   /// Note what a filter has left of a patch's effect here.
   private mutating func note(
-    _ outcome: ViewFilter.Outcome, _ visible: [UInt8], _ revision: UInt64, _ limits: Limits
+    _ outcome: ViewFilter.Outcome, _ visible: [UInt8], isShared: Bool, _ revision: UInt64,
+    _ limits: Limits
   ) -> Bool {
     switch outcome {
     case .untouched: return false
@@ -124,7 +125,7 @@ struct Scope: Sendable {
       note(UnsafeRawBufferPointer(start: nil, count: 0), isAbsent: true, revision, limits)
     case .patch:
       isPresent = true
-      visible.withUnsafeBytes { note($0, visible, revision, limits) }
+      visible.withUnsafeBytes { note($0, isShared ? visible : nil, revision, limits) }
     case .resync:
       isPresent = true
       patches.lose(.view)

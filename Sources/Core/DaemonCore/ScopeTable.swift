@@ -91,6 +91,7 @@ struct ScopeTable: Sendable {
   mutating func note(
     _ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64, limits: Limits
   ) {
+    if foreseen.next == 0 { return note(patch, revision: revision, limits: limits) }
     patch.withUnsafeBytes { bytes in
       for change in foreseen.changes {
         guard let index = indices[change.scope] else { continue }
@@ -98,8 +99,12 @@ struct ScopeTable: Sendable {
           $0.note(change, of: bytes, revision: revision, limits: limits)
         }
       }
-      for index in scopes.indices where scopes[index].id >= foreseen.next {
-        note(scopes[index].path.projection(of: bytes), of: bytes, revision, limits, in: index)
+      let new = scopes.indices.filter { scopes[$0].id >= foreseen.next }
+      if new.isEmpty { return }
+      var tree = ScopeTree()
+      for index in new { tree.insert(UInt64(index), at: scopes[index].path.keys[...]) }
+      tree.visit(bytes) { index, projection in
+        note(projection, of: bytes, revision, limits, in: Int(index))
       }
     }
   }
@@ -107,7 +112,8 @@ struct ScopeTable: Sendable {
   /// The scopes as they are now. O(1).
   func views(_ limits: Limits) -> ScopeViews {
     ScopeViews(
-      tree: tree, filters: filters, next: nextID, patchFrameBytes: limits.patchFrameBytes)
+      tree: tree, filters: filters, next: nextID, patchFrameBytes: limits.patchFrameBytes,
+      frameBytes: limits.frameBytes)
   }
 
   /// Up to this many scopes, asking each is faster than a lookup in the tree.

@@ -33,6 +33,7 @@ struct ScopeTree: Sendable {
   /// the patch, and the scopes that it changes).
   func visit(_ patch: UnsafeRawBufferPointer, _ body: (UInt64, Projection) -> Void) {
     for scope in scopes { body(scope, .patch(0..<patch.count)) }
+    if children.isEmpty { return }
     var decoder = CBORDecoder(patch)
     // The patch is our own: all of it can be read.
     try? visitChildren(&decoder, isValue: false, body)

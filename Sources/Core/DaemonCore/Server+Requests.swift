@@ -122,12 +122,9 @@ extension Server {
     switch request {
     case .subscribe(let number, let path, let position):
       let bytes = connection.outbox.byteCount
-      let scanned = position.map {
-        $0.epoch == timeline.epoch ? publication.history.byteCount(after: $0.revision) : 0
-      }
-      subscribe(number, path, position, &connection, &commands)
+      let read = subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
-      return request.work + ((scanned ?? 0) + connection.outbox.byteCount - bytes) / 64
+      return request.work + (read + connection.outbox.byteCount - bytes) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
       let text =

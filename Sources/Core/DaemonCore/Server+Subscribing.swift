@@ -7,23 +7,26 @@ import Wire
 // patches since, else it gets a snapshot (`Server+Snapshots`).
 extension Server {
   /// Begin a subscription at the turn's end: resume from the client's position if the history has
-  /// the patches since, else from a snapshot.
+  /// the patches since, else from a snapshot. Returns the bytes of patches that were read for that.
   mutating func subscribe(
     _ number: UInt64, _ path: Path, _ position: Position?, _ connection: inout ServerSession,
     _ commands: inout [Command]
-  ) {
+  ) -> Int {
     let sight = sight(of: path, with: connection.rights)
     if let reason = refusal(ofSubscription: number, path, sight, connection) {
-      return refuse(number, reason, &connection)
+      refuse(number, reason, &connection)
+      return 0
     }
     guard case .shown(let filter) = sight else {
       logDenial(of: .read(path), "subscription denied", connection, &commands)
-      return refuse(number, .denied, &connection)
+      refuse(number, .denied, &connection)
+      return 0
     }
     let place = scope(of: path, by: filter)
     var subscription = Subscription(
       number: number, scope: publication.scopes[index: place].id, progress: .live)
-    switch resume(position, at: place) {
+    let (resumption, read) = resume(position, at: place)
+    switch resumption {
     case .current:
       say(
         .init(
@@ -39,6 +42,7 @@ extension Server {
       subscription.progress = .lost(reason)
     }
     Self.begin(subscription, of: &connection, &users, &publication.scopes[index: place])
+    return read
   }
 
   /// The reason that a connection gets no further subscription; nil if it does, unless nothing is
@@ -95,24 +99,28 @@ extension Server {
     case snapshot(ServerMessage.Reason)
   }
 
-  /// How to bring a mirror at `position` up to date. Takes the place of its scope: to pass a scope that
-  /// is stored in `self`, the compiler would copy the server.
-  private func resume(_ position: Position?, at place: Int) -> Resumption {
-    guard let position else { return .snapshot(.noPosition) }
-    guard position.epoch == timeline.epoch else { return .snapshot(.epoch) }
-    guard holds(position) || faults.forgetsRun else { return .snapshot(.ahead) }
+  /// How to bring a mirror at `position` up to date, and the bytes of patches that were read to find
+  /// that. Takes the place of its scope: to pass a scope that is stored in `self`, the compiler would
+  /// copy the server.
+  private func resume(
+    _ position: Position?, at place: Int
+  ) -> (resumption: Resumption, read: Int) {
+    guard let position else { return (.snapshot(.noPosition), 0) }
+    guard position.epoch == timeline.epoch else { return (.snapshot(.epoch), 0) }
+    guard holds(position) || faults.forgetsRun else { return (.snapshot(.ahead), 0) }
     guard position.revision <= core.revision || faults.forgetsRun else {
-      return .snapshot(.ahead)
+      return (.snapshot(.ahead), 0)
     }
-    guard authority.covers(position, timeline.run) else { return .snapshot(.view) }
-    if position.revision >= core.revision { return .current }
-    guard publication.history.covers(position.revision) else { return .snapshot(.history) }
+    guard authority.covers(position, timeline.run) else { return (.snapshot(.view), 0) }
+    if position.revision >= core.revision { return (.current, 0) }
+    guard publication.history.covers(position.revision) else { return (.snapshot(.history), 0) }
     if publication.isSmaller(place, core.state, thanPatchesAfter: position.revision) {
-      return .snapshot(.history)
+      return (.snapshot(.history), 0)
     }
     let replay = publication.replay(publication.scopes[index: place], after: position.revision)
-    if let loss = replay.loss { return .snapshot(loss) }
-    return replay.count == 0 ? .current : .patches(replay)
+    let read = publication.history.byteCount(after: position.revision)
+    if let loss = replay.loss { return (.snapshot(loss), read) }
+    return (replay.count == 0 ? .current : .patches(replay), read)
   }
 
   /// Send the patches that a mirror lacks. It is then at the newest revision, and is told so.

@@ -45,9 +45,9 @@ public enum Frame {
 
 /// Cuts a stream of bytes into frames, however the bytes arrive.
 ///
-/// What arrives whole is handed on without a copy. Memory is reserved for no more than sixteen times
-/// the bytes that have arrived of one frame, and used for these, whatever length it claims. Its reader may stop before or behind any frame:
-/// the bytes from there on are held until it goes on.
+/// What arrives whole is handed on without a copy. Memory is reserved for no more than four times the
+/// bytes that have arrived of one frame, and used for these, whatever length it claims. Its reader may
+/// stop before or behind any frame: the bytes from there on are held until it goes on.
 public struct FrameDecoder: Sendable {
   /// What a reader does after it has seen an item.
   public enum Step: Sendable {
@@ -62,6 +62,8 @@ public struct FrameDecoder: Sendable {
   public var limit: Int
   /// The beginning of an incomplete frame; while held, whole frames too.
   private var partial: [UInt8] = []
+  /// The bytes of memory that were reserved for the incomplete frame; 0 if only as many as have come.
+  private var reserved = 0
   /// Whether the reader has stopped; the held bytes may contain whole frames.
   public private(set) var isHeld = false
   /// Whether the reader has stopped before a frame, which is the first of the held bytes.
@@ -85,9 +87,10 @@ public struct FrameDecoder: Sendable {
   /// The number of bytes that have arrived but have not been parsed.
   public var buffered: Int { partial.count }
 
-  /// The number of these that belong to an incomplete frame, or to one that the reader has stopped
-  /// before: 0 while only what is behind a frame is held, which is as much as one read at most.
-  public var unfinished: Int { isHeld && !isBeforeFrame ? 0 : partial.count }
+  /// The number of these that belong to an incomplete frame, with the memory that is reserved for the
+  /// rest of it, or to one that the reader has stopped before: 0 while only what is behind a frame is
+  /// held, which is as much as one read at most.
+  public var unfinished: Int { isHeld && !isBeforeFrame ? 0 : max(partial.count, reserved) }
 
   /// The frame that the reader has stopped before, as the range of its item in `unparsed`; nil if it
   /// has not.
@@ -129,6 +132,7 @@ public struct FrameDecoder: Sendable {
   ) throws(WireError) {
     isHeld = false
     isBeforeFrame = false
+    reserved = 0
     var held: [UInt8] = []
     swap(&held, &partial)
     // `withUnsafeBytes` has no typed throws, hence the `Result`.
@@ -163,14 +167,15 @@ public struct FrameDecoder: Sendable {
     let length = try checked(head)
     let more = min(Frame.headLength + length - partial.count, bytes.count - taken)
     let needed = partial.count + more
-    if needed > partial.capacity {
-      // No more than a sixteenth of a large frame is ever copied at once.
-      partial.reserveCapacity(min(Frame.headLength + length, 16 * needed))
+    if needed > reserved, needed > Self.worthReserving {
+      // No more than a quarter of a large frame is ever copied at once.
+      reserved = min(Frame.headLength + length, 4 * needed)
+      partial.reserveCapacity(reserved)
     }
     partial.append(contentsOf: bytes[taken..<(taken + more)])
     if partial.count == Frame.headLength + length {
       let frame = partial
-      partial = []
+      (partial, reserved) = ([], 0)
       // `withUnsafeBytes` has no typed throws, hence the `Result`.
       let result: Result<Step, WireError> = frame.withUnsafeBytes { whole in
         do throws(WireError) {
@@ -189,6 +194,9 @@ public struct FrameDecoder: Sendable {
     }
     return UnsafeRawBufferPointer(rebasing: bytes[(taken + more)...])
   }
+
+  /// From this many bytes on, copying what has come takes longer than a read.
+  private static let worthReserving = 64 << 10
 
   /// Pass the complete frames in `bytes` to `body`. Returns the number of bytes parsed.
   @usableFromInline

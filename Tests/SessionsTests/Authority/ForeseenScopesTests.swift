@@ -10,14 +10,15 @@ import Wire
 /// How a patch changes many scopes: found in one pass, and beside the loop, with the same result as for
 /// each of them alone.
 @Suite struct ForeseenScopesTests {
-  @Test func `one pass over a patch finds for each scope what its own path finds`() {
+  @Test(arguments: [false, true])
+  func `one pass over a patch finds for each scope what its own path finds`(isNumbered: Bool) {
     var random = RandomViews(seed: 11)
     var kinds: [String: Int] = [:]
     for _ in 0..<1500 {
       var tree = ScopeTree()
       var paths: [UInt64: Path] = [:]
       for id in 0..<UInt64(1 + random.below(30)) {
-        let path = random.path()
+        let path = isNumbered ? Path(random.path().keys.map(numbered)) : random.path()
         paths[id] = path
         tree.insert(id, at: path.keys[...])
       }
@@ -26,7 +27,8 @@ import Wire
         paths[id] = nil
       }
       let before = random.value()
-      let patch = random.patch(from: before, to: random.changed(before)).bytes
+      let made = random.patch(from: before, to: random.changed(before))
+      let patch = (isNumbered ? numbered(made) : made).bytes
       patch.withUnsafeBytes { bytes in
         var found: [UInt64: Projection] = [:]
         tree.visit(bytes) { id, projection in
@@ -42,12 +44,37 @@ import Wire
     for kind in ["patch", "value", "absent"] { #expect(kinds[kind, default: 0] > 100, "\(kinds)") }
   }
 
+  /// The same with numbers for keys, of every length that they have.
+  private func numbered(_ item: CBORItem) -> CBORItem {
+    switch item {
+    case .map(let pairs):
+      return .map(
+        pairs.map { pair in
+          guard case .integer(let number) = numbered(pair.key.pathKey) else {
+            return .init(pair.key, numbered(pair.value))
+          }
+          let key = number < 0 ? CBORItem.negative(UInt64(~number)) : .unsigned(UInt64(number))
+          return .init(key, numbered(pair.value))
+        })
+    case .array(let items): return .array(items.map(numbered))
+    default: return item
+    }
+  }
+
+  private func numbered(_ key: PathKey) -> PathKey {
+    guard case .text(let text) = key, let last = text.split(separator: ".").last,
+      last.count == 2, let number = last.first?.wholeNumberValue
+    else { return key }
+    return .integer([0, 23, 24, -300, 70_000, 1 << 40, -1, 5, 6, 7][number])
+  }
+
   /// Scopes with these views, and what they would send.
   private struct Seen: Equatable {
     let id: UInt64
     let lastChange: UInt64
     let isPresent: Bool
     let wholeBytes: Int?
+    let snapshotBytes: Int?
     let bytes: [UInt8]
     let count: UInt64
     let loss: ServerMessage.Reason?
@@ -56,7 +83,7 @@ import Wire
       var scope = scope
       scope.cut()
       (id, lastChange, isPresent) = (scope.id, scope.lastChange, scope.isPresent)
-      wholeBytes = scope.wholeBytes
+      (wholeBytes, snapshotBytes) = (scope.wholeBytes, scope.snapshotBytes)
       bytes = Array(scope.turn.frames.joined())
       (count, loss) = (scope.turn.count, scope.turn.loss)
     }
@@ -92,6 +119,7 @@ import Wire
         guard isAll || filter != nil, table.index(of: path, by: filter) == nil else { return }
         let index = table.add(path, by: filter, lastChange: 3, isPresent: random.chance(50))
         table[index: index].wholeBytes = random.chance(50) ? 100 : nil
+        table[index: index].snapshotBytes = random.chance(50) ? 50 : nil
         table[index: index].subscribers = [
           .init(id: ConnectionID(table[index: index].id), place: 0)
         ]

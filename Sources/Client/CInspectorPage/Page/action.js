@@ -11,13 +11,15 @@ import * as format from './format.js';
 export class Action {
   /**
    * @param {Connection} connection
-   * @param {{select: (sequence: number) => void, reveal: (path: string) => void, show: (revision: number) => void, followed: (sequence: number) => {count: number, seconds: number}}} go
+   * @param {{select: (sequence: number) => void, reveal: (path: string) => void, show: (revision: number) => void, followed: (record: Record_) => {count: number, seconds: number}}} go
    */
   constructor(connection, go) {
     this.connection = connection;
     this.go = go;
     this.element = byId('action');
     this.sequence = -1;
+    /** @type {Record_ | null} */
+    this.record = null;
     this.consequences = make('p.hint', { 'data-followed': '' });
     this.show(null, -1);
   }
@@ -53,11 +55,14 @@ export class Action {
 
   /** Shows how long what followed from the action has taken so far. */
   tellFollowed() {
-    const { count, seconds } = this.go.followed(this.sequence);
+    if (this.record?.sequence !== this.sequence) return;
+    const { count, seconds } = this.go.followed(this.record);
+    // What was told of one that has gone from the list stays.
+    if (count < Number(this.consequences.dataset.followed)) return;
     this.consequences.dataset.followed = String(count);
     this.consequences.hidden = count === 0;
     const actions = count === 1 ? 'One action has followed' : `${format.count(count)} actions have followed`;
-    say(this.consequences, `${actions} from it, the last after ${format.duration(seconds)}.`);
+    say(this.consequences, `${actions} from it, the last after ${format.milliseconds(seconds)}.`);
   }
 
   /**
@@ -92,6 +97,8 @@ export class Action {
       make('button.quiet', { type: 'button', 'data-show': record.revision, click: () => this.go.show(record.revision) }, `State at ${format.count(record.revision)}`));
     const who = [record.label, record.origin].filter(Boolean).join(' · ');
     const when = make('p.hint', null, `${format.time(record.time)} · ${who}`);
+    this.record = record;
+    this.consequences.dataset.followed = '0';
     this.tellFollowed();
     const carried = payloadText(record) === '' ? null : make('pre.payload', { tabindex: 0, 'aria-label': 'What it carried' }, pretty(record.payload));
     const parts = [head, when, this.consequences];

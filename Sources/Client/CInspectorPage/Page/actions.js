@@ -127,11 +127,10 @@ export class Actions {
 
   /**
    * What has followed from an action: how many actions, and how many seconds until the last of them.
-   * @param {number} sequence
+   * @param {Record_} first
    */
-  followed(sequence) {
-    const first = this.bySequence.get(sequence)?.record;
-    const chain = new Set([sequence]);
+  followed(first) {
+    const chain = new Set([first.sequence]);
     let last = first;
     // A consequence comes behind its cause.
     for (const { record } of this.bySequence.values()) {
@@ -139,7 +138,7 @@ export class Actions {
       chain.add(record.sequence);
       last = record;
     }
-    return { count: chain.size - 1, seconds: first && last ? format.between(first.time, last.time) : 0 };
+    return { count: chain.size - 1, seconds: format.between(first.time, last.time) };
   }
 
   // What is shown
@@ -272,7 +271,7 @@ export class Actions {
     const second = make('div.line');
     if (record.parent !== undefined) {
       const parent = this.bySequence.get(record.parent)?.record;
-      const after = parent ? ` after ${format.duration(format.between(parent.time, record.time))}` : '';
+      const after = parent ? ` after ${format.milliseconds(format.between(parent.time, record.time))}` : '';
       second.append(make('button.cause', { type: 'button', tabindex: -1, 'data-parent': record.parent, title: 'The action that led to this one' }, `↳ #${record.parent}${after}`));
     }
     if (outcome.name === 'rejected') {

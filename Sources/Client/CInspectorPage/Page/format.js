@@ -47,6 +47,14 @@ export function between(from, to) {
 }
 
 /**
+ * A duration between two times that are known to a millisecond.
+ * @param {number} seconds
+ */
+export function milliseconds(seconds) {
+  return seconds < 1e-3 ? '< 1 ms' : duration(seconds);
+}
+
+/**
  * The time of day of an ISO 8601 time, as the clock on the wall shows it, with milliseconds.
  * @param {string | undefined} iso
  */

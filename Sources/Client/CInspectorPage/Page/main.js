@@ -38,7 +38,7 @@ const go = {
   },
   show: (/** @type {number} */ revision) => timeline.show(revision),
   reveal: (/** @type {string} */ path) => void reveal(path),
-  followed: (/** @type {number} */ sequence) => actions.followed(sequence),
+  followed: (/** @type {import('./nodes.js').Record_} */ record) => actions.followed(record),
   notify,
 };
 const action = new Action(connection, go);

@@ -87,14 +87,10 @@ extension Server {
     _ jump: PendingJump<R.State>, _ finding: Finding, for peer: (uid: UInt64, rights: Rights?),
     _ commands: inout [Command]
   ) -> [UInt8]? {
-    // The last that is left of what others have changed meanwhile, and of a change that is not made.
-    turn.remains.add(jump)
     do throws(ReportError) {
       var found: FoundChange
       switch finding {
-      case .change(let change):
-        found = change
-        turn.remains.add(change)
+      case .change(let change): found = change
       case .report(let report):
         // Of a recording, which does not have the state.
         guard let patch = FoundChange.patch(in: report) else { return report }
