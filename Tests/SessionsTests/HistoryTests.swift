@@ -64,6 +64,22 @@ struct HistoryTests {
     #expect(changes(next) == [] && next.base == newest && next.newest == newest)
   }
 
+  @Test func `the room for more in an array of a patch decides nothing about eviction`() {
+    var (tight, roomy) = (History(limit: 300_000, base: 0), History(limit: 300_000, base: 0))
+    for revision in 1...40 as ClosedRange<UInt64> {
+      let size = revision % 3 == 0 ? 70_000 : 10_000
+      let patch = [UInt8](repeating: UInt8(revision), count: size)
+      var copy: [UInt8] = []
+      copy.reserveCapacity(4 * size)
+      copy += patch
+      tight.append(patch, revision: revision)
+      roomy.append(copy, revision: revision)
+      #expect(tight.base == roomy.base && tight.byteCount == roomy.byteCount)
+      #expect(changes(tight) == changes(roomy))
+    }
+    #expect(tight.base > 0)
+  }
+
   private static let odd: [(String, [(first: UInt64, bytes: [UInt8], sizes: [UInt64])])] = [
     ("a chunk that begins before the last one ends", [(5, [1, 2], [1, 1]), (6, [3], [1])]),
     ("a chunk at the base", [(2, [1], [1])]),

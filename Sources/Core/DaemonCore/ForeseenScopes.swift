@@ -2,9 +2,8 @@ import Access
 import CBOR
 import Values
 
-/// How a large patch changes each scope, worked out beside the loop. The loop would read all of the
-/// patch for the mirrors of a part of it, and for each user who may see a part of it, and would copy
-/// what they are sent.
+/// How a large patch changes each scope, worked out beside the loop: otherwise the loop reads the whole
+/// patch to project it on the scopes, filters it for each view, and copies it into frames.
 struct ForeseenScopes: Sendable {
   /// Those that the patch changes.
   private(set) var changes: [ForeseenChange] = []
@@ -36,10 +35,9 @@ struct ForeseenScopes: Sendable {
 struct ForeseenChange: Sendable {
   let scope: UInt64
   let projection: Projection
-  /// What remains of it for those who may see a part of the scope; nil if that was not worked out, or
-  /// they see all of it.
+  /// The result of the scope's filter; nil if that was not worked out, or the scope has none.
   private(set) var outcome: ViewFilter.Outcome?
-  /// The bytes that subscribers are sent, if these have memory of their own.
+  /// The scope's patch, if it has memory of its own.
   private(set) var bytes: [UInt8]?
 
   fileprivate init(scope: UInt64, projection: Projection) {
@@ -67,7 +65,7 @@ struct ForeseenChange: Sendable {
   }
 }
 
-/// The scopes as who works beside the loop needs them.
+/// A copy of what foresight needs of the scopes.
 struct ScopeViews: Sendable {
   let tree: ScopeTree
   /// Of the scopes of which not everything is visible.

@@ -45,24 +45,27 @@ public struct History: Sendable {
   package func covers(_ revision: UInt64) -> Bool { revision >= base }
 
   /// Append the patch that made `revision`, which is newer than those before. Skipped revisions
-  /// have no patch to store. Amortised O(its bytes); of a large patch the array itself is stored, O(1).
+  /// have no patch to store. Amortised O(its bytes); O(1) for a large patch whose array has little room
+  /// for more.
   @inline(__always)
   package mutating func append(_ patch: [UInt8], revision: UInt64) {
-    if patch.count >= Self.chunkBytes, patch.capacity - patch.count <= patch.count / 8 {
-      return adopt(patch, revision)
-    }
+    if patch.count >= Self.chunkBytes { return appendLarge(patch, revision) }
     patch.withUnsafeBytes { append($0, revision: revision) }
   }
 
-  /// Store a large patch as a chunk of its own.
+  /// Store a large patch as a chunk of its own: its array, or a copy without the room for more. Which of
+  /// the two decides nothing else, so a recording that is done again evicts the same chunks.
   @inline(never)
-  private mutating func adopt(_ patch: [UInt8], _ revision: UInt64) {
+  private mutating func appendLarge(_ patch: [UInt8], _ revision: UInt64) {
     if patch.count > limit { return evictAll(through: revision) }
-    chunks.append(Chunk(first: revision, bytes: patch, ends: [patch.count]))
+    let isTight = patch.capacity - patch.count <= patch.count / 8
+    let bytes = isTight ? patch : patch.withUnsafeBytes { [UInt8]($0) }
+    chunks.append(Chunk(first: revision, bytes: bytes, ends: [patch.count]))
     total += patch.count
     if total > limit { cut() }
   }
 
+  /// As for an array. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
     // It would be evicted at once, and all before it.
     if patch.count > limit { return evictAll(through: revision) }

@@ -73,7 +73,7 @@ struct Publication<State: Synchronizable>: Sendable {
     }
   }
 
-  /// The scopes as they are now, for who foresees a patch. O(1).
+  /// The scopes as they are now, to foresee a patch. O(1).
   var views: ScopeViews {
     var views = scopes.views(limits)
     if faults.sendsWholeForeseen { views.filters = views.filters.mapValues { _ in .everything } }

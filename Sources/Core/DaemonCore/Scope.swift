@@ -71,7 +71,7 @@ struct Scope: Sendable {
   }
 
   /// Note the effect of a patch of the whole state on this scope, which is known. Returns whether it had
-  /// any. `shared` has the same bytes, for all who are sent them.
+  /// any. `shared` has the same bytes, for all subscribers.
   mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, shared: [UInt8]? = nil,
     revision: UInt64, limits: Limits

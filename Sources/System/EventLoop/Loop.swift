@@ -237,8 +237,8 @@ public final class Loop: @unchecked Sendable {
     swap(&batch, &spare)
     swap(&batch, &local)
     for index in batch.indices {
-      // Released when it has run, not with the others: what it was given may take long to release,
-      // and is kept meanwhile by who has another thread do that.
+      // Released when it has run, not with the rest of the batch: it may have captured a value that
+      // takes long to release, and must not be its last owner when another thread is to release it.
       var work = Work.done
       swap(&work, &batch[index])
       run(work)

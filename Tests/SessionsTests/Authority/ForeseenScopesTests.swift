@@ -163,7 +163,7 @@ import Wire
     #expect(foreseen.writer.count == plain.writer.count + 3)
   }
 
-  /// What a client who writes a large map is sent then, and another who may not see all of it.
+  /// The frames for a client that writes a large map, and for another that may see only a part of it.
   private func frames(isForeseen: Bool) -> (writer: [[UInt8]], other: [[UInt8]]) {
     let policy = Policy([
       Rule(users: [7], mayConnect: true, read: [.whole], act: [.all]),
