@@ -65,7 +65,7 @@ struct HistoryTests {
   }
 
   @Test func `the room for more in an array of a patch decides nothing about eviction`() {
-    var (tight, roomy) = (History(limit: 300_000, base: 0), History(limit: 300_000, base: 0))
+    var (tight, roomy) = (History(limit: 345_000, base: 0), History(limit: 345_000, base: 0))
     for revision in 1...40 as ClosedRange<UInt64> {
       let size = revision % 3 == 0 ? 70_000 : 10_000
       let patch = [UInt8](repeating: UInt8(revision), count: size)
