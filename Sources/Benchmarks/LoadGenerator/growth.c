@@ -9,6 +9,7 @@
 static uint8_t buffer[1 << 16];
 
 static size_t receive(Stream *stream) {
+  wait_for(stream->descriptor, POLLIN);
   ssize_t count = read(stream->descriptor, buffer, sizeof buffer);
   if (count <= 0) fail("the server ended the connection");
   return (size_t)count;

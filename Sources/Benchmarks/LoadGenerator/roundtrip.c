@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@
 
 static uint8_t buffer[65536];
 
-// Read once; the daemon may never be silent for ever.
+// Read once. As an event loop does, and not asleep in `read`: the kernel wakes that thread when the
+// server takes what it has sent, too, and on one core it ran, and slept again, in each round trip.
 static size_t receive(Stream *stream) {
+  wait_for(stream->descriptor, POLLIN);
   ssize_t count = read(stream->descriptor, buffer, sizeof buffer);
   if (count <= 0) fail("the server ended the connection");
   return (size_t)count;
@@ -67,6 +70,7 @@ static void echo(const char *path, uint64_t *times, uint64_t count) {
     uint64_t begin = nanoseconds();
     write_all(descriptor, out, sizeof out);
     for (size_t come = 0; come < sizeof out;) {
+      wait_for(descriptor, POLLIN);
       ssize_t more = read(descriptor, buffer, sizeof out - come);
       if (more <= 0) fail("the server ended the connection");
       come += (size_t)more;
