@@ -7,12 +7,33 @@ public struct CBOREncoder: Sendable {
   /// A stack of offsets where parts of an item begin, for a caller that must find those parts
   /// again. It is stored here so that one allocation serves every such caller.
   @usableFromInline package var marks: [Int]
+  /// The most bytes that are of use; -1 once there are more.
+  @usableFromInline var most = Int.max
 
   @inlinable
   public init(reservingCapacity capacity: Int = 0) {
     bytes = []
     marks = []
     if capacity > 0 { bytes.reserveCapacity(capacity) }
+  }
+
+  /// For what is only of use if it has at most so many bytes: where it has more, texts, and the elements
+  /// of collections, are left out, and the encoder is then `isOver`.
+  public init(upTo bytes: Int) {
+    self.init()
+    most = bytes
+  }
+
+  /// Whether there were more bytes than are of use, so that what has been encoded is not whole.
+  @inlinable public var isOver: Bool { bytes.count > most }
+
+  /// Whether so many bytes more may be of use. A collection asks before it encodes its elements, and asks
+  /// `isOver` now and then among them. Always true but for `init(upTo:)`.
+  @inlinable
+  public mutating func hasRoom(for count: Int) -> Bool {
+    if count <= most - bytes.count { return true }
+    most = -1
+    return false
   }
 
   /// Append an item's head: the major type and its argument in the fewest bytes. O(1).
@@ -117,6 +138,7 @@ public struct CBOREncoder: Sendable {
   public mutating func encode(_ text: String) {
     var text = text
     text.withUTF8 { utf8 in
+      guard hasRoom(for: utf8.count) else { return }
       head(.text, UInt64(utf8.count))
       bytes.append(contentsOf: utf8)
     }
@@ -125,6 +147,7 @@ public struct CBOREncoder: Sendable {
   /// Append a byte string.
   @inlinable
   public mutating func encode(bytes value: [UInt8]) {
+    guard hasRoom(for: value.count) else { return }
     head(.bytes, UInt64(value.count))
     bytes.append(contentsOf: value)
   }

@@ -31,6 +31,8 @@ struct Publication<State: Synchronizable>: Sendable {
   private var replays: [DifferenceKey: Replay] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
+  /// The bytes of values that were encoded on the loop and then were too many, so far.
+  private(set) var bytesInVain = 0
   #if FAULTS
     var faults = Faults()
   #else
@@ -235,30 +237,43 @@ struct Publication<State: Synchronizable>: Sendable {
   }
 
   /// Whether a snapshot of a scope is fewer bytes than the patches after a revision, which are all read
-  /// to find the scope's: a connection may have thousands of small scopes. False if that is not known.
-  func isSmaller(_ place: Int, _ state: State, thanPatchesAfter revision: UInt64) -> Bool {
+  /// to find the scope's: a connection may have thousands of small scopes. False where that takes long to
+  /// find. A snapshot that was made for that is cached.
+  mutating func isSmaller(
+    _ place: Int, _ state: State, at newest: UInt64, thanPatchesAfter revision: UInt64,
+    _ now: Instant
+  ) -> Bool {
     let count = history.byteCount(after: revision)
     if let size = scopes[index: place].snapshotBytes { return count > size }
-    return count > limits.inlineDifferenceBytes
-      && isSmall(place, state, within: min(count, limits.inlineSnapshotBytes))
+    guard count > limits.inlineDifferenceBytes else { return false }
+    let most = min(count, limits.inlineSnapshotBytes)
+    return makeSnapshot(of: place, state, at: newest, upTo: most, now) != nil
   }
 
-  /// Whether the value at a scope's path is known to be no longer than a limit. O(the limit).
-  private func isSmall(_ place: Int, _ state: State, within limit: Int) -> Bool {
-    (state as? any PartsMeasurable)?.isSmall(at: scopes[index: place].path, within: limit) ?? false
-  }
-
-  /// The frames of a snapshot of a scope that is small enough to encode on the loop; nil if it is
-  /// not known to be.
+  /// The frames of a snapshot of a scope that is small enough to encode on the loop; nil if it is not.
   mutating func quickSnapshot(
     of place: Int, _ state: State, at revision: UInt64, _ now: Instant
   ) -> [[UInt8]]? {
-    guard
-      scopes[index: place].wholeBytes.map({ $0 <= limits.inlineSnapshotBytes })
-        ?? isSmall(place, state, within: limits.inlineSnapshotBytes)
-    else { return nil }
-    let (frames, wholeBytes) = job(SnapshotJobID(0), place, state, at: revision).measured()
-    keep(frames, wholeBytes, at: revision, of: place, now)
+    let limit = limits.inlineSnapshotBytes
+    if let known = scopes[index: place].wholeBytes, known > limit { return nil }
+    return makeSnapshot(of: place, state, at: revision, upTo: limit, now)
+  }
+
+  /// The frames of a snapshot of a scope whose whole value has at most so many bytes, and keep them; nil
+  /// if it has more. O(so many bytes), which are counted if they were encoded in vain.
+  private mutating func makeSnapshot(
+    of place: Int, _ state: State, at revision: UInt64, upTo limit: Int, _ now: Instant
+  ) -> [[UInt8]]? {
+    var encoder = CBOREncoder(upTo: limit)
+    state.encode(at: scopes[index: place].path, into: &encoder)
+    // Absence is small, whatever the limit is.
+    if encoder.isOver, encoder.bytes != [0xf7] {
+      if limit == limits.inlineSnapshotBytes { scopes[index: place].wholeBytes = limit + 1 }
+      bytesInVain &+= encoder.bytes.count
+      return nil
+    }
+    let frames = job(SnapshotJobID(0), place, state, at: revision).frames(of: encoder.bytes)
+    keep(frames, encoder.bytes.count, at: revision, of: place, now)
     return frames
   }
 

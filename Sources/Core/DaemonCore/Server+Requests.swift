@@ -121,10 +121,11 @@ extension Server {
   ) -> Int {
     switch request {
     case .subscribe(let number, let path, let position):
-      let bytes = connection.outbox.byteCount
+      let (bytes, vain) = (connection.outbox.byteCount, publication.bytesInVain)
       let read = subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
-      return request.work + (read + connection.outbox.byteCount - bytes) / 64
+      let made = connection.outbox.byteCount - bytes + publication.bytesInVain - vain
+      return request.work + (read + made) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
       let text =

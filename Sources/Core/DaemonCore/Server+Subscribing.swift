@@ -102,7 +102,7 @@ extension Server {
   /// How to bring a mirror at `position` up to date, and the bytes of patches that were read to find
   /// that. Takes the place of its scope: to pass a scope that is stored in `self`, the compiler would
   /// copy the server.
-  private func resume(
+  private mutating func resume(
     _ position: Position?, at place: Int
   ) -> (resumption: Resumption, read: Int) {
     guard let position else { return (.snapshot(.noPosition), 0) }
@@ -114,7 +114,9 @@ extension Server {
     guard authority.covers(position, timeline.run) else { return (.snapshot(.view), 0) }
     if position.revision >= core.revision { return (.current, 0) }
     guard publication.history.covers(position.revision) else { return (.snapshot(.history), 0) }
-    if publication.isSmaller(place, core.state, thanPatchesAfter: position.revision) {
+    let isSmaller = publication.isSmaller(
+      place, core.state, at: core.revision, thanPatchesAfter: position.revision, clock.now)
+    if isSmaller {
       return (.snapshot(.history), 0)
     }
     let replay = publication.replay(publication.scopes[index: place], after: position.revision)

@@ -97,10 +97,13 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
     if let former { return difference(from: former) }
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)
-    let whole = encoder.bytes
-    let frames = StreamFrames.snapshot(
+    return (frames(of: encoder.bytes), encoder.bytes.count)
+  }
+
+  /// The frames of the value at the path, which has been encoded.
+  func frames(of whole: [UInt8]) -> [[UInt8]] {
+    StreamFrames.snapshot(
       of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
-    return (frames, whole.count)
   }
 
   private func difference(from former: Former) -> (frames: [[UInt8]], wholeBytes: Int?) {

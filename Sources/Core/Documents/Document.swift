@@ -32,12 +32,6 @@ extension Document: Measurable {
   public var measure: StateMeasure { root.measure }
 }
 
-extension Document: PartsMeasurable {
-  public func isSmall(at path: Path, within bytes: Int) -> Bool {
-    root.isSmall(at: path, within: bytes)
-  }
-}
-
 extension Document: Equatable {
   /// Whether both hold the same tree, whatever their notes.
   public static func == (first: Document, second: Document) -> Bool { first.isSame(as: second) }

@@ -19,12 +19,6 @@ public protocol Measurable {
   var measure: StateMeasure { get }
 }
 
-/// A state that can tell whether a part of it is small without looking at all of it.
-public protocol PartsMeasurable {
-  /// Whether the value form at a path is sure to have at most this many bytes. O(path and bytes).
-  func isSmall(at path: Path, within bytes: Int) -> Bool
-}
-
 extension StateMeasure {
   /// Measure a state. O(the state). Unless the state is `Measurable`, this temporarily allocates as
   /// many bytes as its value form has.
@@ -51,35 +45,6 @@ extension Value: Measurable {
     walk.add(self)
     walk.measure.memory += MemoryEstimate.slot
     return walk.measure
-  }
-}
-
-extension Value: PartsMeasurable {
-  public func isSmall(at path: Path, within bytes: Int) -> Bool {
-    var left = bytes
-    return value(at: path)?.fits(&left) ?? true
-  }
-
-  /// Take at least the bytes of the value form off what is left. Returns whether there were so many.
-  private func fits(_ left: inout Int) -> Bool {
-    left -= 9
-    switch self {
-    case .null, .bool, .integer, .unsigned, .double: break
-    case .text(let text): left -= text.utf8.count
-    case .bytes(let bytes): left -= bytes.count
-    case .array(let elements):
-      if 9 * elements.count > left { return false }
-      for element in elements where !element.fits(&left) { return false }
-    case .object(let entries):
-      if 18 * entries.count > left { return false }
-      var fits = true
-      entries.forEachEntry { key, value in
-        left -= 9 + key.utf8.count
-        fits = fits && value.fits(&left)
-      }
-      return fits && left >= 0
-    }
-    return left >= 0
   }
 }
 

@@ -45,12 +45,14 @@ extension TreeArray: Synchronizable {
   @inlinable
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(count)
+    guard encoder.hasRoom(for: SmallForm.bytes(ofElements: count)) else { return }
     if let root { Self.encode(root, into: &encoder) }
   }
 
   /// Append the elements of a tree, without a head.
   @inlinable
   static func encode(_ node: TreeArrayNode<Element>, into encoder: inout CBOREncoder) {
+    if encoder.isOver { return }
     for element in node.elements { element.encode(into: &encoder) }
     for child in node.children { encode(child.node, into: &encoder) }
   }

@@ -17,11 +17,12 @@ extension TrieMap: Synchronizable {
   @inlinable
   public func encode(into encoder: inout CBOREncoder) {
     encoder.map(count)
+    guard encoder.hasRoom(for: SmallForm.bytes(ofEntries: count)) else { return }
     withExtendedLifetime(root) {
       _ = Ref(root).visit { _, entry in
         entry.pointee.key.encode(into: &encoder)
         Ref.value(entry).pointee.encode(into: &encoder)
-        return true
+        return !encoder.isOver
       }
     }
   }

@@ -1,4 +1,5 @@
 public import Access
+import CBOR
 public import DaemonCore
 public import EventLoop
 public import Glibc
@@ -164,7 +165,9 @@ public final class Daemon<R: Reducer> {
 
   /// Whether a state may be held for a second or two: what changes in it meanwhile is copied once.
   private static func isSmall(_ state: R.State) -> Bool {
-    (state as? any PartsMeasurable)?.isSmall(at: .root, within: 64 << 10) ?? true
+    var encoder = CBOREncoder(upTo: 64 << 10)
+    state.encode(into: &encoder)
+    return !encoder.isOver
   }
 
   private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }

@@ -25,7 +25,11 @@ extension Array: Synchronizable where Element: Synchronizable {
       return encoder.encode(bytes: bytes)
     }
     encoder.array(count)
-    for element in self { element.encode(into: &encoder) }
+    guard encoder.hasRoom(for: SmallForm.bytes(ofElements: count)) else { return }
+    for element in self {
+      element.encode(into: &encoder)
+      if encoder.isOver { return }
+    }
   }
 
   @inlinable

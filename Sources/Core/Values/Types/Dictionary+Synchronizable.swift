@@ -21,9 +21,11 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
   /// Append a map, its entries in the order of their encoded keys. O(n log n).
   public func encode(into encoder: inout CBOREncoder) {
     encoder.map(count)
+    guard encoder.hasRoom(for: SmallForm.bytes(ofSorted: count)) else { return }
     for (bytes, index) in EncodedKey.sorted(indices, { self[$0].key }) {
       encoder.raw(bytes)
       self[index].value.encode(into: &encoder)
+      if encoder.isOver { return }
     }
   }
 

@@ -14,6 +14,7 @@ extension Set: Synchronizable where Element: SyncKey {
   /// O(n log n).
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(count)
+    guard encoder.hasRoom(for: SmallForm.bytes(ofSorted: count)) else { return }
     for (bytes, _) in EncodedKey.sorted(self, { $0 }) { encoder.raw(bytes) }
   }
 
