@@ -210,6 +210,25 @@ import Testing
     #expect(received == sent)
   }
 
+  @Test func `short writes that the socket does not take keep their order`() throws {
+    var sent: [UInt8] = []
+    var received: [UInt8] = []
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      var number = 0
+      // Until one waits, and then some.
+      while one.unsentBytes < 2000 {
+        let buffers = [pattern(number % 700, seed: number), [], pattern(3, seed: number)]
+        sent += buffers.flatMap { $0 }
+        if case .failed(let error) = one.write(buffers) { Issue.record(error) }
+        number += 1
+      }
+      one.closeAfterWriting()
+      other.startReading(onBytes: { received += $0 }, onEnd: { _ in loop.stop() })
+    }
+    #expect(sent.count > 2000 && received == sent)
+  }
+
   @Test func `closing after writing loses nothing and refuses further writes`() throws {
     let bytes = pattern(3_000_000)
     var received = 0

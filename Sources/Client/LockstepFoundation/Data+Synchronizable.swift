@@ -7,6 +7,7 @@ extension Data: SynchronizableScalar {
   public func isSame(as other: Data) -> Bool { self == other }
 
   public func encode(into encoder: inout CBOREncoder) {
+    guard encoder.hasRoom(for: count) else { return }
     encoder.head(.bytes, UInt64(count))
     encoder.raw(self)
   }

@@ -7,7 +7,7 @@ public struct CBOREncoder: Sendable {
   /// A stack of offsets where parts of an item begin, for a caller that must find those parts
   /// again. It is stored here so that one allocation serves every such caller.
   @usableFromInline package var marks: [Int]
-  /// The most bytes that are of use; -1 once there are more.
+  /// The most bytes that are of use; -1 once something was left out.
   @usableFromInline var most = Int.max
 
   @inlinable
@@ -17,24 +17,32 @@ public struct CBOREncoder: Sendable {
     if capacity > 0 { bytes.reserveCapacity(capacity) }
   }
 
-  /// For what is only of use if it has at most so many bytes: where it has more, texts, and the elements
-  /// of collections, are left out, and the encoder is then `isOver`.
-  public init(upTo bytes: Int) {
+  /// For a value that is only of use if it takes at most so many bytes: of one that takes more, texts and
+  /// the elements of collections are left out, and the encoder is then `isOver`. For values and not for
+  /// patches, which look for what they have appended.
+  package init(upTo bytes: Int) {
     self.init()
     most = bytes
   }
 
-  /// Whether there were more bytes than are of use, so that what has been encoded is not whole.
+  /// Whether what has been encoded is longer than is of use, or not whole. A collection asks after each
+  /// element, and leaves the others out. Always false but for a value that is to be small.
   @inlinable public var isOver: Bool { bytes.count > most }
 
-  /// Whether so many bytes more may be of use. A collection asks before it encodes its elements, and asks
-  /// `isOver` now and then among them. Always true but for `init(upTo:)`.
+  /// Whether so many bytes more may be of use; if not, the encoder `isOver`. A collection asks before its
+  /// elements, and what is long before it is appended. Always true but for a value that is to be small.
   @inlinable
   public mutating func hasRoom(for count: Int) -> Bool {
     if count <= most - bytes.count { return true }
     most = -1
     return false
   }
+
+  /// How many bytes more may be of use.
+  package var room: Int { most - bytes.count }
+
+  /// Something is left out, because there is no room for it.
+  package mutating func leaveOut() { most = -1 }
 
   /// Append an item's head: the major type and its argument in the fewest bytes. O(1).
   @inlinable

@@ -74,7 +74,7 @@ public struct Limits: Hashable, Sendable {
   /// a client can show progress.
   public var snapshotPartBytes = 64 << 10
   /// A scope whose value form is at most this long is encoded on the loop (about a quarter of a
-  /// millisecond); a longer one off the loop.
+  /// millisecond); a longer one off the loop. An element counts as 8 bytes at least (`SmallForm`).
   public var inlineSnapshotBytes = 128 << 10
   /// The patch for a mirror that was behind is made on the loop if at most this many bytes of patches
   /// have been made since (about a millisecond); else off the loop. Likewise the change of a jump behind

@@ -31,8 +31,8 @@ struct Publication<State: Synchronizable>: Sendable {
   private var replays: [DifferenceKey: Replay] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
-  /// The bytes of values that were encoded on the loop and then were too many, so far.
-  private(set) var bytesInVain = 0
+  /// The bytes that were encoded on the loop for snapshots in this turn.
+  private(set) var encodedThisTurn = 0
   #if FAULTS
     var faults = Faults()
   #else
@@ -94,6 +94,7 @@ struct Publication<State: Synchronizable>: Sendable {
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
     if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
     flushed = revision
+    encodedThisTurn = 0
   }
 
   // MARK: Holding
@@ -247,6 +248,7 @@ struct Publication<State: Synchronizable>: Sendable {
     if let size = scopes[index: place].snapshotBytes { return count > size }
     guard count > limits.inlineDifferenceBytes else { return false }
     let most = min(count, limits.inlineSnapshotBytes)
+    if let known = scopes[index: place].wholeBytes, known > most { return false }
     return makeSnapshot(of: place, state, at: newest, upTo: most, now) != nil
   }
 
@@ -259,17 +261,19 @@ struct Publication<State: Synchronizable>: Sendable {
     return makeSnapshot(of: place, state, at: revision, upTo: limit, now)
   }
 
-  /// The frames of a snapshot of a scope whose whole value has at most so many bytes, and keep them; nil
-  /// if it has more. O(so many bytes), which are counted if they were encoded in vain.
+  /// The frames of a snapshot of a scope whose whole value has at most so many bytes, if that is not
+  /// known already, and keep them; nil if it has more, or this turn has encoded much. O(so many bytes).
   private mutating func makeSnapshot(
     of place: Int, _ state: State, at revision: UInt64, upTo limit: Int, _ now: Instant
   ) -> [[UInt8]]? {
-    var encoder = CBOREncoder(upTo: limit)
+    if encodedThisTurn > max(4 * limits.inlineSnapshotBytes, 64 << 10) { return nil }
+    var encoder =
+      scopes[index: place].wholeBytes == nil ? CBOREncoder(upTo: limit) : CBOREncoder()
     state.encode(at: scopes[index: place].path, into: &encoder)
+    encodedThisTurn += encoder.bytes.count
     // Absence is small, whatever the limit is.
     if encoder.isOver, encoder.bytes != [0xf7] {
       if limit == limits.inlineSnapshotBytes { scopes[index: place].wholeBytes = limit + 1 }
-      bytesInVain &+= encoder.bytes.count
       return nil
     }
     let frames = job(SnapshotJobID(0), place, state, at: revision).frames(of: encoder.bytes)

@@ -21,7 +21,8 @@ struct Scope: Sendable {
 
   /// Bytes of the newest snapshot and all patches since: about what a snapshot would take.
   var snapshotBytes: Int?
-  /// The same for the whole value at the path, visible or not.
+  /// The same for the whole value at the path, visible or not; one more than
+  /// `Limits.inlineSnapshotBytes` if it is only known to be more.
   var wholeBytes: Int?
   var snapshot: EncodedSnapshot?
   var job: SnapshotJobID?

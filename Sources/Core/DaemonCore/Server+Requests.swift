@@ -121,10 +121,11 @@ extension Server {
   ) -> Int {
     switch request {
     case .subscribe(let number, let path, let position):
-      let (bytes, vain) = (connection.outbox.byteCount, publication.bytesInVain)
+      let (bytes, encoded) = (connection.outbox.byteCount, publication.encodedThisTurn)
       let read = subscribe(number, path, position, &connection, &commands)
       join(number, &connection, &commands)
-      let made = connection.outbox.byteCount - bytes + publication.bytesInVain - vain
+      let made = max(
+        connection.outbox.byteCount - bytes, publication.encodedThisTurn - encoded)
       return request.work + (read + made) / 64
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):

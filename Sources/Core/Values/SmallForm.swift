@@ -1,6 +1,5 @@
 /// What collections say of their elements to `CBOREncoder.hasRoom`: an element takes as long as some
-/// bytes, even where it is fewer. So whether a part of a state is small is found by encoding it up to so
-/// many bytes, whatever its types are, and without looking at all of a large one.
+/// bytes, even where it is fewer.
 public enum SmallForm {
   @inlinable public static func bytes(ofElements count: Int) -> Int { 8 * count }
 

@@ -18,7 +18,8 @@ public protocol Synchronizable: Sendable {
   /// Whether both encode to the same bytes. O(1) where both share storage.
   func isSame(as other: Self) -> Bool
 
-  /// Append the value in value form. O(n).
+  /// Append the value in value form. O(n). A collection asks the encoder for room (`hasRoom`,
+  /// `isOver`): the daemon finds by encoding whether a part of its state is small.
   func encode(into encoder: inout CBOREncoder)
 
   /// Decode a value from its value form. Collections hash with `seed`.

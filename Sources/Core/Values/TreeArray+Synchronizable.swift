@@ -52,9 +52,14 @@ extension TreeArray: Synchronizable {
   /// Append the elements of a tree, without a head.
   @inlinable
   static func encode(_ node: TreeArrayNode<Element>, into encoder: inout CBOREncoder) {
-    if encoder.isOver { return }
-    for element in node.elements { element.encode(into: &encoder) }
-    for child in node.children { encode(child.node, into: &encoder) }
+    for element in node.elements {
+      element.encode(into: &encoder)
+      if encoder.isOver { return }
+    }
+    for child in node.children {
+      encode(child.node, into: &encoder)
+      if encoder.isOver { return }
+    }
   }
 
   @inlinable

@@ -1,6 +1,6 @@
 // A write first tries to leave at once. What the socket does not take is given to libuv as one
 // request, which refers to the arrays that the caller gave; what is left, and later writes, wait behind
-// it and become the next request. So the order is kept and no byte is copied.
+// it and become the next request. So the order is kept, and nothing long is copied.
 //
 // A peer that reads as fast as we write makes the kernel take any number of bytes in one call, so no
 // call is given more than `mostAtOnce`, and no turn of the loop twice as much for a peer: 20 MB in one
@@ -50,7 +50,8 @@ extension Pipe {
     return send([bytes], from: Position(index: 0, offset: sent), count: bytes.count - sent)
   }
 
-  /// Writes all of `buffers` in order, after everything already written, gathered by the kernel.
+  /// Writes all of `buffers` in order, after everything already written: gathered by the kernel, or
+  /// here if they are short.
   ///
   /// Like `write` of one array; it needs one system call for every 1024 buffers, or 256 KB.
   @discardableResult

@@ -22,7 +22,10 @@ extension Dictionary: Synchronizable where Key: SyncKey, Value: Synchronizable {
   public func encode(into encoder: inout CBOREncoder) {
     encoder.map(count)
     guard encoder.hasRoom(for: SmallForm.bytes(ofSorted: count)) else { return }
-    for (bytes, index) in EncodedKey.sorted(indices, { self[$0].key }) {
+    guard let sorted = EncodedKey.sorted(indices, upTo: encoder.room, { self[$0].key }) else {
+      return encoder.leaveOut()
+    }
+    for (bytes, index) in sorted {
       encoder.raw(bytes)
       self[index].value.encode(into: &encoder)
       if encoder.isOver { return }
@@ -150,11 +153,21 @@ enum EncodedKey {
   static func sorted<Key: SyncKey, Places: Collection>(
     _ places: Places, _ key: (Places.Element) -> Key
   ) -> [(bytes: [UInt8], place: Places.Element)] {
+    sorted(places, upTo: .max, key) ?? []
+  }
+
+  /// The same; nil if the keys have more than so many bytes.
+  static func sorted<Key: SyncKey, Places: Collection>(
+    _ places: Places, upTo bytes: Int, _ key: (Places.Element) -> Key
+  ) -> [(bytes: [UInt8], place: Places.Element)]? {
     var result: [(bytes: [UInt8], place: Places.Element)] = []
     result.reserveCapacity(places.count)
+    var room = bytes
     for place in places {
-      var encoder = CBOREncoder()
+      var encoder = CBOREncoder(upTo: room)
       key(place).encode(into: &encoder)
+      if encoder.isOver { return nil }
+      room -= encoder.bytes.count
       result.append((encoder.bytes, place))
     }
     result.sort { $0.bytes.lexicographicallyPrecedes($1.bytes) }

@@ -15,7 +15,10 @@ extension Set: Synchronizable where Element: SyncKey {
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(count)
     guard encoder.hasRoom(for: SmallForm.bytes(ofSorted: count)) else { return }
-    for (bytes, _) in EncodedKey.sorted(self, { $0 }) { encoder.raw(bytes) }
+    guard let sorted = EncodedKey.sorted(self, upTo: encoder.room, { $0 }) else {
+      return encoder.leaveOut()
+    }
+    for (bytes, _) in sorted { encoder.raw(bytes) }
   }
 
   /// Decode a set whose elements come in any order, each once.

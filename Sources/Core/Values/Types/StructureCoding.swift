@@ -25,9 +25,10 @@ public enum StructureCoding {
     value.encode(into: &encoder)
   }
 
-  /// Append a value that a case carries.
+  /// Append a value that a case carries. An enumeration may contain itself, as a tree.
   @inlinable @inline(__always)
   public static func encode(_ value: some Synchronizable, into encoder: inout CBOREncoder) {
+    if encoder.isOver { return }
     value.encode(into: &encoder)
   }
 
