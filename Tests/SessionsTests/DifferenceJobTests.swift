@@ -1,3 +1,4 @@
+import Access
 import CBOR
 import DaemonCore
 import Documents
@@ -200,6 +201,31 @@ import Wire
       bench.say(1, .subscribe(subscription: number, [.text(name)], nil))
       #expect(jobs(bench.turn()).isEmpty == (name != "large"), "\(name)")
     }
+  }
+
+  @Test func `of many small values at once, a share is encoded on the loop`() {
+    let (count, length) = (60, 5000)
+    var limits = Limits()
+    limits.inlineSnapshotBytes = 20_000
+    let part: Value = ["seen": .text(String(repeating: "x", count: length)), "hidden": 1]
+    let parts = (0..<count).map { ("k\($0)", part) }
+    let policies = [[], ["*/hidden"]].map { hidden in
+      Policy([Rule(users: [1], mayConnect: true, read: [.whole], denyRead: patterns(hidden))])
+    }
+    var bench = Bench(
+      .object(TrieMap(uniqueKeysWithValues: parts)), limits: limits, policy: policies[0])
+    bench.join(1, uid: 1)
+    for number in 0..<count {
+      bench.say(1, .subscribe(subscription: UInt64(number), [.text("k\(number)")], nil))
+    }
+    // Requests have a share, too.
+    for _ in 0..<count { _ = bench.turn() }
+    #expect(bench.server.load.scopes == count)
+    // Each of them sees something else now.
+    bench.handle(.policy(policies[1]))
+    let began = jobs(bench.turn())
+    // 80,000 bytes, and the one that reaches them.
+    #expect(began.count == count - 16, "\(began.count)")
   }
 
   @Test func `what fits is whole`() {
