@@ -39,7 +39,7 @@ import Wire
   @Test func `every action keeps its outcome`() {
     let outcomes = outcomes(5000, rejecting: 7)
     var next: UInt64 = 1
-    outcomes.forEach(from: 1, through: 5000) { run in
+    outcomes.forEach(from: 1, through: 5000, into: &next) { run, next in
       #expect(run.first == next)
       next = run.last + 1
       for number in run.first...run.last {

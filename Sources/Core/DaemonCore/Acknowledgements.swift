@@ -37,7 +37,7 @@ struct Acknowledgements: Sendable {
     let first = self.last + 1
     // Nearly always one run of outcomes.
     var encoder = CBOREncoder(reservingCapacity: Frame.headLength + 28)
-    func write(_ acknowledgement: Acknowledgement) {
+    func write(_ acknowledgement: Acknowledgement, _ encoder: inout CBOREncoder) {
       var acknowledgement = acknowledgement
       if version < 2 { acknowledgement.sequence = nil }
       Frame.append(to: &encoder) {
@@ -47,10 +47,11 @@ struct Acknowledgements: Sendable {
     if let repeated {
       // Actions that are not acknowledged yet follow below, in order.
       outcomes.forEach(
-        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), write)
+        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), into: &encoder,
+        write)
       self.repeated = nil
     }
-    outcomes.forEach(from: first, through: last, write)
+    outcomes.forEach(from: first, through: last, into: &encoder, write)
     self.last = max(self.last, last)
     return encoder.bytes.isEmpty ? nil : encoder.bytes
   }

@@ -157,14 +157,16 @@ struct Outcomes: Sendable, Equatable {
   }
 
   /// Call `body` with the outcomes of the actions from `first` to `last`, in order; with
-  /// `outcomeUnknown` for those that are forgotten. O(log runs + runs in the range).
-  func forEach(
-    from first: UInt64, through last: UInt64, _ body: (Acknowledgement) -> Void
+  /// `outcomeUnknown` for those that are forgotten. O(log runs + runs in the range). What `body` adds to
+  /// is passed to it: a captured variable would be in a box, and each access be checked.
+  func forEach<Target>(
+    from first: UInt64, through last: UInt64, into target: inout Target,
+    _ body: (Acknowledgement, inout Target) -> Void
   ) {
     guard first <= last else { return }
     if first < oldest {
       let end = min(last, oldest - 1)
-      body(Acknowledgement(first: first, last: end, revision: 0, .outcomeUnknown))
+      body(Acknowledgement(first: first, last: end, revision: 0, .outcomeUnknown), &target)
     }
     var index = firstRun(endingAtOrAfter: first)
     while index < runs.count, runs[index].first <= last {
@@ -174,7 +176,7 @@ struct Outcomes: Sendable, Equatable {
         run.first = first
       }
       run.last = min(run.last, last)
-      body(run)
+      body(run, &target)
       index += 1
     }
   }

@@ -30,8 +30,6 @@ public final class Daemon<R: Reducer> {
   var nextConnection: UInt64 = 0
   /// Whether the state was restored or handed over, and is not an initial one.
   private(set) var isGoingOn = false
-  /// Whether the server has had an event since its last turn ended.
-  var hasNews = false
   var stopDeadline: Instant?
   var effects = EffectTasks()
   let journal: JournalWriter?
@@ -66,6 +64,8 @@ public final class Daemon<R: Reducer> {
   private var spare: [Command] = []
   // Each is used for an instant, and never passed on to be changed: no two accesses can overlap,
   // and the check would cost a round trip more than the accesses themselves.
+  /// Whether the server has had an event since its last turn ended.
+  @exclusivity(unchecked) var hasNews = false
   /// Events that came while commands were executed.
   @exclusivity(unchecked) private var events: [Event<R.Action>] = []
   @exclusivity(unchecked) private var isExecuting = false

@@ -37,16 +37,19 @@ public final class Loop: @unchecked Sendable {
   let readBuffer: UnsafeMutableRawBufferPointer
   /// The most bytes that one read returns; the size of the buffer if that is less.
   public var readLength = Int.max
+  // Each of these three is read or written at an instant, on the loop's thread, and never passed on to
+  // be changed: no two accesses can overlap.
   /// Whether a callback ran since `onTurnEnd` was last called.
-  var worked = false
+  @exclusivity(unchecked) var worked = false
+  /// Whether there is work of other threads.
+  @exclusivity(unchecked) private var isWoken = false
+  @exclusivity(unchecked) private var isEndingTurn = false
   /// Counts the polls: what was ready at one is read before the next.
   private(set) var polls: UInt64 = 0
 
   let inbox = Locked(Inbox())
   var local: [Work] = []
   private var spare: [Work] = []
-  private var isWoken = false
-  private var isEndingTurn = false
   private(set) var isClosed = false
 
   /// The thread that may use the loop: the one that made it, then the one that runs it.
