@@ -29,6 +29,16 @@ private func decoded<T: Synchronizable>(
         == 1_700_000_000.123456)
   }
 
+  @Test func `of data that is too long to be small nothing is encoded`() {
+    let data = Data(repeating: 1, count: 1000)
+    for (limit, isOver) in [(900, true), (1003, false)] {
+      var encoder = CBOREncoder(upTo: limit)
+      data.encode(into: &encoder)
+      #expect(encoder.isOver == isOver)
+      #expect(encoder.bytes == (isOver ? [] : bytes(data)))
+    }
+  }
+
   @Test func `a decoded date is encoded to the same bytes, near and far`() throws {
     var generator = SystemRandomNumberGenerator()
     let ranges: [ClosedRange<Double>] = [-10...10, -3e9...3e9, -1e11...1e11, -2e13...2e13]

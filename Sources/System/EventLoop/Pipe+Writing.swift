@@ -88,8 +88,8 @@ extension Pipe {
     return rest == 0 ? .written : send(buffers, from: position, count: rest)
   }
 
-  /// Copy buffers of so many bytes, and try to write them. Returns the bytes that the kernel took, or
-  /// libuv's error.
+  /// Copy buffers of so many bytes in all, so that each fits behind those before it, and try to write
+  /// them; libuv keeps no pointer to the copy. Returns the bytes that the kernel took, or libuv's error.
   private func writeTogether(_ buffers: [[UInt8]], count: Int) -> Int {
     withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
       var end = 0
