@@ -41,11 +41,14 @@ import Wire
     commands.compactMap { if case .decodeAction(let id) = $0 { id.rawValue } else { nil } }
   }
 
-  /// Decode the action of a connection, and end the turn.
-  private func finish(_ number: UInt64, in bench: inout Bench) -> [Command] {
+  /// Decode the action of a connection while others do something, and end the turn.
+  private func finish(
+    _ number: UInt64, in bench: inout Bench, while others: (inout Bench) -> Void = { _ in }
+  ) -> [Command] {
     let id = ConnectionID(number)
-    return bench.handle(.actionDecoded(id, bench.server.action(for: id)?.decoded()))
-      + bench.handle(.turnEnded)
+    let job = bench.server.action(for: id)
+    others(&bench)
+    return bench.handle(.actionDecoded(id, job?.decoded())) + bench.handle(.turnEnded)
   }
 
   // MARK: Order
@@ -240,16 +243,113 @@ import Wire
     #expect(bench.server.revision == 2)
   }
 
-  @Test func `what has been done, or is made when it is done, is not foreseen`() {
+  @Test func `what has been done is not foreseen`() {
     let merge = DocumentAction.merge([], ["a": Self.text("x")])
     for (action, number, isForeseen) in [
       (.put("a", Self.text("x")), 1, true), (.put("a", Self.text("x")), 2, false),
-      (merge, 1, true), (.transaction([merge]), 1, false),
+      (merge, 1, true), (.transaction([merge]), 1, true), (merge, 2, false),
     ] as [(DocumentAction, UInt64, Bool)] {
       var bench = bench([1000])
       bench.act(1, number, action)
       _ = bench.handle(.turnEnded)
       #expect(bench.server.action(for: ConnectionID(1))?.decoded().isForeseen == isForeseen)
+    }
+  }
+
+  /// A transaction of many parts, which all touch "n".
+  private static let counting = DocumentAction.transaction(
+    [DocumentAction](repeating: .increment(["n"], by: 1), count: 300))
+
+  @Test func `it is foreseen again while others change what it touches, but not for ever`() {
+    for most in 0...4 {
+      var bench = bench()
+      bench.act(1, 1, Self.counting)
+      var commands = bench.handle(.turnEnded)
+      var times = 0
+      while decoded(in: commands) == [1] {
+        times += 1
+        commands = finish(1, in: &bench) {
+          if times <= most { $0.act(2, UInt64(times), .increment(["n"], by: 1000)) }
+        }
+      }
+      #expect(times == min(most + 1, 4))
+      let others = UInt64(min(most, 4))
+      #expect(bench.server.revision == others + 1)
+      #expect(bench.server.state.root == ["n": .integer(Int64(300 + 1000 * others))])
+      #expect(
+        bench.said(to: 1, commands).contains(Acknowledgement.reduced(1, 1, at: others + 1)))
+    }
+  }
+
+  @Test func `what is foreseen again is the next, and others go on meanwhile`() {
+    var bench = bench([7, 8, 9])
+    bench.act(1, 1, Self.counting)
+    bench.act(2, 1, .put("b", Self.text("x")))
+    #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+    #expect(decoded(in: finish(1, in: &bench) { $0.act(3, 1, .put("n", 5)) }) == [1])
+    #expect(decoded(in: finish(1, in: &bench) { $0.act(3, 2, .put("other", 5)) }) == [2])
+    _ = finish(2, in: &bench)
+    #expect(bench.server.state.root == ["n": 305, "other": 5, "b": Self.text("x")])
+  }
+
+  @Test func `a client that goes, or does not read, while its action is foreseen again has none`() {
+    for isClosed in [true, false] {
+      var bench = bench()
+      bench.server.keepRemains()
+      let id = ConnectionID(1)
+      bench.act(1, 1, Self.counting)
+      _ = bench.handle(.turnEnded)
+      let job = bench.server.action(for: id)
+      bench.act(2, 1, .put("n", 5))
+      bench.handle(.actionDecoded(id, job?.decoded()))
+      _ = bench.server.takeRemains()
+      bench.handle(isClosed ? .closed(id) : .blocked(id, unsent: 1))
+      #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+      #expect(!bench.server.takeRemains().isEmpty)
+      bench.act(2, 2, .put("b", Self.text("x")))
+      #expect(decoded(in: bench.handle(.turnEnded)) == [2])
+      _ = finish(2, in: &bench)
+      #expect(bench.server.state.root == ["n": 5, "b": Self.text("x")])
+      if isClosed { continue }
+      bench.handle(.drained(id))
+      _ = bench.turn() + bench.turn()
+      #expect(bench.server.state.root == ["n": 305, "b": Self.text("x")])
+    }
+  }
+
+  @Test func `a missing right is found beside the loop, unless it is given meanwhile`() {
+    let rules = [Rule(users: [7], mayConnect: true, read: [.whole], act: [.all])]
+    let action = DocumentAction.transaction([Self.counting, .set(["o"], 1)])
+    for isGiven in [false, true] {
+      let denying = Policy(rules + [Rule(users: [7], denyWrite: patterns(["o"]))])
+      var bench = Bench(["n": 0, "o": 0], limits: Self.limits, policy: denying)
+      bench.join(1, uid: 7)
+      bench.act(1, 1, action)
+      #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+      let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
+      #expect(decoded?.isDenied == true)
+      if isGiven { bench.handle(.policy(Policy(rules))) }
+      bench.handle(.actionDecoded(ConnectionID(1), decoded))
+      let said = bench.said(to: 1, bench.handle(.turnEnded))
+      #expect(bench.server.revision == (isGiven ? 1 : 0))
+      #expect(isGiven || said.contains { "\($0)".contains("needs the right to write /o") })
+    }
+  }
+
+  @Test func `a right that is lost meanwhile is missing`() {
+    let rules = [Rule(users: [7], mayConnect: true, read: [.whole], act: [.all])]
+    for isDenied in [false, true] {
+      var bench = Bench(["n": 0, "o": 0], limits: Self.limits, policy: Policy(rules))
+      bench.join(1, uid: 7)
+      bench.act(1, 1, Self.counting)
+      #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+      let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
+      #expect(decoded?.isForeseen == true)
+      let denied = patterns([isDenied ? "n" : "o"])
+      bench.handle(.policy(Policy(rules + [Rule(users: [7], denyWrite: denied)])))
+      bench.handle(.actionDecoded(ConnectionID(1), decoded))
+      _ = bench.handle(.turnEnded)
+      #expect(bench.server.revision == (isDenied ? 0 : 1))
     }
   }
 
@@ -325,8 +425,11 @@ import Wire
       .set(["map"], [:]), .replace(["map"], []), .insert(["map"], [1]), .set([], [:]),
       .move(from: ["map"], to: ["other"]), .move(from: ["n"], to: ["map"]),
       .copy(from: ["map"], to: ["other"]), .transaction([.set(["n"], 2), .set(["map"], [:])]),
+      counting,
     ] as [DocumentAction])
-  func `a short action that moves or replaces a large value is foreseen`(action: DocumentAction) {
+  func `a short action is foreseen if it moves or replaces a large value, or has many parts`(
+    action: DocumentAction
+  ) {
     var bench = Bench(["n": 1, "map": Self.map])
     bench.join(1)
     bench.act(1, 1, action)
@@ -340,6 +443,7 @@ import Wire
       .set(["map"], 1), .set(["map", "1"], [:]), .remove(["map"]), .increment(["n"], by: 1),
       .merge(["map"], ["1": 2]), .set(["n"], [:]), .move(from: ["n"], to: ["m"]),
       .test(["n"], 1), .transaction([.set(["n"], 2), .remove(["map"])]),
+      .transaction([DocumentAction](repeating: .increment(["n"], by: 1), count: 255)),
     ] as [DocumentAction])
   func `a short action that does little is performed at once`(action: DocumentAction) {
     var bench = Bench(["n": 1, "map": Self.map])

@@ -249,7 +249,7 @@ import Wire
       .received(id, [1, 2, 3]), .closed(id), .blocked(id, unsent: 7), .drained(id),
       .snapshotEncoded(SnapshotJobID(1), [[1], [], [2, 3]], wholeBytes: nil),
       .snapshotEncoded(SnapshotJobID(1), [], wholeBytes: 9), .snapshotImpossible(SnapshotJobID(2)),
-      .actionDecoded(id, nil),
+      .actionDecoded(id, nil), .actionDecoded(id, .recorded),
       .checkpointMade(4, [0xa0]), .stateMeasured(StateMeasure(encoded: 4, memory: 5)),
       .memoryMeasured(nil),
       .memoryMeasured(MemoryReading(free: -1, limit: 2, name: "a group")), .turnEnded,

@@ -135,6 +135,16 @@ extension Rights {
     return action.writtenPaths.first { !mayWrite(state.reach(of: $0)) }.map { .write($0) }
   }
 
+  /// Whether the peer lacks a right that was missing for an action. O(its path).
+  public func lacks(_ right: MissingRight, in state: some Synchronizable) -> Bool {
+    switch right {
+    case .connect: !mayConnect
+    case .act(let name): !mayAct(name)
+    case .read(let path): !mayRead(state.reach(of: path))
+    case .write(let path): !mayWrite(state.reach(of: path))
+    }
+  }
+
   /// The rejection for a peer that lacks a right for an action: names the right, and the path.
   public func refusal(of action: some SynchronizableAction, without right: MissingRight)
     -> Rejection

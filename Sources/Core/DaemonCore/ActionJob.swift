@@ -11,10 +11,12 @@ public struct ActionJob<R: Reducer>: Sendable {
   /// Bytes as a connection has received them, and where among them the message is.
   let bytes: [UInt8]
   let item: Range<Int>
+  /// What it was decoded to, if that is to be worked out again.
+  let known: DecodedAction<Action>?
   let budget: MemoryBudget
   let memoryLimit: Int
   let seed: HashSeed
-  /// Those of who sent it: without them it is not foreseen, because it will be rejected.
+  /// Those of its sender: without them it is not foreseen, because it will be rejected.
   let rights: Rights?
   /// Nil if the action is not to be foreseen.
   let foreseen: Ground?
@@ -34,7 +36,10 @@ public struct ActionJob<R: Reducer>: Sendable {
 
   /// Decode it, and foresee what it does. O(its bytes, and what it replaces).
   public func decoded() -> DecodedAction<Action> {
-    bytes.withUnsafeBytes { bytes in
+    if let known, case .action(let action) = known.outcome {
+      return examined(action, cost: known.cost, after: known)
+    }
+    return bytes.withUnsafeBytes { bytes in
       var decoder = CBORDecoder(UnsafeRawBufferPointer(rebasing: bytes[item]))
       do throws(CBORError) {
         // The loop has read both heads: they are as they should be.
@@ -47,10 +52,7 @@ public struct ActionJob<R: Reducer>: Sendable {
           &decoder, head, cost, budget, limit: memoryLimit, seed: seed)
         switch result {
         case .success(let action):
-          let foresight = foresee(action)
-          return DecodedAction(
-            outcome: .action(action), cost: cost,
-            foreseen: foresight.map { ForeseenPatch($0, foreseen?.scopes) })
+          return examined(action, cost: cost)
         case .failure(let failure): return DecodedAction(outcome: .failure(failure), cost: cost)
         }
       } catch {
@@ -59,11 +61,25 @@ public struct ActionJob<R: Reducer>: Sendable {
     }
   }
 
-  private func foresee(_ action: Action) -> Foresight? {
-    guard let foreseen, rights?.missingRight(for: action, in: foreseen.state) == nil else {
-      return nil
+  /// An action with what is to be known before it is performed: a right that is missing, or what it does.
+  private func examined(
+    _ action: Action, cost: Int?, after former: DecodedAction<Action>? = nil
+  ) -> DecodedAction<Action> {
+    var decoded = DecodedAction(outcome: .action(action), cost: cost)
+    if let former { decoded.repetitions = former.repetitions - 1 }
+    guard let ground = foreseen else { return decoded }
+    decoded.missingRight = rights?.missingRight(for: action, in: ground.state)
+    if decoded.missingRight != nil { return decoded }
+    let foresight =
+      if let known = former?.foreseen?.foresight {
+        ground.reducer.foresee(action, in: ground.state, renewing: known)
+      } else {
+        ground.reducer.foresee(action, in: ground.state)
+      }
+    decoded.foreseen = foresight.map {
+      ForeseenPatch($0, ground.scopes, for: rights, renewing: former?.foreseen)
     }
-    return foreseen.reducer.foresee(action, in: foreseen.state)
+    return decoded
   }
 
   /// Decode the rest of a message after the head of an action. An item that is no action is
@@ -122,15 +138,24 @@ public struct DecodedAction<Action: Sendable>: Sendable {
     case failure(ActionFailure)
     /// The message is no CBOR.
     case malformed(CBORError)
+    /// It was decoded, says a recording: to do that again is to decode it again.
+    case recorded
   }
 
   let outcome: Outcome
   /// About how much memory it takes to perform it, if memory was scarce.
   var cost: Int?
-  /// The patch that it makes, if that could be foreseen.
+  /// A right that its sender had not.
+  var missingRight: MissingRight?
+  /// What it does, if that could be foreseen.
   var foreseen: ForeseenPatch?
+  /// How often it is foreseen again if others change what it touches before it is performed.
+  var repetitions = 3
+
+  package static var recorded: DecodedAction { DecodedAction(outcome: .recorded) }
 
   package var isForeseen: Bool { foreseen != nil }
+  package var isDenied: Bool { missingRight != nil }
 
   /// The action, or the reason that it is rejected.
   func get() throws(CBORError) -> Result<Action, ActionFailure> {
@@ -138,6 +163,7 @@ public struct DecodedAction<Action: Sendable>: Sendable {
     case .action(let action): return .success(action)
     case .failure(let failure): return .failure(failure)
     case .malformed(let error): throw error
+    case .recorded: throw CBORError(.notAllowed("an action that was not decoded again"), at: 0)
     }
   }
 }
@@ -156,10 +182,20 @@ final class ForeseenPatch: Sendable {
   let weight: PatchWeight
   /// How it changes the scopes that were there.
   let scopes: ForeseenScopes
+  /// The rights with which the action may be performed. As long as what was foreseen holds, its paths
+  /// lead where they led.
+  let rights: Rights?
+  /// What was foreseen before, so that it is released with this: it may take long.
+  private let former: ForeseenPatch?
 
   /// O(the patch, and what is visible of it in each scope).
-  init(_ foresight: Foresight, _ views: ScopeViews?) {
+  init(
+    _ foresight: Foresight, _ views: ScopeViews?, for rights: Rights? = nil,
+    renewing former: ForeseenPatch? = nil
+  ) {
     self.foresight = foresight
+    self.rights = rights
+    self.former = former
     weight = PatchWeight(of: foresight.patch)
     scopes = views.map { ForeseenScopes($0, of: foresight.patch) } ?? ForeseenScopes()
   }

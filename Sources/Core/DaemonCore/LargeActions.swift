@@ -4,10 +4,10 @@
 // action of at least `Limits.largeActionBytes` is not decoded when its frame has come: the
 // connection's bytes are held, from this frame on, and the shell decodes a copy of them beside the loop
 // (`ActionJob`). When it has, the connection reads on, and the first frame finds its action decoded.
-// The patch that it will make is worked out there, too (`Reducer.foresee`), with what the server asks
-// about a patch: if what the action replaces is still the same when it is performed, all of that holds.
-// A short action that may take long (`Reducer.takesLong`), since it moves or replaces a large value, is
-// treated in the same way.
+// What it will do is worked out there, too (`Reducer.foresee`), with what the server asks about a patch:
+// if others have not changed what it touches when it is performed, all of that holds. If they have, it is
+// worked out again, three times at most. A short action that may take long (`Reducer.takesLong`), since
+// it has many parts, or moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
@@ -26,7 +26,8 @@
 struct LargeActions<Action: Sendable>: Sendable {
   private enum Stage: Sendable {
     case waiting
-    case decoding
+    /// With what it was decoded to, if it is being worked out again.
+    case decoding(again: DecodedAction<Action>?)
     /// Nil: to be decoded by who reads it.
     case decoded(DecodedAction<Action>?)
   }
@@ -38,6 +39,8 @@ struct LargeActions<Action: Sendable>: Sendable {
   private var users: [UInt64] = []
   /// The connection whose action is being decoded, whether or not it still exists.
   private var running: ConnectionID?
+  /// The connection whose action is to be worked out again, before any other.
+  private var repeating: ConnectionID?
 
   /// Whether a connection holds an action that has not been decoded.
   func isPending(_ id: ConnectionID) -> Bool {
@@ -53,7 +56,7 @@ struct LargeActions<Action: Sendable>: Sendable {
 
   /// Whether a connection may wait to have its action decoded.
   @inline(__always)
-  var areQueued: Bool { !users.isEmpty }
+  var areQueued: Bool { !users.isEmpty || repeating != nil }
 
   /// Note that a connection of a user holds a large action, if that is not known.
   mutating func enter(_ id: ConnectionID, of uid: UInt64) {
@@ -67,6 +70,10 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// `forget` it; nil if one is being decoded, or none waits. O(1), but for connections that have ended.
   mutating func next() -> ConnectionID? {
     guard running == nil else { return nil }
+    if let id = repeating {
+      repeating = nil
+      if isPending(id) { return id }
+    }
     while let uid = users.first {
       users.removeFirst()
       guard let id = queues[uid]?.removeFirst() else { continue }
@@ -76,14 +83,24 @@ struct LargeActions<Action: Sendable>: Sendable {
     return nil
   }
 
-  /// The action of a connection is decoded from now on.
-  mutating func begin(_ id: ConnectionID) {
-    stages[id] = .decoding
-    running = id
+  /// Note that what has been worked out about the action of a connection does not hold any more. It has
+  /// been taken, and is the next: so no more than one is kept.
+  mutating func enter(_ id: ConnectionID, again action: DecodedAction<Action>) {
+    stages[id] = .decoding(again: action)
+    repeating = id
   }
 
-  /// Forget a connection that is not ready to read its action.
-  mutating func forget(_ id: ConnectionID) { stages[id] = nil }
+  /// What an action was decoded to that is being worked out again; nil if it is being decoded.
+  func known(_ id: ConnectionID) -> DecodedAction<Action>? {
+    guard case .decoding(let action) = stages[id] else { return nil }
+    return action
+  }
+
+  /// The action of a connection is decoded from now on.
+  mutating func begin(_ id: ConnectionID) {
+    if case .waiting = stages[id] { stages[id] = .decoding(again: nil) }
+    running = id
+  }
 
   /// Store a decoded action, if its connection is ready and still waits for it. Returns whether it does.
   mutating func finish(
@@ -102,11 +119,13 @@ struct LargeActions<Action: Sendable>: Sendable {
     return .some(action)
   }
 
-  /// Forget a connection that has ended. Returns its decoded action, if there is one.
+  /// Forget a connection that has ended, or is not ready to read its action. Returns what that was
+  /// decoded to, if it was.
   mutating func remove(_ id: ConnectionID) -> DecodedAction<Action>? {
-    guard !stages.isEmpty, case .decoded(let action) = stages.removeValue(forKey: id) else {
-      return nil
+    guard !stages.isEmpty else { return nil }
+    switch stages.removeValue(forKey: id) {
+    case .decoded(let action), .decoding(let action): return action
+    case .waiting, nil: return nil
     }
-    return action
   }
 }

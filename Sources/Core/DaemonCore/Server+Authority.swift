@@ -78,7 +78,7 @@ extension Server {
     of action: R.Action, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
     guard let rights = connections[place: place].rights,
-      let right = rights.missingRight(for: action, in: core.state)
+      let right = missingRight(for: action, rights)
     else { return nil }
     var rejection = rights.refusal(of: action, without: right)
     let connection = connections[place: place]
@@ -88,6 +88,14 @@ extension Server {
       rejection = Rejection(rejection.code, "\(rejection.message): \(why)", at: rejection.path)
     }
     return rejection
+  }
+
+  /// The first right that is missing for an action. Of a large one that is known: there may be many
+  /// paths to compare with many patterns.
+  private func missingRight(for action: R.Action, _ rights: Rights) -> MissingRight? {
+    if let right = turn.missingRight, rights.lacks(right, in: core.state) { return right }
+    if let foreseen = turn.foreseen, foreseen.rights == rights { return nil }
+    return rights.missingRight(for: action, in: core.state)
   }
 
   /// Whether the client at `place` has the rights that an action needs.

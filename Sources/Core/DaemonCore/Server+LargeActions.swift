@@ -11,16 +11,24 @@ extension Server {
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
     _ attachment: ServerSession.Attachment, _ commands: inout [Command]
   ) throws(WireError) -> FrameDecoder.Step {
-    guard let decoded = largeActions.take(connections[place: place].id) else {
+    guard var decoded = largeActions.take(connections[place: place].id) else {
       return stop(before: place)
     }
+    if let foreseen = decoded?.foreseen, !core.recall(foreseen.foresight) {
+      if let decoded, decoded.repetitions > 0 {
+        largeActions.enter(connections[place: place].id, again: decoded)
+        return .stopBefore
+      }
+      decoded?.foreseen = nil
+      turn.remains.add(foreseen)
+    }
     turn.known = decoded
-    core.recall(decoded?.foreseen?.foresight)
     defer {
       turn.known = nil
       // It may be the last that has what others have removed meanwhile.
       if let foreseen = turn.foreseen { turn.remains.add(foreseen) }
       turn.foreseen = nil
+      turn.missingRight = nil
       core.recall(nil)
     }
     return try readAction(head, &decoder, place, attachment, isDecoded: true, &commands)
@@ -55,7 +63,7 @@ extension Server {
     if case .handingOver = ending { return }
     while let id = largeActions.next() {
       guard isReady(id) else {
-        largeActions.forget(id)
+        if let action = largeActions.remove(id) { turn.remains.add(action) }
         continue
       }
       largeActions.begin(id)
@@ -81,8 +89,9 @@ extension Server {
     let own = sessionAction(bytes[item], at: place)
     if let own { journaling.noteForeseen(own) }
     return ActionJob(
-      bytes: bytes, item: item, budget: memory.budget, memoryLimit: limits.actionMemoryBytes,
-      seed: core.seed, rights: connections[place: place].rights,
+      bytes: bytes, item: item, known: largeActions.known(id), budget: memory.budget,
+      memoryLimit: limits.actionMemoryBytes, seed: core.seed,
+      rights: connections[place: place].rights,
       foreseen: own == nil
         ? nil
         : .init(

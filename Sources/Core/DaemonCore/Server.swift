@@ -67,12 +67,15 @@ public struct Server<R: Reducer>: Sendable {
     var known: DecodedAction<R.Action>?
     /// What is known about the patch of the large action, or the jump, that is being done.
     var foreseen: ForeseenPatch?
+    /// A right that was missing for the large action that is being read.
+    var missingRight: MissingRight?
     /// Large actions that have been done, and their patches.
     var remains = Remains(areKept: false)
 
     /// Take what the large action was decoded to. Its patch remains known until it has been done.
     mutating func takeKnown() -> DecodedAction<R.Action>? {
       foreseen = known?.foreseen
+      missingRight = known?.missingRight
       defer { known = nil }
       return known
     }

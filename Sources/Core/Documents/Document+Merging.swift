@@ -7,11 +7,6 @@ extension Document {
   /// an object first; an element must exist. O(size of the patch).
   public mutating func merge(_ patch: Value, at path: Path) throws(Rejection) {
     let patch = patch.adopting(seed)
-    if let foreseen,
-      case .merged(let merged) = foreseen.finding(from: patch, and: root.value(at: path))
-    {
-      return try put(merged, at: path, .merge)
-    }
     guard case .object(let members) = patch, isObject(at: path) else {
       return try put(patch.withoutNulls, at: path, .merge)
     }

@@ -10,8 +10,7 @@ public struct DocumentFeature: Reducer {
     /// levels for an array, so a document within 100 travels inside patches and messages to a
     /// decoder of the default depth, 128.
     public var maxDepth = JSON.documentDepth
-    /// The maximum number of actions inside one action, those of nested transactions included. A
-    /// transaction occupies the loop until it is done: this many take some milliseconds.
+    /// The maximum number of actions inside one action, those of nested transactions included.
     public var maxActions = 100_000
     /// The maximum number of bytes, approximately, that the copies of one action may add to the
     /// document: as many as its frame may have. Copies share storage, but their patch does not, and
@@ -34,26 +33,50 @@ public struct DocumentFeature: Reducer {
   public func reduce(
     into state: inout Document, action: DocumentAction
   ) throws(Rejection) -> Effect<DocumentAction> {
-    var left = Allowance(
-      actions: limits.maxActions, copiedBytes: limits.maxCopiedBytes, steps: limits.maxSteps)
-    try reduce(into: &state, action, &left)
+    // A pattern, because to compare with nil copies what is there.
+    if case _? = state.foreseen, try state.performForeseen(action) { return .none }
+    var pass = Pass(limits)
+    try reduce(into: &state, action, &pass)
     return .none
+  }
+
+  /// Perform an action to find out what it does: the places that it touches, and the rejection if it is
+  /// rejected.
+  func tryOut(_ action: DocumentAction, on state: inout Document) -> (TouchedPlaces, Rejection?) {
+    var pass = Pass(limits)
+    pass.places = TouchedPlaces()
+    var rejection: Rejection?
+    do throws(Rejection) {
+      try reduce(into: &state, action, &pass)
+    } catch {
+      rejection = error
+    }
+    return (pass.places ?? TouchedPlaces(), rejection)
   }
 
   /// The reductions of a document depend on nothing but their arguments.
   public static var usesContext: Bool { false }
 
-  /// The part of the limits that is left for the rest of an action.
-  private struct Allowance {
+  /// One reduction: the part of the limits that is left for the rest of it, and where it has been.
+  private struct Pass {
     var actions: Int
     var copiedBytes: Int
     var steps: Int
+    /// Nil if nobody wants to know.
+    var places: TouchedPlaces?
+
+    init(_ limits: Limits) {
+      actions = limits.maxActions
+      copiedBytes = limits.maxCopiedBytes
+      steps = limits.maxSteps
+    }
   }
 
   private func reduce(
-    into state: inout Document, _ action: DocumentAction, _ left: inout Allowance
+    into state: inout Document, _ action: DocumentAction, _ pass: inout Pass
   ) throws(Rejection) {
-    try walk(action, &left)
+    pass.places?.note(action, in: state.root)
+    try walk(action, &pass)
     switch action {
     case .set(let path, let value):
       try check(value, at: path, in: state)
@@ -73,11 +96,11 @@ public struct DocumentFeature: Reducer {
       try checkTransfer(from: source, to: target, in: state)
       try state.move(from: source, to: target)
     case .copy(let source, let target):
-      try checkCopy(from: source, to: target, in: state, &left)
+      try checkCopy(from: source, to: target, in: state, &pass)
       try checkTransfer(from: source, to: target, in: state)
       try state.copy(from: source, to: target)
     case .test(let path, let value): try state.test(value, at: path)
-    case .transaction(let actions): try transact(actions, into: &state, &left)
+    case .transaction(let actions): try transact(actions, into: &state, &pass)
     case .replace(let path, let value):
       try check(value, at: path, in: state)
       try state.replace(value, at: path)
@@ -85,16 +108,16 @@ public struct DocumentFeature: Reducer {
   }
 
   private func transact(
-    _ actions: [DocumentAction], into state: inout Document, _ left: inout Allowance
+    _ actions: [DocumentAction], into state: inout Document, _ pass: inout Pass
   ) throws(Rejection) {
-    guard actions.count <= left.actions else {
+    guard actions.count <= pass.actions else {
       throw Rejection(
         .limit, "a transaction may hold at most \(limits.maxActions) actions in all")
     }
-    left.actions -= actions.count
+    pass.actions -= actions.count
     for (index, action) in actions.enumerated() {
       do throws(Rejection) {
-        try reduce(into: &state, action, &left)
+        try reduce(into: &state, action, &pass)
       } catch {
         var rejection = error
         // The innermost action adds its name, the transactions around it only its index.
@@ -106,17 +129,17 @@ public struct DocumentFeature: Reducer {
   }
 
   /// Count the steps of an action, without those of the actions inside it.
-  private func walk(_ action: DocumentAction, _ left: inout Allowance) throws(Rejection) {
-    left.steps -= 2
+  private func walk(_ action: DocumentAction, _ pass: inout Pass) throws(Rejection) {
+    pass.steps -= 2
     switch action {
     case .set(let path, _), .merge(let path, _), .remove(let path), .increment(let path, _),
       .append(let path, _), .insert(let path, _), .test(let path, _), .replace(let path, _):
-      left.steps -= path.keys.count
+      pass.steps -= path.keys.count
     case .move(let from, let to), .copy(let from, let to):
-      left.steps -= from.keys.count + to.keys.count
+      pass.steps -= from.keys.count + to.keys.count
     case .transaction: break
     }
-    guard left.steps >= 0 else {
+    guard pass.steps >= 0 else {
       throw Rejection(
         .limit,
         "an action may make at most \(limits.maxSteps) steps: two for each action inside, and one "
@@ -126,11 +149,11 @@ public struct DocumentFeature: Reducer {
 
   /// O(the size of the copied value), as its patch is.
   private func checkCopy(
-    from source: Path, to target: Path, in state: Document, _ left: inout Allowance
+    from source: Path, to target: Path, in state: Document, _ pass: inout Pass
   ) throws(Rejection) {
     guard let value = state.root.value(at: source) else { return }
-    left.copiedBytes -= value.size(upTo: left.copiedBytes + 1)
-    guard left.copiedBytes >= 0 else {
+    pass.copiedBytes -= value.size(upTo: pass.copiedBytes + 1)
+    guard pass.copiedBytes >= 0 else {
       throw Rejection(
         .limit, "the copies of an action may add at most \(limits.maxCopiedBytes) bytes in all",
         at: target)

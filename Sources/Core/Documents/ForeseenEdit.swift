@@ -2,119 +2,122 @@ import CBOR
 public import Lockstep
 import Values
 
-/// The patch of an action, worked out before it was performed: some values that took the places of
-/// others. It holds for the same values at the same places, whatever has changed elsewhere. It is empty
-/// if that changes nothing.
+/// What an action does, worked out before it is performed: it holds as long as others change none of the
+/// places that it touches.
 final class ForeseenEdit: Sendable {
-  /// The old values.
-  let notes: EditNotes.Notes
-  /// The tree with the new ones.
-  let root: Value
-  let patch: [UInt8]
-  /// What the action works out from a value of its own and the one at its path, if that takes long.
-  let finding: Finding?
+  /// What it does to `ground`.
+  private enum Outcome: Sendable {
+    case edited(Value, notes: EditNotes.Notes, patch: [UInt8])
+    case rejected(Rejection)
+  }
 
-  /// It holds for the same two values.
-  struct Finding: Sendable {
-    enum Result: Sendable {
-      /// What a merge makes of them.
-      case merged(Value)
-      /// A test has found them equal.
-      case equal
+  private let action: DocumentAction
+  private let ground: Value
+  private let places: TouchedPlaces
+  private let outcome: Outcome
+
+  private init(
+    _ action: DocumentAction, on ground: Value, _ places: TouchedPlaces, _ outcome: Outcome
+  ) {
+    self.action = action
+    self.ground = ground
+    self.places = places
+    self.outcome = outcome
+  }
+
+  /// Work out what an action does to a tree. O(the action, and what it replaces, moves or copies).
+  init(of action: DocumentAction, to document: Document, by feature: DocumentFeature) {
+    var copy = document
+    let (places, rejection) = feature.tryOut(action, on: &copy)
+    self.action = action
+    ground = document.root
+    self.places = places
+    if let rejection {
+      outcome = .rejected(rejection)
+    } else {
+      let notes = copy.notes.notes
+      let patch = copy.settled()
+      outcome = .edited(copy.root, notes: notes, patch: patch)
     }
-
-    let operand: Value
-    let found: Value?
-    let result: Result
   }
 
-  init(_ notes: EditNotes.Notes, in root: Value, patch: [UInt8], _ finding: Finding? = nil) {
-    self.notes = notes
-    self.root = root
-    self.patch = patch
-    self.finding = finding
+  /// The patch that it makes; empty if it changes nothing.
+  var patch: [UInt8] {
+    if case .edited(_, _, let patch) = outcome { patch } else { [] }
   }
 
-  /// What has been worked out from two values; nil if these are others. O(log n), because such values
-  /// share what is large in them.
-  func finding(from operand: Value, and found: Value?) -> Finding.Result? {
-    guard let finding, operand.isSame(as: finding.operand), Self.isSame(found, finding.found) else {
+  /// The same for the tree that this one has become; nil if it does not hold any more, or if more than
+  /// that many entries had to be looked at to find out. O(the changes of others · log n).
+  func carried(to present: Value, looking limit: Int) -> ForeseenEdit? {
+    var (left, carried) = (limit, outcome)
+    do throws(TouchedPlaces.Overlap) {
+      switch outcome {
+      case .edited(let root, let notes, let patch):
+        let root = try places.carry(root, from: ground, to: present, looking: &left)
+        carried = .edited(root, notes: notes, patch: patch)
+      case .rejected: _ = try places.carry(ground, from: ground, to: present, looking: &left)
+      }
+    } catch {
       return nil
     }
-    return finding.result
+    return ForeseenEdit(action, on: present, places, carried)
   }
 
-  /// Whether a transaction is this one: the same places are noted, and hold and held the same values.
-  /// O(the places and their paths), because such values share what is large in them.
-  func isTransaction(_ notes: EditNotes.Notes, in root: Value) -> Bool {
-    switch (notes, self.notes) {
-    case (.one(let keys, let old, _), .one(let known, let formerly, _)):
-      keys == known && Self.isSame(old, formerly)
-        && Self.isSame(root.noted(keys), self.root.noted(keys))
-    case (.many(let node), .many(let known)): Self.isSame(node, root, known, self.root)
-    case (.none, _), (.one, _), (.many, _): false
+  /// Do to a document what the action does. Returns false, and does nothing, if this is another action or
+  /// another tree. O(the path of an action; O(1) for a transaction.)
+  func perform(_ action: DocumentAction, on document: inout Document) throws(Rejection) -> Bool {
+    guard document.notes.isEmpty, document.root.isSame(as: ground),
+      action.isShared(with: self.action)
+    else { return false }
+    switch outcome {
+    case .rejected(let rejection): throw rejection
+    case .edited(let root, let notes, _):
+      document.root = root
+      document.notes.notes = notes
+      return true
     }
   }
 
-  private static func isSame(_ first: Value?, _ second: Value?) -> Bool {
-    switch (first, second) {
-    case (nil, nil): true
-    case (let first?, let second?): first.isSame(as: second)
-    case (nil, _?), (_?, nil): false
+  /// The patch of a transaction, if that was this edit and nothing else.
+  func patch(of document: Document) -> [UInt8]? {
+    guard case .edited(let root, _, let patch) = outcome, root.isSame(as: document.root) else {
+      return nil
     }
-  }
-
-  private static func isSame(
-    _ node: EditNotes.Node, _ value: Value?, _ known: EditNotes.Node, _ other: Value?
-  ) -> Bool {
-    switch (node, known) {
-    case (.whole(let old), .whole(let formerly)):
-      return isSame(old, formerly) && isSame(value, other)
-    case (.inside(let children), .inside(let others)):
-      guard children.count == others.count else { return false }
-      // Two edits of an array may become one splice, with the elements between them.
-      if case .array? = value, children.count > 1 { return false }
-      return children.allSatisfy { key, child in
-        others[key].map { isSame(child, value?.child(key), $0, other?.child(key)) } ?? false
-      }
-    case (.whole, .inside), (.inside, .whole): return false
-    }
+    return patch
   }
 }
 
 extension DocumentFeature {
-  /// What takes long about an action is the difference of what it puts somewhere from what is there:
-  /// both stay the same values until the action is performed, unless another one comes between.
+  /// What takes long about an action is to perform it, if it has many parts, and to find the difference
+  /// of what it puts somewhere from what is there. A removal by itself does neither.
   public func foresee(_ action: DocumentAction, in state: Document) -> Foresight? {
-    var finding: ForeseenEdit.Finding?
     switch action {
-    case .set, .insert, .replace, .move, .copy, .append: break
-    case .merge(let path, let operand), .test(let path, let operand):
-      let found = state.root.value(at: path)
-      var copy = state
-      guard (try? reduce(into: &copy, action: action)) != nil else { return nil }
-      if case .merge = action, let merged = copy.root.value(at: path) {
-        finding = .init(operand: operand, found: found, result: .merged(merged))
-      } else {
-        finding = .init(operand: operand, found: found, result: .equal)
-      }
-    case .transaction: if action.makesValues { return nil }
-    case .remove, .increment: return nil
+    case .remove, .increment: nil
+    case .set, .insert, .replace, .move, .copy, .append, .merge, .test, .transaction:
+      Foresight(ForeseenEdit(of: action, to: state, by: self))
     }
-    var copy = state
-    // With the finding, a merge notes what it does as it will when it is performed.
-    copy.foreseen = finding.map { ForeseenEdit(.none, in: state.root, patch: [], $0) }
-    guard (try? reduce(into: &copy, action: action)) != nil else { return nil }
-    let edit = copy.settleForeseen(with: finding)
-    return Foresight(patch: edit.patch, hint: edit)
   }
 
-  public func recall(_ foresight: Foresight?, in state: inout Document) {
-    state.foreseen = foresight?.hint as? ForeseenEdit
+  public func foresee(
+    _ action: DocumentAction, in state: Document, renewing former: Foresight
+  ) -> Foresight? {
+    let edit = former.hint as? ForeseenEdit
+    return edit?.carried(to: state.root, looking: .max).map { Foresight($0) }
+      ?? foresee(action, in: state)
   }
 
-  /// A short action takes long if it moves or copies a large value, or puts a container, however small,
-  /// in the place of one: the patch names every entry that goes.
+  /// The most entries that are looked at on the loop: those of some hundred changes, in half a
+  /// millisecond.
+  private static var mostLookedAt: Int { 16 << 10 }
+
+  public func recall(_ foresight: Foresight?, in state: inout Document) -> Bool {
+    let edit = foresight?.hint as? ForeseenEdit
+    state.foreseen = edit?.carried(to: state.root, looking: Self.mostLookedAt)
+    return (state.foreseen == nil) == (edit == nil)
+  }
+
+  /// A short action takes long if it has many parts, if it moves or copies a large value, or puts a
+  /// container, however small, in the place of one: the patch names every entry that goes.
   @inline(__always)
   public func takesLong(_ action: DocumentAction, in state: Document) -> Bool {
     // Patterns without a name for the value: it would be copied.
@@ -128,66 +131,98 @@ extension DocumentFeature {
   }
 }
 
+extension Foresight {
+  fileprivate init(_ edit: ForeseenEdit) { self.init(patch: edit.patch, hint: edit) }
+}
+
 extension DocumentAction {
-  /// Whether what it puts somewhere is made when it is performed: it would be compared whole with what
-  /// was foreseen. A merge by itself is not: see `Finding`. O(its actions).
-  fileprivate var makesValues: Bool {
-    switch self {
-    case .merge: true
-    case .transaction(let parts): parts.contains { $0.makesValues }
-    case .set, .remove, .increment, .append, .insert, .move, .copy, .test, .replace: false
+  /// Whether both are the same action, decoded once: a transaction is not compared action by action.
+  fileprivate func isShared(with other: DocumentAction) -> Bool {
+    switch (self, other) {
+    case (.transaction(let first), .transaction(let second)):
+      // Only the addresses are compared, of arrays that both exist: equal ones are of one storage.
+      first.count == second.count
+        && first.withUnsafeBufferPointer { first in
+          second.withUnsafeBufferPointer { first.baseAddress == $0.baseAddress }
+        }
+    case (.set(let path, let value), .set(let other, let same)),
+      (.merge(let path, let value), .merge(let other, let same)),
+      (.increment(let path, let value), .increment(let other, let same)),
+      (.append(let path, let value), .append(let other, let same)),
+      (.insert(let path, let value), .insert(let other, let same)),
+      (.test(let path, let value), .test(let other, let same)),
+      (.replace(let path, let value), .replace(let other, let same)):
+      path == other && value.isSame(as: same)
+    case (.remove(let path), .remove(let other)): path == other
+    case (.move(let source, let target), .move(let from, let to)),
+      (.copy(let source, let target), .copy(let from, let to)):
+      source == from && target == to
+    default: false
     }
   }
 
-  /// Whether the values that it replaces, moves or copies are large together. Of a long transaction
-  /// only the beginning is looked at. O(1).
+  /// How many actions a short transaction may have, all that are inside counted, until it takes long:
+  /// half a millisecond's worth.
+  private static var mostShortActions: Int { 256 }
+
+  /// Of how many of them the values are looked at.
+  private static var mostExamined: Int { 64 }
+
+  /// Whether there are many actions, or the values that they replace, move or copy are large together.
+  /// O(1).
   @inline(never)
   fileprivate func touchesMuch(of root: Value) -> Bool {
-    var (values, actions) = (Remains.worthwhile, 64)
+    var (values, actions) = (Remains.worthwhile, Self.mostShortActions)
     return touchesMuch(of: root, &values, &actions)
   }
 
   private func touchesMuch(of root: Value, _ values: inout Int, _ actions: inout Int) -> Bool {
     actions -= 1
+    if actions < 0 { return true }
+    let isExamined = actions >= Self.mostShortActions - Self.mostExamined
     switch self {
-    case .set(let path, _), .insert(let path, _), .replace(let path, _):
+    case .set(let path, _) where isExamined, .insert(let path, _) where isExamined,
+      .replace(let path, _) where isExamined:
       return root.value(at: path)?.holdsMore(than: &values) ?? false
-    case .move(let from, let to), .copy(let from, let to):
+    case .move(let from, let to) where isExamined, .copy(let from, let to) where isExamined:
       return root.value(at: from)?.holdsMore(than: &values) ?? false
         || root.value(at: to)?.holdsMore(than: &values) ?? false
     case .transaction(let parts):
-      for part in parts where actions > 0 && part.touchesMuch(of: root, &values, &actions) {
-        return true
-      }
+      return parts.contains { $0.touchesMuch(of: root, &values, &actions) }
+    case .set, .insert, .replace, .move, .copy, .merge, .remove, .increment, .append, .test:
       return false
-    case .merge, .remove, .increment, .append, .test: return false
     }
   }
 }
 
 extension Document {
-  /// End the transaction with the patch that was foreseen. Nil if this is another.
+  /// Do what was foreseen that the action does. Returns false if that is nothing that is known.
   @inline(never)
-  mutating func settleAsForeseen(into encoder: inout CBOREncoder) -> Bool? {
-    guard let foreseen, foreseen.isTransaction(notes.notes, in: root) else { return nil }
-    // The bytes are shared if they are the first.
-    if encoder.bytes.isEmpty {
-      encoder.bytes = foreseen.patch
-    } else {
-      encoder.bytes += foreseen.patch
-    }
-    forgetNotes()
-    return !foreseen.patch.isEmpty
+  mutating func performForeseen(_ action: DocumentAction) throws(Rejection) -> Bool {
+    try foreseen?.perform(action, on: &self) ?? false
   }
 
-  /// End the transaction. Returns what it did.
-  fileprivate mutating func settleForeseen(with finding: ForeseenEdit.Finding?) -> ForeseenEdit {
-    let done = notes.notes
+  /// End the transaction with the patch that was foreseen. Nil if it was another.
+  @inline(never)
+  mutating func settleAsForeseen(into encoder: inout CBOREncoder) -> Bool? {
+    let patch = foreseen?.patch(of: self)
+    // It is known about one transaction only.
     foreseen = nil
+    guard let patch else { return nil }
+    // The bytes are shared if they are the first.
+    if encoder.bytes.isEmpty {
+      encoder.bytes = patch
+    } else {
+      encoder.bytes += patch
+    }
+    forgetNotes()
+    return !patch.isEmpty
+  }
+
+  /// End the transaction. Returns its patch, without room for more.
+  fileprivate mutating func settled() -> [UInt8] {
     var encoder = CBOREncoder()
     _ = settle(into: &encoder)
-    // Without the room that the encoder has for more.
-    let patch = encoder.bytes.withUnsafeBytes { [UInt8]($0) }
-    return ForeseenEdit(done, in: root, patch: patch, finding)
+    return encoder.bytes.withUnsafeBytes { [UInt8]($0) }
   }
 }

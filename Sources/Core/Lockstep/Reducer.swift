@@ -40,18 +40,24 @@ public protocol Reducer<State, Action>: Feature {
   /// false saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
 
-  /// Work out the patch that an action will make, as far as that takes long and does not depend on
-  /// what other actions change meanwhile. For large actions: it is called on any thread, beside the
-  /// store. Nil, as by default, if it can only be known when the action is performed.
+  /// Work out what an action will do, as far as that takes long and does not depend on what other
+  /// actions change meanwhile. For large actions: it is called on any thread, beside the store. Nil, as
+  /// by default, if it can only be known when the action is performed.
   func foresee(_ action: Action, in state: State) -> Foresight?
+
+  /// The same again, because others have changed the state so that `recall` returned false. By default
+  /// it is worked out anew.
+  func foresee(_ action: Action, in state: State, renewing former: Foresight) -> Foresight?
 
   /// Whether an action may take long on this state though its message is short: then it is foreseen,
   /// too. False by default. It must be fast: it is asked about every action of a client.
   func takesLong(_ action: Action, in state: State) -> Bool
 
-  /// Remember what was foreseen until the next action has been performed, or forget it. The state
-  /// must recognise for itself whether it still holds.
-  func recall(_ foresight: Foresight?, in state: inout State)
+  /// Remember what was foreseen until the next action has been performed, or forget it. Returns false
+  /// if it does not hold any more for this state, or if it takes long to find out: then it is worked out
+  /// again, some times, before the action is performed without it.
+  @discardableResult
+  func recall(_ foresight: Foresight?, in state: inout State) -> Bool
 }
 
 extension Reducer {
@@ -63,10 +69,16 @@ extension Reducer {
 
   public func foresee(_ action: Action, in state: State) -> Foresight? { nil }
 
+  public func foresee(
+    _ action: Action, in state: State, renewing former: Foresight
+  ) -> Foresight? {
+    foresee(action, in: state)
+  }
+
   @inlinable
   public func takesLong(_ action: Action, in state: State) -> Bool { false }
 
-  public func recall(_ foresight: Foresight?, in state: inout State) {}
+  public func recall(_ foresight: Foresight?, in state: inout State) -> Bool { true }
 }
 
 extension Reducer where Body == Never {

@@ -1,6 +1,11 @@
 public import CBOR
 
 extension TreeArray: Synchronizable {
+  /// Whether both share their storage. If so they are the same; arrays that are the same need not share
+  /// it. O(1).
+  @inlinable
+  public func isIdentical(to other: TreeArray) -> Bool { root === other.root }
+
   /// O(1) for copies; otherwise O(n) at most, skipping nodes that both share at the same position.
   @inlinable
   public func isSame(as other: TreeArray) -> Bool {

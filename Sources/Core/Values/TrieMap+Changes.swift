@@ -12,4 +12,14 @@ extension TrieMap {
       return true
     }
   }
+
+  /// The same until `body` returns false; and it is passed the neighbours of what has changed, too, whose
+  /// values are the same.
+  @inlinable
+  public func forEachCandidate(
+    from old: TrieMap, _ body: (Key, _ old: Value?, _ new: Value?) -> Bool
+  ) {
+    if isIdentical(to: old) { return }
+    _ = forEachDifference(from: old) { key, _, old, new in body(key, old?.pointee, new?.pointee) }
+  }
 }

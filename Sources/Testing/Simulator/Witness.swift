@@ -85,11 +85,17 @@ struct Witness<R: Reducer>: Reducer {
     base.foresee(action.action, in: state)
   }
 
+  func foresee(
+    _ action: Tagged<R.Action>, in state: R.State, renewing former: Foresight
+  ) -> Foresight? {
+    base.foresee(action.action, in: state, renewing: former)
+  }
+
   func takesLong(_ action: Tagged<R.Action>, in state: R.State) -> Bool {
     base.takesLong(action.action, in: state)
   }
 
-  func recall(_ foresight: Foresight?, in state: inout R.State) {
+  func recall(_ foresight: Foresight?, in state: inout R.State) -> Bool {
     base.recall(foresight, in: &state)
   }
 

@@ -56,7 +56,9 @@ extension Event where Action: SynchronizableAction {
       begin(.snapshotImpossible, 1)
       encoder.encode(job.rawValue)
     // What it was decoded to is in the bytes that were received before.
-    case .actionDecoded(let id, _): begin(.actionDecoded, id)
+    case .actionDecoded(let id, let action):
+      begin(.actionDecoded, id, 1)
+      encoder.encode(action != nil)
     case .checkpointMade(let revision, let bytes):
       begin(.checkpointMade, 2)
       encoder.encode(revision)
@@ -150,7 +152,9 @@ extension Event where Action: SynchronizableAction {
         try decoder.list { decoder throws(CBORError) in try decoder.byteString() },
         wholeBytes: decoder.nullIfNext() ? nil : try decoder.int())
     case .snapshotImpossible: self = .snapshotImpossible(SnapshotJobID(try decoder.unsigned()))
-    case .actionDecoded: self = .actionDecoded(try decoder.connection(), nil)
+    case .actionDecoded:
+      self = .actionDecoded(
+        try decoder.connection(), try decoder.bool() ? .recorded : nil)
     case .checkpointMade:
       self = .checkpointMade(try decoder.unsigned(), try decoder.byteString())
     case .stateMeasured:

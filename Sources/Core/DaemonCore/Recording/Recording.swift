@@ -26,7 +26,7 @@ public import Wire
 public enum Recording {
   static let magic: [UInt8] = Array("LSRE".utf8)
   /// Rises with every change of the format.
-  static let format: UInt64 = 1
+  static let format: UInt64 = 2
 
   enum Piece: UInt64 {
     case head, event, commands, end

@@ -258,8 +258,9 @@ public final class RecordingExport<R: Reducer> {
     case .snapshotImpossible(let id):
       coming.snapshots.remove(id)
       return server.snapshot(for: id) == nil ? nil : event
-    case .actionDecoded(let id, _):
-      return .actionDecoded(id, jobs.removeValue(forKey: id)?.decoded())
+    case .actionDecoded(let id, let action):
+      let job = jobs.removeValue(forKey: id)
+      return .actionDecoded(id, action == nil ? nil : job?.decoded())
     case .checkpointMade(let revision, let bytes):
       coming.checkpoints -= 1
       if !bytes.isEmpty { return checkpointMade(of: revision).first }

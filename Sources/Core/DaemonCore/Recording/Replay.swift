@@ -93,8 +93,9 @@ public struct Replay<R: Reducer>: Sendable {
     if case .effectCancelled(let name) = event, let running = server.runningName(of: name.texts) {
       event = .effectCancelled(running)
     }
-    if case .actionDecoded(let id, _) = event {
-      event = .actionDecoded(id, jobs.removeValue(forKey: id)?.decoded())
+    if case .actionDecoded(let id, let action) = event {
+      let job = jobs.removeValue(forKey: id)
+      event = .actionDecoded(id, action == nil ? nil : job?.decoded())
     }
     report.events += 1
     if case .snapshotEncoded(let job, let frames, _) = event,

@@ -100,8 +100,12 @@ public struct StoreCore<R: Reducer>: Sendable {
   @inline(__always)
   public func takesLong(_ action: R.Action) -> Bool { reducer.takesLong(action, in: state) }
 
-  /// Let the state know what was foreseen about the next action, or forget it.
-  public mutating func recall(_ foresight: Foresight?) { reducer.recall(foresight, in: &state) }
+  /// Let the state know what was foreseen about the next action, or forget it. Returns false if that
+  /// does not hold any more.
+  @discardableResult
+  public mutating func recall(_ foresight: Foresight?) -> Bool {
+    reducer.recall(foresight, in: &state)
+  }
 
   @inline(__always)
   private mutating func reduce(

@@ -1,0 +1,164 @@
+import CBOR
+import Documents
+import Lockstep
+import Testing
+import Values
+
+/// What is worked out about an action before it is performed is what it does, whatever others have changed
+/// meanwhile, or is not used.
+@Suite struct ForesightTests {
+  /// What an action did to a document.
+  private struct Result: Equatable {
+    var root: Value
+    var patch: [UInt8]
+    var rejection: Rejection?
+
+    static func == (first: Result, second: Result) -> Bool {
+      first.root.isSame(as: second.root) && first.patch == second.patch
+        && first.rejection == second.rejection
+    }
+  }
+
+  private let feature = DocumentFeature()
+
+  /// Perform an action, with what is known about it if that holds. Returns whether it does.
+  private func perform(
+    _ action: DocumentAction, on document: Document, knowing foresight: Foresight? = nil
+  ) -> (result: Result, holds: Bool) {
+    var document = document
+    let holds = feature.recall(foresight, in: &document)
+    var rejection: Rejection?
+    do throws(Rejection) {
+      _ = try feature.reduce(into: &document, action: action)
+    } catch {
+      rejection = error
+      document.rollBack()
+    }
+    var encoder = CBOREncoder()
+    _ = document.settle(into: &encoder)
+    return (Result(root: document.root, patch: encoder.bytes, rejection: rejection), holds)
+  }
+
+  /// A document after some actions of others.
+  private func changed(
+    _ document: Document, _ random: inout SeededGenerator, _ count: Int
+  ) -> Document {
+    var document = document
+    for _ in 0..<count {
+      let action = random.action(in: document.root, depth: 1)
+      try? reduce(action, into: &document)
+    }
+    return document
+  }
+
+  @Test(arguments: 0..<16)
+  func `an action does what was foreseen, whatever others have changed meanwhile`(part: Int) {
+    var random = SeededGenerator(part)
+    var (held, rejected, changedBetween) = (0, 0, 0)
+    for _ in 0..<600 {
+      let ground = Document(random.value(depth: 4), seed: testSeed)
+      var parts: [DocumentAction] = []
+      for _ in 0..<(1 + random.below(5)) { parts.append(random.action(in: ground.root)) }
+      let action = random.chance(50) ? .transaction(parts) : parts[0]
+      guard let foresight = feature.foresee(action, in: ground) else { continue }
+      let present = changed(ground, &random, random.below(3))
+      let (result, holds) = perform(action, on: present, knowing: foresight)
+      #expect(result == perform(action, on: present).result, "\(ground.root) \(action)")
+      if holds {
+        held += 1
+        if result.rejection != nil { rejected += 1 }
+        if !present.root.isSame(as: ground.root) { changedBetween += 1 }
+      }
+      // The second time, too, from where it was not to be known in time, or did not hold any more.
+      let now = changed(present, &random, random.below(2))
+      if let renewed = feature.foresee(action, in: present, renewing: foresight) {
+        #expect(
+          perform(action, on: now, knowing: renewed).result == perform(action, on: now).result,
+          "\(ground.root) \(action)")
+      }
+    }
+    #expect(held > 100 && rejected > 20 && changedBetween > 20)
+  }
+
+  @Test func `changes elsewhere are carried into what was foreseen, which is not done again`()
+    throws
+  {
+    var entries = TrieMap<String, Value>(seed: testSeed)
+    for index in 0..<2000 { entries.updateValue(.object(["n": 0]), forKey: "e\(index)") }
+    let ground = Document(.object(entries), seed: testSeed)
+    let action = DocumentAction.transaction(
+      (0..<1000).map { .increment([.text("e\($0)"), "n"], by: 1) })
+    let foresight = try #require(feature.foresee(action, in: ground))
+    var present = ground
+    for index in 1000..<1200 { try reduce(.set([.text("e\(index)"), "n"], 7), into: &present) }
+    try reduce(.remove(["e1900"]), into: &present)
+    try reduce(.set(["other"], 1), into: &present)
+    try reduce(.set(["e0", "other"], 1), into: &present)
+    let (result, holds) = perform(action, on: present, knowing: foresight)
+    #expect(holds && result == perform(action, on: present).result)
+    // The bytes are those that were foreseen, and not made again.
+    #expect(address(of: result.patch) == address(of: foresight.patch))
+  }
+
+  private func address(of bytes: [UInt8]) -> UnsafeRawPointer? {
+    bytes.withUnsafeBytes { $0.baseAddress }
+  }
+
+  @Test(
+    arguments: [
+      (.set(["e1", "n"], 5), false), (.set(["e1"], 5), false), (.remove(["e1"]), false),
+      (.set([], [:]), false), (.set(["list"], [1]), false), (.set(["list", "0"], 5), false),
+      (.set(["read"], 2), false), (.set(["list"], 1), false),
+      (.set(["e1"], ["n": 1, "m": 2]), true),
+      (.set(["e2", "n"], 5), true), (.set(["e1", "m"], 5), true), (.set(["read", "no"], 1), true),
+    ] as [(DocumentAction, Bool)])
+  func `what others change of the places that it reads or changes is seen`(
+    other: DocumentAction, holds: Bool
+  ) throws {
+    let ground = try document(#"{"e1": {"n": 1}, "e2": {"n": 1}, "list": [1, 2], "read": 1}"#)
+    let action = DocumentAction.transaction([
+      .increment(["e1", "n"], by: 1), .append(["list"], 3), .test(["read"], 1),
+    ])
+    let foresight = try #require(feature.foresee(action, in: ground))
+    var present = ground
+    try? reduce(other, into: &present)
+    #expect(perform(action, on: present, knowing: foresight).holds == holds)
+  }
+
+  @Test func `it is not looked for longer than that takes, but beside the loop`() throws {
+    let ground = Document(.object(TrieMap(seed: testSeed)), seed: testSeed)
+    let action = DocumentAction.transaction([.set(["mine"], ["a": 1])])
+    let foresight = try #require(feature.foresee(action, in: ground))
+    var present = ground
+    for index in 0..<5000 { try reduce(.set([.text("e\(index)")], 1), into: &present) }
+    #expect(!perform(action, on: present, knowing: foresight).holds)
+    let renewed = try #require(feature.foresee(action, in: present, renewing: foresight))
+    let (result, holds) = perform(action, on: present, knowing: renewed)
+    #expect(holds && result == perform(action, on: present).result)
+  }
+
+  @Test func `what was foreseen is known about one action, not about what follows from it`() throws
+  {
+    var present = try document(#"{"list": [2]}"#)
+    let action = DocumentAction.insert(["list", "0"], 1)
+    #expect(feature.recall(feature.foresee(action, in: present), in: &present))
+    _ = try feature.reduce(into: &present, action: action)
+    #expect(!settled(&present).isEmpty)
+    _ = try feature.reduce(into: &present, action: .set(["list", "0"], 1))
+    #expect(settled(&present).isEmpty)
+    #expect(present.root == (try json(#"{"list": [1, 2]}"#)))
+  }
+
+  @Test func `another action than the foreseen one does what it does`() throws {
+    let ground = try document(#"{"n": 1}"#)
+    for (first, second) in [
+      (.set(["n"], [1]), .set(["n"], [2])), (.set(["n"], [1]), .replace(["n"], [1])),
+      (.transaction([.increment(["n"], by: 1)]), .transaction([.increment(["n"], by: 2)])),
+      (.transaction([]), .transaction([.increment(["n"], by: 2)])),
+    ] as [(DocumentAction, DocumentAction)] {
+      let foresight = try #require(feature.foresee(first, in: ground))
+      let (result, holds) = perform(second, on: ground, knowing: foresight)
+      #expect(holds && result == perform(second, on: ground).result)
+    }
+  }
+}
