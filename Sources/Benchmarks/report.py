@@ -92,9 +92,10 @@ ROWS = [
   ("changes delivered to 100 / 1,000 mirrors, millions a second", 1,
    [("W3", f"N = {count}, window 256", "M deliveries/s") for count in ["100", "1,000"]]),
   (f"longest wait for an answer while a mirror of {LARGE} entries joins / all are removed / an object "
-   "of as many members is set, ms", 1000,
+   "of as many members is set / one transaction has 100,000 actions, ms", 1000,
    [("W8", f"{LARGE} {what}, a ping waits at most", "µs")
-    for what in ["entries, a mirror joins", "entries are removed", "members are set"]]),
+    for what in ["entries, a mirror joins", "entries are removed", "members are set",
+                 "entries, a transaction of 100,000 actions"]]),
   (f"longest wait for an answer while a stopped mirror of a counter / of {LARGE} entries comes back, ms",
    1000,
    [("W9", f"100 mirrors of {what}, the stopped one comes back, a ping waits at most", "µs")

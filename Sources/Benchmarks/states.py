@@ -136,6 +136,7 @@ def large(run, server, entries):
     actions = {
       "entries are removed": b"\x82\x02\x81\x67entries",
       "members are set": b"\x83\x00\x81\x65large" + members(entries, 1),
+      "entries, a transaction of 100,000 actions": transaction(100_000),
       "members are replaced": b"\x83\x00\x81\x65large" + members(entries, 2),
       "members are moved": b"\x83\x06\x81\x65large\x81\x65moved",
       "members are replaced by none": b"\x83\x00\x81\x65moved\xa0",
@@ -158,6 +159,12 @@ def members(count, value):
   """An object with so many members of this value, as CBOR."""
   return b"\xba" + struct.pack(">I", count) + b"".join(
     b"\x68e%07d%c" % (number, value) for number in range(count))
+
+
+def transaction(count):
+  """As many actions in one, each of which sets another member of an object, as CBOR."""
+  return b"\x82\x09\x9a" + struct.pack(">I", count) + b"".join(
+    b"\x83\x00\x82\x65large\x68e%07d\x03" % number for number in range(count))
 
 
 def jumps(run, entries):
