@@ -228,6 +228,95 @@ import Wire
     #expect(began.count == count - 16, "\(began.count)")
   }
 
+  /// Short texts, and a long one: so many bytes are encoded until it is seen that it is large.
+  private static func large(after bytes: Int) -> Value {
+    var texts = (0..<bytes / 10).map { _ in Value.text("some text") }
+    texts.append(.text(String(repeating: "x", count: 50_000)))
+    return .array(TreeArray(texts))
+  }
+
+  /// A server of a small part and of large ones, and a position before which changes elsewhere are more
+  /// than either.
+  private func returning() -> (bench: Bench, position: Position) {
+    var limits = Limits()
+    limits.inlineSnapshotBytes = 20_000
+    var parts = (0..<5).map { ("large \($0)", Self.large(after: 18_000)) }
+    parts.append(("small", 1))
+    var bench = Bench(.object(TrieMap(uniqueKeysWithValues: parts)), limits: limits)
+    for number in 1...10 as ClosedRange<UInt64> { bench.join(number) }
+    let position = Position(epoch: 9, run: 1, revision: bench.server.revision)
+    for letter in "abcdefghijklmnopqrstuvwxyz" {
+      bench.handle(.acted(.put("busy", .text(String(repeating: letter, count: 1000)))))
+    }
+    _ = bench.turn()
+    return (bench, position)
+  }
+
+  /// How a connection's only subscription goes on.
+  private func continuation(
+    _ number: UInt64, _ bench: Bench, _ commands: [Command]
+  ) -> ServerMessage.Continuation? {
+    for case .subscribed(let told) in bench.said(to: number, commands) { return told.continuation }
+    return nil
+  }
+
+  @Test func `a part that is known to be large is not encoded again for mirrors that come back`() {
+    var (bench, position) = returning()
+    bench.say(1, .subscribe(subscription: 1, ["large 0"], nil))
+    #expect(jobs(bench.turn()).count == 1)
+    // Each reads the history, and a turn has work for five.
+    for number in 2...4 as ClosedRange<UInt64> {
+      bench.say(number, .subscribe(subscription: 1, ["large 0"], position))
+    }
+    bench.say(10, .subscribe(subscription: 1, ["small"], nil))
+    let commands = bench.turn()
+    for number in 2...4 as ClosedRange<UInt64> {
+      #expect(continuation(number, bench, commands) == .current)
+    }
+    // There is enough left of the turn's share for what is small.
+    #expect(jobs(commands).isEmpty && continuation(10, bench, commands) == .snapshot)
+  }
+
+  @Test func `a mirror that comes back when the turn's share is used reads the history`() {
+    for isUsed in [true, false] {
+      var (bench, position) = returning()
+      if isUsed {
+        for number in 0..<5 as Range<UInt64> {
+          bench.say(
+            number + 1, .subscribe(subscription: 1, [.text("large \(number)")], nil))
+        }
+      }
+      bench.say(9, .subscribe(subscription: 1, ["small"], position))
+      let commands = bench.turn()
+      #expect(continuation(9, bench, commands) == (isUsed ? .current : .snapshot))
+    }
+  }
+
+  @Test func `what is encoded of a part that is hidden is work of the client, too`() {
+    let count = 40
+    var limits = Limits()
+    limits.inlineSnapshotBytes = 200_000
+    let part: Value = ["seen": 1, "hidden": Self.large(after: 0)]
+    let parts = (0..<count).map { ("k\($0)", part) }
+    let policy = Policy([
+      Rule(users: [1], mayConnect: true, read: [.whole], denyRead: patterns(["*/hidden"]))
+    ])
+    var bench = Bench(
+      .object(TrieMap(uniqueKeysWithValues: parts)), limits: limits, policy: policy)
+    bench.join(1, uid: 1)
+    for number in 0..<count {
+      bench.say(1, .subscribe(subscription: UInt64(number), [.text("k\(number)")], nil))
+    }
+    var scopes = 0
+    for _ in 0..<count where scopes < count {
+      _ = bench.turn()
+      // 50,000 bytes each are some 780 units of work, of 2,000 in a turn.
+      #expect(bench.server.load.scopes - scopes <= 4)
+      scopes = bench.server.load.scopes
+    }
+    #expect(scopes == count)
+  }
+
   @Test func `what fits is whole`() {
     var random = SplitMix64(9)
     for _ in 0..<300 {
