@@ -56,7 +56,16 @@ import Values
     var random = SeededGenerator(part)
     var (held, rejected, changedBetween) = (0, 0, 0)
     for _ in 0..<600 {
-      let ground = Document(random.value(depth: 4), seed: testSeed)
+      var root = random.value(depth: 4)
+      if random.chance(60) {
+        // Places enough for changes that do not touch each other.
+        root = .object(
+          TrieMap(
+            uniqueKeysWithValues: ["a", "b", "c", "d", "e\u{301}", "é", "", "-"].map {
+              ($0, random.value(depth: 3))
+            }))
+      }
+      let ground = Document(root, seed: testSeed)
       var parts: [DocumentAction] = []
       for _ in 0..<(1 + random.below(5)) { parts.append(random.action(in: ground.root)) }
       let action = random.chance(50) ? .transaction(parts) : parts[0]
@@ -135,6 +144,39 @@ import Values
     let renewed = try #require(feature.foresee(action, in: present, renewing: foresight))
     let (result, holds) = perform(action, on: present, knowing: renewed)
     #expect(holds && result == perform(action, on: present).result)
+  }
+
+  /// The places of an action are a tree, which is walked and released level by level.
+  @Test func `a path of any length is foreseen, where the tree ends`() throws {
+    let ground = try document(#"{"a": {"b": [1]}, "n": 1}"#)
+    for start in [[], ["a"], ["a", "b"], ["a", "b", 0], ["a", "b", 1], ["n"]] as [[PathKey]] {
+      let path = Path(start + [PathKey](repeating: 0, count: 200_000))
+      for action in [
+        .set(path, 1), .merge(path, ["a": 1]), .copy(from: ["n"], to: path),
+        .move(from: path, to: ["n"]), .transaction([.increment(["n"], by: 1), .test(path, 1)]),
+      ] as [DocumentAction] {
+        let foresight = try #require(feature.foresee(action, in: ground))
+        let (result, holds) = perform(action, on: ground, knowing: foresight)
+        #expect(holds && result == perform(action, on: ground).result)
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.set(["o", "c"], 5), true), (.set(["other"], 5), true), (.set(["o", "a", "y"], 5), true),
+      (.set(["o", "a", "x"], 5), false), (.set(["o", "a"], 5), false), (.remove(["o"]), false),
+      (.set(["o", "b"], 5), false), (.set(["o", "d"], 5), false), (.set(["o", "e"], 5), false),
+    ] as [(DocumentAction, Bool)])
+  func `a merge touches the members that it names`(other: DocumentAction, holds: Bool) throws {
+    let ground = try document(#"{"o": {"a": {"x": 1, "y": 1}, "b": 1, "c": 1, "d": {"z": 1}}}"#)
+    let action = DocumentAction.merge(
+      ["o"], ["a": ["x": 2], "b": nil, "d": [:], "e": ["new": 1]])
+    let foresight = try #require(feature.foresee(action, in: ground))
+    var present = ground
+    try reduce(other, into: &present)
+    let (result, isHeld) = perform(action, on: present, knowing: foresight)
+    #expect(isHeld == holds && result == perform(action, on: present).result)
   }
 
   @Test func `what was foreseen is known about one action, not about what follows from it`() throws

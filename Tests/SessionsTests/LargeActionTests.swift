@@ -237,8 +237,9 @@ import Wire
       #expect(bench.server.action(for: ConnectionID(number))?.decoded().isForeseen == isForeseen)
       _ = finish(number, in: &bench)
       bench.act(number, 2, .copy(from: ["map"], to: ["other"]))
-      #expect(decoded(in: bench.handle(.turnEnded)) == (isForeseen ? [number] : []))
-      if isForeseen { _ = finish(number, in: &bench) }
+      #expect(decoded(in: bench.handle(.turnEnded)) == [number])
+      #expect(bench.server.action(for: ConnectionID(number))?.decoded().isForeseen == isForeseen)
+      _ = finish(number, in: &bench)
     }
     #expect(bench.server.revision == 2)
   }
@@ -334,6 +335,37 @@ import Wire
       #expect(bench.server.revision == (isGiven ? 1 : 0))
       #expect(isGiven || said.contains { "\($0)".contains("needs the right to write /o") })
     }
+  }
+
+  @Test func `a right that is missing by what others change is missing, also for what is rejected`()
+  {
+    let rule = Rule(
+      users: [7], mayConnect: true, read: [.whole], act: [.all], denyWrite: patterns(["a/b"]))
+    for (parts, isDenied) in [
+      ([.test(["t"], 1), .set(["a", "c"], 5)], true), ([.test(["t"], 1)], false),
+    ] as [([DocumentAction], Bool)] {
+      var bench = Bench(["t": 2, "a": [:], "n": 0], limits: Self.limits, policy: Policy([rule]))
+      bench.join(1, uid: 7)
+      bench.act(1, 1, .transaction([Self.counting] + parts))
+      #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+      let decoded = bench.server.action(for: ConnectionID(1))?.decoded()
+      #expect(decoded?.isForeseen == true)
+      // An array is protected as a whole.
+      bench.handle(.acted(.put("a", [])))
+      bench.handle(.actionDecoded(ConnectionID(1), decoded))
+      let said = bench.said(to: 1, bench.turn())
+      #expect(said.contains { "\($0)".contains(isDenied ? "the right to write" : "test") })
+    }
+  }
+
+  @Test func `an action that cannot be foreseen again is performed with what it was decoded to`() {
+    var bench = bench()
+    bench.act(1, 1, Self.counting)
+    _ = bench.handle(.turnEnded)
+    _ = finish(1, in: &bench) { $0.act(2, 1, .put("n", 5)) }
+    bench.handle(.actionDecoded(ConnectionID(1), nil))
+    #expect(decoded(in: bench.handle(.turnEnded)).isEmpty)
+    #expect(bench.server.state.root == ["n": 305])
   }
 
   @Test func `a right that is lost meanwhile is missing`() {

@@ -34,7 +34,8 @@ public struct ActionJob<R: Reducer>: Sendable {
     return item.count < memoryLimit / most ? item.count * most : memoryLimit
   }
 
-  /// Decode it, and foresee what it does. O(its bytes, and what it replaces).
+  /// Decode it, and foresee what it does. O(its bytes, what it does, and the patterns of the policy for
+  /// each of its paths).
   public func decoded() -> DecodedAction<Action> {
     if let known, case .action(let action) = known.outcome {
       return examined(action, cost: known.cost, after: known)
@@ -76,9 +77,7 @@ public struct ActionJob<R: Reducer>: Sendable {
       } else {
         ground.reducer.foresee(action, in: ground.state)
       }
-    decoded.foreseen = foresight.map {
-      ForeseenPatch($0, ground.scopes, for: rights, renewing: former?.foreseen)
-    }
+    decoded.foreseen = foresight.map { ForeseenPatch($0, ground.scopes, for: rights) }
     return decoded
   }
 
@@ -145,7 +144,7 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   let outcome: Outcome
   /// About how much memory it takes to perform it, if memory was scarce.
   var cost: Int?
-  /// A right that its sender had not.
+  /// A right that its sender lacks.
   var missingRight: MissingRight?
   /// What it does, if that could be foreseen.
   var foreseen: ForeseenPatch?
@@ -185,17 +184,11 @@ final class ForeseenPatch: Sendable {
   /// The rights with which the action may be performed. As long as what was foreseen holds, its paths
   /// lead where they led.
   let rights: Rights?
-  /// What was foreseen before, so that it is released with this: it may take long.
-  private let former: ForeseenPatch?
 
   /// O(the patch, and what is visible of it in each scope).
-  init(
-    _ foresight: Foresight, _ views: ScopeViews?, for rights: Rights? = nil,
-    renewing former: ForeseenPatch? = nil
-  ) {
+  init(_ foresight: Foresight, _ views: ScopeViews?, for rights: Rights? = nil) {
     self.foresight = foresight
     self.rights = rights
-    self.former = former
     weight = PatchWeight(of: foresight.patch)
     scopes = views.map { ForeseenScopes($0, of: foresight.patch) } ?? ForeseenScopes()
   }

@@ -67,7 +67,7 @@ struct LargeActions<Action: Sendable>: Sendable {
   }
 
   /// Take the connection whose action is to be decoded now out of the queue, to `begin` it or to
-  /// `forget` it; nil if one is being decoded, or none waits. O(1), but for connections that have ended.
+  /// `remove` it; nil if one is being decoded, or none waits. O(1), but for connections that have ended.
   mutating func next() -> ConnectionID? {
     guard running == nil else { return nil }
     if let id = repeating {
@@ -90,7 +90,8 @@ struct LargeActions<Action: Sendable>: Sendable {
     repeating = id
   }
 
-  /// What an action was decoded to that is being worked out again; nil if it is being decoded.
+  /// What an action was decoded to that is being worked out again; nil if it is being decoded for the
+  /// first time.
   func known(_ id: ConnectionID) -> DecodedAction<Action>? {
     guard case .decoding(let action) = stages[id] else { return nil }
     return action
@@ -102,14 +103,27 @@ struct LargeActions<Action: Sendable>: Sendable {
     running = id
   }
 
-  /// Store a decoded action, if its connection is ready and still waits for it. Returns whether it does.
+  /// Store a decoded action, if its connection is ready and still waits for it; if that is nil, what it
+  /// was decoded to before, if it was. Returns whether the connection waits, and what is not used.
   mutating func finish(
     _ id: ConnectionID, _ action: DecodedAction<Action>?, isReady: Bool
-  ) -> Bool {
+  ) -> (isAwaited: Bool, unused: [DecodedAction<Action>]) {
     if running == id { running = nil }
-    guard case .decoding = stages[id] else { return false }
-    stages[id] = isReady ? .decoded(action) : nil
-    return isReady
+    guard case .decoding(let known) = stages[id] else {
+      return (false, [action].compactMap(\.self))
+    }
+    guard isReady else {
+      stages[id] = nil
+      return (false, [known, action].compactMap(\.self))
+    }
+    if let action {
+      stages[id] = .decoded(action)
+      return (true, [known].compactMap(\.self))
+    }
+    var last = known
+    last?.repetitions = 0
+    stages[id] = .decoded(last)
+    return (true, [])
   }
 
   /// Remove and return the decoded action of a connection; nil if there is none yet.

@@ -59,7 +59,7 @@ extension Server {
       outcome = reject(
         number, excess(of: byteCount, at: place) ?? failure.rejection, attachment, at: place)
     case .success(let action):
-      if !isDecoded, core.takesLong(action), mayAct(action, at: place) {
+      if !isDecoded, core.takesLong(action) {
         return stop(before: place)
       }
       if let rejection = excess(of: byteCount, at: place)

@@ -98,12 +98,6 @@ extension Server {
     return rights.missingRight(for: action, in: core.state)
   }
 
-  /// Whether the client at `place` has the rights that an action needs.
-  @inline(never)
-  func mayAct(_ action: R.Action, at place: Int) -> Bool {
-    connections[place: place].rights?.missingRight(for: action, in: core.state) == nil
-  }
-
   /// Log a denial with its explanation, rate limited to once a second for each user, because a
   /// denial is cheap to provoke. Returns the explanation, if it was made.
   @discardableResult

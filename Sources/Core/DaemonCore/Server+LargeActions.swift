@@ -116,10 +116,9 @@ extension Server {
   /// A large action has been decoded: read on behind it, unless its connection is not ready.
   mutating func actionDecoded(_ id: ConnectionID, _ action: DecodedAction<R.Action>?) {
     journaling.clearForeseen()
-    if largeActions.finish(id, action, isReady: isReady(id)) {
-      connections.release(id)
-    } else if let action {
-      turn.remains.add(action)
-    }
+    let (isAwaited, unused) = largeActions.finish(id, action, isReady: isReady(id))
+    if isAwaited { connections.release(id) }
+    // It may take long to release what was foreseen before.
+    for action in unused { turn.remains.add(action) }
   }
 }

@@ -38,7 +38,7 @@ extension DocumentAction: PathNaming {
   }
 
   /// Pass the action and all actions inside it to `body`.
-  fileprivate func forEach(_ body: (DocumentAction) -> Void) {
+  func forEach(_ body: (DocumentAction) -> Void) {
     body(self)
     guard case .transaction(let actions) = self else { return }
     for action in actions { action.forEach(body) }

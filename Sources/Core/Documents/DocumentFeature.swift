@@ -46,10 +46,13 @@ public struct DocumentFeature: Reducer {
     var pass = Pass(limits)
     pass.places = TouchedPlaces()
     var rejection: Rejection?
+    let ground = state.root
     do throws(Rejection) {
       try reduce(into: &state, action, &pass)
     } catch {
       rejection = error
+      // Also those that it has not come to: the rights for them hold as long as the rejection does.
+      action.forEach { pass.places?.note($0, in: ground) }
     }
     return (pass.places ?? TouchedPlaces(), rejection)
   }
@@ -62,7 +65,7 @@ public struct DocumentFeature: Reducer {
     var actions: Int
     var copiedBytes: Int
     var steps: Int
-    /// Nil if nobody wants to know.
+    /// Nil if they are not to be noted.
     var places: TouchedPlaces?
 
     init(_ limits: Limits) {
@@ -75,8 +78,8 @@ public struct DocumentFeature: Reducer {
   private func reduce(
     into state: inout Document, _ action: DocumentAction, _ pass: inout Pass
   ) throws(Rejection) {
-    pass.places?.note(action, in: state.root)
     try walk(action, &pass)
+    pass.places?.note(action, in: state.root)
     switch action {
     case .set(let path, let value):
       try check(value, at: path, in: state)

@@ -64,7 +64,7 @@ final class ForeseenEdit: Sendable {
   }
 
   /// Do to a document what the action does. Returns false, and does nothing, if this is another action or
-  /// another tree. O(the path of an action; O(1) for a transaction.)
+  /// another tree. O(1) for a transaction, else O(its path).
   func perform(_ action: DocumentAction, on document: inout Document) throws(Rejection) -> Bool {
     guard document.notes.isEmpty, document.root.isSame(as: ground),
       action.isShared(with: self.action)

@@ -26,9 +26,12 @@ struct TouchedPlaces: Sendable {
   /// inside it. O(its paths).
   mutating func note(_ action: DocumentAction, in tree: Value) {
     switch action {
-    case .increment(let path, _), .append(let path, _), .merge(let path, _), .set(let path, _),
-      .test(let path, _), .replace(let path, _):
+    case .increment(let path, _), .append(let path, _), .set(let path, _), .test(let path, _),
+      .replace(let path, _):
       note(path, in: tree)
+    case .merge(let path, let patch):
+      var (keys, place) = self.place(path, in: tree)
+      note(patch, into: place, at: &keys)
     case .remove(let path), .insert(let path, _): note(path, in: tree, splicing: true)
     case .copy(let source, let target):
       note(source, in: tree)
@@ -41,25 +44,48 @@ struct TouchedPlaces: Sendable {
   }
 
   private mutating func note(_ path: Path, in tree: Value, splicing: Bool = false) {
+    root.note(place(path, in: tree, splicing: splicing).keys[...], was: nil)
+  }
+
+  /// The keys of the place that a path leads to, and its value; of the first place that is absent, if
+  /// there is one: nothing can be below it. So there are no more keys than the tree has levels, and one.
+  private func place(
+    _ path: Path, in tree: Value, splicing: Bool = false
+  ) -> (keys: [PathKey], value: Value?) {
     var keys = path.keys
-    var place: Value? = tree
+    var place = tree
     for depth in keys.indices {
-      if case .array(let elements)? = place {
+      if case .array(let elements) = place {
         let isSplice = splicing && depth == keys.count - 1
         guard !isSplice, let index = keys[depth].arrayIndex, index < elements.count else {
           keys.removeSubrange(depth...)
-          break
+          return (keys, place)
         }
         keys[depth] = .integer(Int64(index))
       }
-      place = place?.child(keys[depth])
+      guard let next = place.child(keys[depth]) else {
+        keys.removeSubrange((depth + 1)...)
+        return (keys, nil)
+      }
+      place = next
     }
-    root.note(keys[...], was: nil)
+    return (keys, place)
+  }
+
+  /// Note what a merge of `patch` into a value touches: members, as deep as both are objects.
+  private mutating func note(_ patch: Value, into value: Value?, at keys: inout [PathKey]) {
+    guard case .object(let changes) = patch, !changes.isEmpty, case .object(let members)? = value
+    else { return root.note(keys[...], was: nil) }
+    for (name, change) in changes {
+      keys.append(.text(name))
+      note(change, into: members[name], at: &keys)
+      keys.removeLast()
+    }
   }
 
   /// What an action makes of `present`, if it has made `made` of `ground`. `left` is how many entries
-  /// may be looked at, and then how many are left; to carry one counts as 16. O(what differs between `ground` and `present` · log
-  /// n), if they are of one lineage.
+  /// may be looked at, and then how many are left; to carry one counts as 16. O(what differs between
+  /// `ground` and `present` · log n), if they are of one lineage.
   func carry(
     _ made: Value, from ground: Value, to present: Value, looking left: inout Int
   ) throws(Overlap) -> Value {

@@ -40,9 +40,9 @@ public protocol Reducer<State, Action>: Feature {
   /// false saves a tenth of a microsecond an action.
   static var usesContext: Bool { get }
 
-  /// Work out what an action will do, as far as that takes long and does not depend on what other
-  /// actions change meanwhile. For large actions: it is called on any thread, beside the store. Nil, as
-  /// by default, if it can only be known when the action is performed.
+  /// Work out what an action will do, as far as that takes long. For large actions: it is called on any
+  /// thread, beside the store, and other actions may change the state before this one is performed. Nil,
+  /// as by default, if it can only be known then.
   func foresee(_ action: Action, in state: State) -> Foresight?
 
   /// The same again, because others have changed the state so that `recall` returned false. By default

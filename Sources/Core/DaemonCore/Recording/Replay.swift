@@ -82,20 +82,23 @@ public struct Replay<R: Reducer>: Sendable {
     guard let (time, event) = waiting else { return }
     waiting = nil
     var commands: [Command] = []
-    server.handle(event, at: time, into: &commands)
+    server.handle(decoding(event), at: time, into: &commands)
+  }
+
+  /// An event with what the bytes that were received before are decoded to.
+  private mutating func decoding(_ event: Event<R.Action>) -> Event<R.Action> {
+    guard case .actionDecoded(let id, let action) = event else { return event }
+    let job = jobs.removeValue(forKey: id)
+    return .actionDecoded(id, action == nil ? nil : job?.decoded())
   }
 
   private mutating func handle(
     _ event: Event<R.Action>, at time: Instant,
     _ recorded: (hash: UInt64, count: Int, revision: UInt64), _ report: inout Report
   ) {
-    var event = event
+    var event = decoding(event)
     if case .effectCancelled(let name) = event, let running = server.runningName(of: name.texts) {
       event = .effectCancelled(running)
-    }
-    if case .actionDecoded(let id, let action) = event {
-      let job = jobs.removeValue(forKey: id)
-      event = .actionDecoded(id, action == nil ? nil : job?.decoded())
     }
     report.events += 1
     if case .snapshotEncoded(let job, let frames, _) = event,
