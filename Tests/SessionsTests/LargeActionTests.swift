@@ -358,6 +358,18 @@ import Wire
     }
   }
 
+  @Test func `what was foreseen before is released beside the loop`() {
+    var bench = bench()
+    bench.server.keepRemains()
+    bench.act(1, 1, Self.counting)
+    _ = bench.handle(.turnEnded)
+    _ = finish(1, in: &bench) { $0.act(2, 1, .put("n", 5)) }
+    let again = bench.server.action(for: ConnectionID(1))?.decoded()
+    _ = bench.server.takeRemains()
+    bench.handle(.actionDecoded(ConnectionID(1), again))
+    #expect(!bench.server.takeRemains().isEmpty)
+  }
+
   @Test func `an action that cannot be foreseen again is performed with what it was decoded to`() {
     var bench = bench()
     bench.act(1, 1, Self.counting)
