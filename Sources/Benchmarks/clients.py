@@ -1,6 +1,7 @@
 """Works on clients: W6 what a daemon is before it has any, W9 what many cost and one that stops, W10
 floods, W11 many subscriptions of one, W12 many that do a little."""
 
+import math
 import os
 import re
 import shutil
@@ -72,7 +73,10 @@ def crowd(run, server):
   run.load.line(idle)
   # Redis shrinks the buffers of its idle clients within some seconds, to a quarter of their memory.
   time.sleep(8)
-  full = server.resident()
+  full, before = server.resident(), math.inf
+  while full < 0.99 * before:
+    time.sleep(2)
+    full, before = server.resident(), full
   note("10,000 idle clients", "KB a client", (full - empty) / 10_000)
   busy = run.load.begin("crowd", server, clients=1_000, count=run.count(1_000_000, 200_000))
   result = run.load.line(busy)

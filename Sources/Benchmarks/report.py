@@ -190,7 +190,8 @@ def where_ahead(figures, peer):
 
 def shown(figures, place, peer, scale):
   value = figures.median(*place, peer)
-  if value is None:
+  # Less than nothing: a server has given back meanwhile what it had taken before.
+  if value is None or value < 0:
     return "–"
   work, row, unit = place
   ceiling = figures.median(work, f"{row}, the load's ceiling", unit, peer)
