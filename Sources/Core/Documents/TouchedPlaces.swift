@@ -105,7 +105,8 @@ extension EditNotes.Node {
     case (.array(let ground), .array(var present), .array(let made)):
       // Two edits of an array may become one splice, with the elements between them.
       guard touched.count == 1, case (.integer(let key), let child)? = touched.first,
-        let index = Int(exactly: key), index < min(ground.count, present.count, made.count)
+        let index = Int(exactly: key), index >= 0,
+        index < min(ground.count, present.count, made.count)
       else { throw .touched }
       let element = try child.carry(
         made[index], from: ground[index], to: present[index], &left)
