@@ -43,6 +43,9 @@ final class FaultyDisk {
     var durableSize = 0
     /// Whether a crash may lose its name.
     var isNew = false
+    /// Its place among the files in the order in which they were opened first. By their numbers, a crash
+    /// would be another one on another file system.
+    var place = 0
   }
 
   let name: String
@@ -60,6 +63,7 @@ final class FaultyDisk {
   private var random: SplitMix64
   private var inodes: [UInt: Inode] = [:]
   private var paths: [UInt: String] = [:]
+  private var openedCount = 0
   /// Deleted files with their content, as long as a crash may bring them back.
   private var deleted: [(path: String, bytes: [UInt8])] = []
   private let vfs: UnsafeMutablePointer<sqlite3_vfs>
@@ -67,12 +71,6 @@ final class FaultyDisk {
   private let cName: UnsafeMutablePointer<CChar>
   fileprivate let base: UnsafeMutablePointer<sqlite3_vfs>
   fileprivate var methodTable: UnsafePointer<sqlite3_io_methods> { UnsafePointer(methods) }
-
-  private nonisolated(unsafe) static let counter: UnsafeMutablePointer<UInt64> = {
-    let counter = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
-    counter.initialize(to: 0)
-    return counter
-  }()
 
   init(seed: UInt64) {
     random = SplitMix64(seed)
@@ -166,7 +164,9 @@ final class FaultyDisk {
       inner.inode = UInt(status.st_ino)
       paths[inner.inode] = path
       if inodes[inner.inode] == nil || !exists {
-        inodes[inner.inode] = Inode(durableSize: Int(status.st_size), isNew: !exists)
+        openedCount += 1
+        inodes[inner.inode] = Inode(
+          durableSize: Int(status.st_size), isNew: !exists, place: openedCount)
       }
     }
     FaultyFile.install(inner, in: file)
@@ -250,7 +250,7 @@ final class FaultyDisk {
     guard !hasCrashed else { return }
     hasCrashed = true
     guard misfortune != .processCrash else { return }
-    for (number, file) in inodes.sorted(by: { $0.key < $1.key }) {
+    for (number, file) in inodes.sorted(by: { $0.value.place < $1.value.place }) {
       guard let path = paths[number], inode(at: path) == number else { continue }
       if file.isNew, random.next() % 2 == 0 {
         unlink(path)

@@ -186,7 +186,13 @@ private struct Play {
   }
 
   private mutating func append(_ sizes: [Int]) throws(JournalError) {
-    let batches = sizes.map { story.batch($0) }.filter { !$0.isEmpty }
+    var batches: [JournalBatch] = []
+    for size in sizes {
+      // In the commit log each batch has a record of its own: a crash may leave the first ones.
+      if hasCommitLog, !batches.isEmpty { candidates.append(story) }
+      let batch = story.batch(size)
+      if !batch.isEmpty { batches.append(batch) }
+    }
     try attempt { file throws(JournalError) in try file.append(batches) }
   }
 
