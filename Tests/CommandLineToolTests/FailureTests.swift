@@ -31,6 +31,29 @@ struct FailureTests {
       ])
   }
 
+  @Test func `JSON in place of a file's name is answered with how to give it`() throws {
+    let failure = #expect(throws: Failure.self) {
+      try File("[" + String(repeating: "{}, ", count: 100_000)).read()
+    }
+    let message = try #require(failure).message
+    #expect(message.hasPrefix("there is no file '[{}, "))
+    #expect(message.hasSuffix("name '-', as in: echo '[]' | lockstep … -"))
+    #expect(message.utf8.count < 250)
+    // A name, however odd, is one if something is there.
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+      .path
+    #expect(throws: Failure(.usage, "cannot read \(folder)/[: No such file or directory.")) {
+      try File(folder + "/[").read()
+    }
+  }
+
+  @Test func `a file's name is said as far as it can be one`() throws {
+    let failure = #expect(throws: Failure.self) {
+      try File(String(repeating: "n", count: 100_000)).read()
+    }
+    #expect(try #require(failure).message.utf8.count < 4200)
+  }
+
   @Test func `a goodbye has the limit and the time after which to retry`() throws {
     var goodbye = Goodbye(
       .limit, "too many", limit: LimitBreach("connections", limit: 1, observed: 2))

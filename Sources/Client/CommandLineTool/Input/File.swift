@@ -98,8 +98,19 @@ struct File: Equatable {
   }
 
   private func failure(_ access: Access, _ error: Errno) -> Failure {
-    Failure(access == .read ? .usage : .unwritten, "cannot \(access) \(name): \(error).")
+    // Longer ones are no names, but what the command line had in place of one.
+    let name = name.prefix(bytes: Int(PATH_MAX))
+    if access == .read, error == .noSuchFileOrDirectory || error == .fileNameTooLong, isJSON {
+      return Failure(
+        .usage,
+        "there is no file '\(name.shortened)'. JSON itself is read from standard input: name '-', as "
+          + "in: echo '\(path.hasPrefix("{") ? "{}" : "[]")' | lockstep … -")
+    }
+    return Failure(access == .read ? .usage : .unwritten, "cannot \(access) \(name): \(error).")
   }
+
+  /// Whether the path looks like what a file should hold.
+  private var isJSON: Bool { path.hasPrefix("{") || path.hasPrefix("[") }
 
   private enum Access { case read, write }
 }
