@@ -27,7 +27,8 @@ extension Daemon {
     pipe.onDrained = { [unowned self] in tell(.drained(id)) }
     pipe.onWriteError = { [unowned self] error in lost(id, error) }
     pipe.startReading(
-      onBytes: { [unowned self] bytes in receive(id, bytes) },
+      // As `onTurnEnd`: a closed pipe drops it.
+      onBytes: { self.receive(id, $0) },
       onEnd: { [unowned self] error in lost(id, error) })
   }
 

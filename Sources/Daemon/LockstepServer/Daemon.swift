@@ -60,10 +60,10 @@ public final class Daemon<R: Reducer> {
   /// Whether bytes that sockets do not take are handed over to the next process.
   var isHandingOver = false
   var random = SystemRandomNumberGenerator()
-  /// Reused by every call into the server that commands nothing or little.
-  private var spare: [Command] = []
   // Each is used for an instant, and never passed on to be changed: no two accesses can overlap,
   // and the check would cost a round trip more than the accesses themselves.
+  /// Reused by every call into the server that commands nothing or little. Changed by swaps alone.
+  @exclusivity(unchecked) private var spare: [Command] = []
   /// Whether the server has had an event since its last turn ended.
   @exclusivity(unchecked) var hasNews = false
   /// Events that came while commands were executed.
@@ -210,7 +210,9 @@ public final class Daemon<R: Reducer> {
     let ticker = EventLoop.Timer(on: loop) { [unowned self] in tick() }
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
-    loop.onTurnEnd = { [unowned self] in endTurn() }
+    // Not `unowned`, which would be counted each time, in an object of which there are weak references;
+    // the daemon takes it away again when it has stopped.
+    loop.onTurnEnd = { self.endTurn() }
     // The connections of the former process come first: a feature's first action is news to them.
     takeOver()
     tell(.memoryMeasured(Memory.reading))

@@ -36,9 +36,9 @@ public final class Loop: @unchecked Sendable {
   /// Every read of every pipe goes here; its bytes are valid during one callback.
   let readBuffer: UnsafeMutableRawBufferPointer
   /// The most bytes that one read returns; the size of the buffer if that is less.
-  public var readLength = Int.max
-  // Each of these three is read or written at an instant, on the loop's thread, and never passed on to
-  // be changed: no two accesses can overlap.
+  @exclusivity(unchecked) public var readLength = Int.max
+  // This and each of the next four is read or changed at an instant, on the loop's thread, by what runs
+  // no code of others: no two accesses can overlap.
   /// Whether a callback ran since `onTurnEnd` was last called.
   @exclusivity(unchecked) var worked = false
   /// Whether there is work of other threads.
@@ -48,7 +48,9 @@ public final class Loop: @unchecked Sendable {
   private(set) var polls: UInt64 = 0
 
   let inbox = Locked(Inbox())
-  var local: [Work] = []
+  /// Changed by a swap, or by adding to it, and emptied only where something else holds the same work:
+  /// so nothing that it held is released while it is being changed.
+  @exclusivity(unchecked) var local: [Work] = []
   private var spare: [Work] = []
   private(set) var isClosed = false
 
