@@ -22,7 +22,12 @@ struct ScopeTable: Sendable {
     @inline(__always) unsafeMutableAddress { scopes.mutableAddress(of: index) }
   }
 
-  func index(of id: UInt64) -> Int? { indices[id] }
+  @inline(__always)
+  func index(of id: UInt64) -> Int? {
+    if scopes.count > Self.few { return indices[id] }
+    for index in scopes.indices where scopes[index].id == id { return index }
+    return nil
+  }
 
   /// A path and the view of it: nil for all of it.
   private struct SeenPath: Hashable {
@@ -116,7 +121,7 @@ struct ScopeTable: Sendable {
       frameBytes: limits.frameBytes)
   }
 
-  /// Up to this many scopes, asking each is faster than a lookup in the tree.
+  /// Up to this many scopes, asking each is faster than a lookup in the tree, or a hash.
   private static let few = 4
 
   private mutating func note(
@@ -141,14 +146,14 @@ struct ScopeTable: Sendable {
   mutating func findChangedPlaces() {
     changedPlaces.removeAll(keepingCapacity: true)
     for id in changed {
-      if let index = indices[id] { changedPlaces.append(index) }
+      if let index = index(of: id) { changedPlaces.append(index) }
     }
     if changedPlaces.count > 1 { changedPlaces.sort() }
   }
 
   mutating func endTurn() {
     for id in changed {
-      if let index = indices[id] { scopes[index].endTurn() }
+      if let index = index(of: id) { scopes[index].endTurn() }
     }
     changed.removeAll(keepingCapacity: true)
   }
