@@ -43,8 +43,8 @@ final class FaultyDisk {
     var durableSize = 0
     /// Whether a crash may lose its name.
     var isNew = false
-    /// Its place among the files in the order in which they were opened first. By their numbers, a crash
-    /// would be another one on another file system.
+    /// Its place among the files in the order in which they were opened first. In that of their numbers
+    /// the same seed would give another crash on another file system.
     var place = 0
   }
 

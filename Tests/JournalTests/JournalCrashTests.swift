@@ -187,11 +187,18 @@ private struct Play {
 
   private mutating func append(_ sizes: [Int]) throws(JournalError) {
     var batches: [JournalBatch] = []
+    var between: [Story] = []
     for size in sizes {
-      // In the commit log each batch has a record of its own: a crash may leave the first ones.
-      if hasCommitLog, !batches.isEmpty { candidates.append(story) }
+      if !batches.isEmpty { between.append(story) }
       let batch = story.batch(size)
       if !batch.isEmpty { batches.append(batch) }
+    }
+    // In the commit log, which takes what has rows alone, each batch has a record of its own: a crash of
+    // the machine may leave the first ones. All of them are written by one call.
+    if hasCommitLog, disk.misfortune != .processCrash,
+      batches.allSatisfy({ $0.sessions.isEmpty && $0.forgotten.isEmpty })
+    {
+      candidates += between
     }
     try attempt { file throws(JournalError) in try file.append(batches) }
   }

@@ -54,4 +54,44 @@ import Testing
     #expect(time < .seconds(2))
     daemon.stop()
   }
+
+  /// A daemon to which its loop has the only reference, that keeps what it holds.
+  ///
+  /// Unchecked: the daemon is touched only on its loop.
+  private final class Released: @unchecked Sendable {
+    weak var daemon: Daemon<DocumentFeature>?
+
+    func serve(in folder: String, on loop: Loop) throws {
+      var logger = Logger(label: "test")
+      logger.logLevel = .critical
+      let daemon = try Daemon(
+        initialState: Document(), persistence: PersistenceOptions(directory: folder),
+        logger: logger,
+        on: loop
+      ) { DocumentFeature() }
+      try daemon.serve(at: folder + "/socket", mode: 0o600)
+      self.daemon = daemon
+    }
+  }
+
+  @Test func `its loop holds a daemon until both have stopped`() async throws {
+    var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
+    let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let (loop, released) = (try Loop.startThread(name: "test-daemon"), Released())
+    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+      loop.execute { done.resume(with: Result { try released.serve(in: folder, on: loop) }) }
+    }
+    await withCheckedContinuation { done in
+      loop.execute {
+        #expect(released.daemon != nil)
+        released.daemon?.stop()
+      }
+      Thread {
+        loop.waitUntilEnded()
+        done.resume()
+      }.start()
+    }
+    #expect(released.daemon == nil)
+  }
 }

@@ -27,7 +27,7 @@ extension Daemon {
     pipe.onDrained = { [unowned self] in tell(.drained(id)) }
     pipe.onWriteError = { [unowned self] error in lost(id, error) }
     pipe.startReading(
-      // As `onTurnEnd`: a closed pipe drops it.
+      // Strong, for the reason that `onTurnEnd` is; the pipe drops it when it is closed.
       onBytes: { self.receive(id, $0) },
       onEnd: { [unowned self] error in lost(id, error) })
   }

@@ -60,8 +60,8 @@ public final class Daemon<R: Reducer> {
   /// Whether bytes that sockets do not take are handed over to the next process.
   var isHandingOver = false
   var random = SystemRandomNumberGenerator()
-  // Each is used for an instant, and never passed on to be changed: no two accesses can overlap,
-  // and the check would cost a round trip more than the accesses themselves.
+  // Each is used for an instant, by what runs no code of others: no two accesses can overlap, and the
+  // check would cost a round trip more than the accesses themselves.
   /// Reused by every call into the server that commands nothing or little. Changed by swaps alone.
   @exclusivity(unchecked) private var spare: [Command] = []
   /// Whether the server has had an event since its last turn ended.
@@ -71,6 +71,8 @@ public final class Daemon<R: Reducer> {
   @exclusivity(unchecked) private var isExecuting = false
   /// Whether to check after the commands if the daemon is done.
   @exclusivity(unchecked) private var mayBeDone = false
+  /// Whether it has stopped, but for what the journal has still to write: no turn ends any more.
+  @exclusivity(unchecked) private var isEnding = false
 
   /// A daemon for a feature, with a new epoch. Nothing is served until `serve`. Without a policy,
   /// only the process's own user and root may connect.
@@ -176,7 +178,8 @@ public final class Daemon<R: Reducer> {
 
   // MARK: Serving
 
-  /// Listen on a path until `stop`. The socket's file gets these permissions.
+  /// Listen on a path until `stop`. The socket's file gets these permissions. From now on the loop holds
+  /// the daemon, until it has stopped or the loop has.
   public func serve(at path: String, mode: mode_t) throws {
     try SocketPath.check(path)
     claim = try SocketClaim(path)
@@ -210,8 +213,8 @@ public final class Daemon<R: Reducer> {
     let ticker = EventLoop.Timer(on: loop) { [unowned self] in tick() }
     ticker.start(after: .seconds(1), repeating: .seconds(1))
     self.ticker = ticker
-    // Not `unowned`, which would be counted each time, in an object of which there are weak references;
-    // the daemon takes it away again when it has stopped.
+    // Strong, so that the loop holds the daemon until it has stopped. A reference that is `unowned` would
+    // be counted in each turn, and the slow way, for there are weak references too.
     loop.onTurnEnd = { self.endTurn() }
     // The connections of the former process come first: a feature's first action is news to them.
     takeOver()
@@ -287,10 +290,8 @@ public final class Daemon<R: Reducer> {
     if isExecuting { return mayBeDone = true }
     guard let deadline = stopDeadline, flushHandler == nil || Self.now() > deadline else { return }
     callFlushHandler()
-    guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, loop.onTurnEnd != nil else {
-      return
-    }
-    loop.onTurnEnd = nil
+    guard pipes.isEmpty && parting.isEmpty || Self.now() > deadline, !isEnding else { return }
+    isEnding = true
     effects.cancelAll()
     ticker?.close()
     service?.close()
@@ -309,6 +310,7 @@ public final class Daemon<R: Reducer> {
     journal?.close()
     claim = nil
     loop.stop()
+    loop.onTurnEnd = nil
   }
 
   // MARK: Events
@@ -398,7 +400,7 @@ public final class Daemon<R: Reducer> {
   }
 
   func endTurn() {
-    guard hasNews else { return }
+    guard hasNews, !isEnding else { return }
     hasNews = false
     executeCommands { handle(.turnEnded, into: &$0) }
     if !effects.unheard.isEmpty, !server.holdsEffects { effects.letGoOn() }

@@ -35,10 +35,11 @@ public final class Loop: @unchecked Sendable {
   let raw = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
   /// Every read of every pipe goes here; its bytes are valid during one callback.
   let readBuffer: UnsafeMutableRawBufferPointer
-  /// The most bytes that one read returns; the size of the buffer if that is less.
+  /// The most bytes that one read returns; the size of the buffer if that is less. Read and set it on
+  /// the loop only.
   @exclusivity(unchecked) public var readLength = Int.max
-  // This and each of the next four is read or changed at an instant, on the loop's thread, by what runs
-  // no code of others: no two accesses can overlap.
+  // What is `@exclusivity(unchecked)` here is read or changed at an instant, on the loop's thread, by what
+  // runs no code of others: no two accesses can overlap.
   /// Whether a callback ran since `onTurnEnd` was last called.
   @exclusivity(unchecked) var worked = false
   /// Whether there is work of other threads.

@@ -108,7 +108,7 @@ extension JournalFile {
   // MARK: Batches
 
   /// Store batches as one commit: when this returns, all of them are stored. After an error, or a
-  /// crash meanwhile, the first ones may be, each as a whole.
+  /// crash meanwhile, any number of the first may be: none, some or all, each as a whole.
   ///
   /// Rows must follow the stored ones, and every change the one before it: after batches have been
   /// lost, a snapshot must come first (`finishSnapshot`). O(bytes), and with `.sync` one

@@ -100,17 +100,16 @@ struct File: Equatable {
   private func failure(_ access: Access, _ error: Errno) -> Failure {
     // Longer ones are no names, but what the command line had in place of one.
     let name = name.prefix(bytes: Int(PATH_MAX))
-    if access == .read, error == .noSuchFileOrDirectory || error == .fileNameTooLong, isJSON {
+    if access == .read, error == .noSuchFileOrDirectory || error == .fileNameTooLong,
+      let first = path.first(where: { !$0.isWhitespace }), first == "{" || first == "["
+    {
       return Failure(
         .usage,
-        "there is no file '\(name.shortened)'. JSON itself is read from standard input: name '-', as "
-          + "in: echo '\(path.hasPrefix("{") ? "{}" : "[]")' | lockstep … -")
+        "there is no file '\(name.prefix(scalars: 200, ifOverBytes: 250))'. JSON itself is read from "
+          + "standard input: name '-', as in: echo '\(first == "{" ? "{}" : "[]")' | lockstep … -")
     }
     return Failure(access == .read ? .usage : .unwritten, "cannot \(access) \(name): \(error).")
   }
-
-  /// Whether the path looks like what a file should hold.
-  private var isJSON: Bool { path.hasPrefix("{") || path.hasPrefix("[") }
 
   private enum Access { case read, write }
 }
