@@ -134,6 +134,28 @@ import Values
     #expect(perform(action, on: present, knowing: foresight).holds == holds)
   }
 
+  @Test(arguments: [-1, Int64.min, 2, 9, Int64.max])
+  func `an index that no element has is compared with nothing`(index: Int64) throws {
+    let ground = try document(#"{"list": [[1], [2]], "n": 1}"#)
+    let place: Path = ["list", .integer(index)]
+    for part in [
+      .test(place, 5), .set(place, 5), .replace(place, 5), .insert(place, 5), .remove(place),
+      .increment(place, by: 1), .merge(place, [:]), .append(place, 5),
+      .move(from: place, to: ["n"]),
+      .set(Path(place.keys + ["0"]), 5),
+    ] as [DocumentAction] {
+      let action = DocumentAction.transaction([.increment(["n"], by: 1), part])
+      let foresight = feature.foresee(action, in: ground)
+      for other in [.append(["list"], 3), .set(["list", "0"], 3)] as [DocumentAction] {
+        var present = ground
+        try reduce(other, into: &present)
+        #expect(
+          perform(action, on: present, knowing: foresight).result
+            == perform(action, on: present).result, "\(part) \(other)")
+      }
+    }
+  }
+
   @Test func `it is not looked for longer than that takes, but beside the loop`() throws {
     let ground = Document(.object(TrieMap(seed: testSeed)), seed: testSeed)
     let action = DocumentAction.transaction([.set(["mine"], ["a": 1])])
