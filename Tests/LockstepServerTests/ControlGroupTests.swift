@@ -111,7 +111,7 @@ import Testing
   @Test func `large work waits for other work, and is refused if it can never fit`() {
     var said: [String] = []
     var free = 100
-    let desk = MemoryDesk { $0 <= free }
+    let desk = MemoryDesk(promised: { 0 }) { $0 <= free }
     func ask(_ name: String, _ bytes: Int) {
       desk.request(bytes) {
         said.append("\(name) begins")
@@ -136,6 +136,30 @@ import Testing
     } orElse: {
     }
     #expect(said.last == "e begins")
+  }
+
+  @Test func `what actions may take meanwhile is left to them by all jobs but one`() {
+    var begun: [String] = []
+    var promised = 50
+    let desk = MemoryDesk(promised: { promised }) { $0 <= 100 }
+    func ask(_ name: String, _ bytes: Int) {
+      desk.request(bytes) {
+        begun.append(name)
+      } orElse: {
+        begun.append("not \(name)")
+      }
+    }
+    // For one job there is memory beside the promise, which it is not asked about again.
+    ask("a", 80)
+    desk.finished(80)
+    ask("b", 30)
+    ask("c", 30)
+    #expect(begun == ["a", "b"])
+    desk.finished(30)
+    #expect(begun == ["a", "b", "c"])
+    promised = 40
+    ask("d", 30)
+    #expect(begun == ["a", "b", "c", "d"])
   }
 
   @Test func `more memory than there is cannot be allocated`() {

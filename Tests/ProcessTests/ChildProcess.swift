@@ -245,7 +245,9 @@ final class ChildProcess: @unchecked Sendable {
         while condition.withLock({ ending == nil }) {
           try await LoopClock().sleep(for: .milliseconds(20))
         }
-        throw Failure(description: "\(name) ended by itself: \(output.suffix(5))")
+        // The reason is in front of the addresses where it happened.
+        throw Failure(
+          description: "\(name) ended by itself: \(output.suffix(50).joined(separator: "\n"))")
       }
       try await tasks.next()
     }
@@ -258,10 +260,14 @@ final class ChildProcess: @unchecked Sendable {
   }
 
   /// The bytes of memory that the process occupies.
-  var residentBytes: Int {
+  var residentBytes: Int { statm(1) }
+  /// The bytes of its address space that are mapped, also where they occupy no memory.
+  var mappedBytes: Int { statm(0) }
+
+  private func statm(_ field: Int) -> Int {
     let fields = (try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8))?
       .split(separator: " ")
-    return (fields.flatMap { Int($0[1]) } ?? 0) * Int(getpagesize())
+    return (fields.flatMap { Int($0[field]) } ?? 0) * Int(getpagesize())
   }
 
   private static func kill(_ pid: pid_t, _ signal: Int32) { _ = Foundation.kill(pid, signal) }

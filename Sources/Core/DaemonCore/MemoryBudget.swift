@@ -51,6 +51,9 @@ struct MemoryBudget: Sendable {
   /// An action of at most this many bytes may be a removal, if it does not say.
   private static let smallActionBytes = 128
 
+  /// The bytes that actions may take before the next measurement; 0 if no limit is known.
+  var promised: Int { reading == nil ? 0 : max(0, surplus) }
+
   // MARK: Measuring
 
   /// Count a change by its patch. O(1), and O(its items) if it is large.

@@ -50,10 +50,13 @@ enum Memory {
   // MARK: The allocator
 
   /// Make the allocator return large blocks to the system at once, if a memory limit applies:
-  /// otherwise it keeps ever larger ones for itself.
+  /// otherwise it keeps ever larger ones for itself. If the address space is limited, have all
+  /// threads allocate from one arena: each further one reserves 64 MB of it when a thread begins,
+  /// which takes them from work that has just been granted memory. Call it before there are threads.
   static func prepareAllocator() {
     let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all.isEmpty
     if isLimited { _ = mallopt(M_MMAP_THRESHOLD, 1 << 20) }
+    if ProcessLimit.limitsAddressSpace { _ = mallopt(M_ARENA_MAX, 1) }
   }
 
   /// Return the allocator's free memory to the system. O(its pages), some milliseconds for a
@@ -75,13 +78,20 @@ private enum ProcessLimit {
     ].compactMap(\.self)
   }
 
-  private static func reading(
-    _ resource: __rlimit_resource, _ name: String, used: Int
-  ) -> MemoryReading? {
+  static var limitsAddressSpace: Bool { limit(of: RLIMIT_AS) != nil }
+
+  /// The limit of a resource in bytes; nil if it is not limited.
+  private static func limit(of resource: __rlimit_resource) -> Int? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0, limit.rlim_cur < 1 << 60
     else { return nil }
-    let bytes = Int(limit.rlim_cur)
+    return Int(limit.rlim_cur)
+  }
+
+  private static func reading(
+    _ resource: __rlimit_resource, _ name: String, used: Int
+  ) -> MemoryReading? {
+    guard let bytes = limit(of: resource) else { return nil }
     // The allocator's free memory counts as used, and most of it can be used again.
     let reusable = lockstep_unused_bytes() / 4 * 3
     return MemoryReading(

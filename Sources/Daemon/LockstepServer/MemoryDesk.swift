@@ -13,10 +13,15 @@ final class MemoryDesk {
   private var given = 0
   private var waiting: [Applicant] = []
   private var isServing = false
+  private let promised: () -> Int
   private let canAllocate: (Int) -> Bool
 
-  /// `canAllocate` returns whether this many more bytes can be allocated.
-  init(canAllocate: @escaping (Int) -> Bool = Memory.canAllocate) { self.canAllocate = canAllocate }
+  /// `promised` returns how many bytes may be taken meanwhile without a request to this;
+  /// `canAllocate` whether this many more bytes can be allocated.
+  init(promised: @escaping () -> Int, canAllocate: @escaping (Int) -> Bool = Memory.canAllocate) {
+    self.promised = promised
+    self.canAllocate = canAllocate
+  }
 
   /// Request memory for work that takes this many bytes. It begins at once, or after other work has
   /// ended, or is refused if it would not get the memory even alone. Call `finished` when it has
@@ -40,7 +45,8 @@ final class MemoryDesk {
     isServing = true
     defer { isServing = false }
     while let first = waiting.first {
-      if canAllocate(first.bytes + given) {
+      // Memory for one job is kept beside what is promised (`MemoryBudget`), but not for a second.
+      if canAllocate(first.bytes + given + (given > 0 ? promised() : 0)) {
         given += first.bytes
         waiting.removeFirst()
         first.begin()

@@ -44,6 +44,7 @@ struct MemoryLimitTests {
   }
 
   private static let limit = 150 << 20
+  private static let programSpace = 150 << 20
 
   private func withDaemon(
     _ kind: Kind, _ body: @escaping @Sendable (Home) async throws -> Void
@@ -54,8 +55,8 @@ struct MemoryLimitTests {
         switch kind {
         case .controlGroup: "echo $$ >\(group?.path ?? "")/cgroup.procs"
         case .data: "ulimit -d \(Self.limit >> 10)"
-        // On top of the address space that libraries and threads reserve but do not use.
-        case .addressSpace: "ulimit -v \(600 << 10)"
+        // On top of the address space that the program, its libraries and its stacks take.
+        case .addressSpace: "ulimit -v \((Self.limit + Self.programSpace) >> 10)"
         }
       let daemon = try ChildProcess(
         "/bin/sh",
@@ -65,6 +66,10 @@ struct MemoryLimitTests {
         ])
       do {
         try await daemon.line(with: " serving ")
+        if kind == .addressSpace {
+          // An arena for each thread would take the space from work that has been granted it.
+          #expect(daemon.mappedBytes < Self.programSpace, "\(daemon.mappedBytes)")
+        }
         // If the kernel kills it, that is said at once.
         try await daemon.during { try await body(home) }
         try await daemon.kill()
