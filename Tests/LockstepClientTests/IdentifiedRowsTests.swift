@@ -73,6 +73,13 @@ private struct List: Reducer {
           embed: { .item($0.0, $0.1) },
           extract: { if case .item(let id, let action) = $0 { (id, action) } else { nil } })
       }
+      /// As the macro makes it of `case labelled(id: Int, action: ItemAction)`.
+      var labelled: CasePath<Action, (id: Int, action: ItemAction)> {
+        CasePath(
+          embed: { .item($0.id, $0.action) },
+          extract: { if case .item(let id, let action) = $0 { (id, action) } else { nil } })
+      }
+      var whole: CasePath<Action, Action> { CasePath(embed: { $0 }, extract: { $0 }) }
     }
     static var allCasePaths: AllCasePaths { AllCasePaths() }
   }
@@ -167,6 +174,22 @@ private func values<S: ObservableStore, T: Synchronizable>(
     #expect(row.state == nil && values.all == [0, 4, nil])
   }
 
+  @Test("TCA-12: a store of one row of a part; the row's action may have labels")
+  func scopedRowOfPart() {
+    let store = LockstepStore.Store.unchecked(initialState: List.State(1, 2)) { List() }
+    let part = store.scope(state: \.self, action: \.whole)
+    let (first, second) = (
+      part.scope(state: \.items, id: 1, action: \.item),
+      part.scope(state: \.items, id: 2, action: \.labelled)
+    )
+    first.send(.set(3))
+    second.send(.set(4))
+    store.scope(state: \.items, id: 2, action: \.labelled).send(.set(5))
+    #expect(first.state == List.Item(id: 1, value: 3) && second.state == List.Item(id: 2, value: 5))
+    store.send(.remove(1))
+    #expect(first.state == nil && second.state == store.items.first)
+  }
+
   @Test("TCA-12: a mirror of one row gets that row's patches alone, by its id")
   func mirroredRow() async throws {
     try await withDaemon(of: List(), state: List.State(1, 2, 3)) { socket, _ in
@@ -182,6 +205,15 @@ private func values<S: ObservableStore, T: Synchronizable>(
       await eventually { row.state == nil }
       try await mirror.send(.add(2))
       await eventually { row.state == List.Item(id: 2) && mirror.state.items.last == row.state }
+      // By a case with labels, and by a connection that has nothing else.
+      let labelled = try await mirror.scope(state: \.items, id: 2, action: \.labelled)
+      try await labelled.send(.set(6))
+      let alone = try await MirrorStore<List>.connect(
+        to: \.items, id: 2, action: \.labelled, .at(socket))
+      #expect(alone.state == List.Item(id: 2, value: 6) && alone.subscription.path == [1, 0, 2])
+      try await alone.send(.set(7))
+      await eventually { row.state == alone.state && labelled.state == alone.state }
+      await alone.connection.finish()
     }
   }
 }

@@ -58,4 +58,29 @@ public final class ScopedStore<State: Synchronizable, Action: Sendable>: Observa
       $0.send(actions.embed($1), calledFrom: $2)
     }
   }
+
+  /// A store of one entry of a map, or one row of an array, of this part; it may appear and disappear.
+  public func scope<Children: KeyedChildren, ChildAction: Sendable>(
+    state property: any KeyPath<State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<Action, (Children.ChildID, ChildAction)>
+  ) -> ScopedStore<Children.ChildState?, ChildAction> where Action: CasePathable {
+    row(property, id, Action.allCasePaths[keyPath: path])
+  }
+
+  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  public func scope<Children: KeyedChildren, ChildAction: Sendable>(
+    state property: any KeyPath<State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<Action, (id: Children.ChildID, action: ChildAction)>
+  ) -> ScopedStore<Children.ChildState?, ChildAction> where Action: CasePathable {
+    row(property, id, Action.allCasePaths[keyPath: path].unlabelled())
+  }
+
+  private func row<Children: KeyedChildren, ChildAction: Sendable>(
+    _ property: any KeyPath<State, Children> & Sendable, _ id: Children.ChildID,
+    _ actions: CasePath<Action, (Children.ChildID, ChildAction)>
+  ) -> ScopedStore<Children.ChildState?, ChildAction> {
+    ScopedStore<Children.ChildState?, ChildAction>(self, { $0[keyPath: property].child(id) }) {
+      $0.send(actions.embed((id, $1)), calledFrom: $2)
+    }
+  }
 }

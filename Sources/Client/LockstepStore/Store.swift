@@ -134,8 +134,23 @@ public final class Store<R: Reducer>: ObservableStore {
     action path: CaseKeyPath<R.Action, (Children.ChildID, ChildAction)>,
     calledFrom caller: (any Actor)? = #isolation
   ) -> ScopedStore<Children.ChildState?, ChildAction> where R.Action: CasePathable {
+    row(property, id, R.Action.allCasePaths[keyPath: path], caller)
+  }
+
+  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  public func scope<Children: KeyedChildren, ChildAction: Sendable>(
+    state property: any KeyPath<R.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<R.Action, (id: Children.ChildID, action: ChildAction)>,
+    calledFrom caller: (any Actor)? = #isolation
+  ) -> ScopedStore<Children.ChildState?, ChildAction> where R.Action: CasePathable {
+    row(property, id, R.Action.allCasePaths[keyPath: path].unlabelled(), caller)
+  }
+
+  private func row<Children: KeyedChildren, ChildAction: Sendable>(
+    _ property: any KeyPath<R.State, Children> & Sendable, _ id: Children.ChildID,
+    _ actions: CasePath<R.Action, (Children.ChildID, ChildAction)>, _ caller: (any Actor)?
+  ) -> ScopedStore<Children.ChildState?, ChildAction> {
     engine.check(caller, .scope)
-    let actions = R.Action.allCasePaths[keyPath: path]
     return ScopedStore(self, { $0[keyPath: property].child(id) }) { store, action, caller in
       store.send(actions.embed((id, action)), calledFrom: caller)
     }

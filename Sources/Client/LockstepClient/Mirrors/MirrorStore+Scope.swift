@@ -35,6 +35,19 @@ extension MirrorStore where F.Action: CasePathable {
     }
   }
 
+  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  public func scope<Children: KeyedChildren, ChildAction: SynchronizableAction>(
+    isolation: isolated (any Actor)? = #isolation,
+    state property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<F.Action, (id: Children.ChildID, action: ChildAction)>
+  ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
+  where F.State: ObservableState {
+    let actions = F.Action.allCasePaths[keyPath: path]
+    return try await part(Self.keys(of: property) + Children.path(to: id), isolation) {
+      actions.embed((id: id, action: $0))
+    }
+  }
+
   /// A store of a part of an optional state; the part is absent while the state is.
   public func scope<
     Wrapped: ObservableState, Child: Synchronizable, ChildAction: SynchronizableAction
@@ -77,6 +90,21 @@ extension MirrorStore where F.Action: CasePathable {
     let actions = F.Action.allCasePaths[keyPath: path]
     return try await connect(to: keys(of: property) + Children.path(to: id), isolation, options) {
       actions.embed((id, $0))
+    }
+  }
+
+  /// Connect to a daemon for one entry or row, the action of which is a case
+  /// `todos(id: Todo.ID, action: Todo.Action)`.
+  public static func connect<Children: KeyedChildren, ChildAction: SynchronizableAction>(
+    isolation: isolated (any Actor)? = #isolation,
+    to property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,
+    action path: CaseKeyPath<F.Action, (id: Children.ChildID, action: ChildAction)>,
+    _ options: Connection.Options = Connection.Options()
+  ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
+  where F.State: ObservableState {
+    let actions = F.Action.allCasePaths[keyPath: path]
+    return try await connect(to: keys(of: property) + Children.path(to: id), isolation, options) {
+      actions.embed((id: id, action: $0))
     }
   }
 

@@ -34,10 +34,7 @@ extension Reducer {
     action actions: CaseKeyPath<Action, (id: Children.ChildID, action: ChildAction)>,
     @ReducerBuilder<Children.ChildState, ChildAction> _ child: () -> Child
   ) -> ForEachReducer<Self, Children, Child> where Action: CasePathable {
-    let labelled = Action.allCasePaths[keyPath: actions]
-    let path = CasePath<Action, (Children.ChildID, Child.Action)>(
-      embed: { labelled.embed((id: $0.0, action: $0.1)) },
-      extract: { labelled.extract(from: $0).map { ($0.id, $0.action) } })
+    let path = Action.allCasePaths[keyPath: actions].unlabelled()
     return ForEachReducer(base: self, property: property, path: path, child: child())
   }
 }

@@ -21,6 +21,14 @@ public struct CasePath<Root, Value>: Sendable {
   /// The associated value of `root`, or nil when it is of another case.
   public func extract(from root: Root) -> Value? { fromRoot(root) }
 
+  /// The same case, whose associated values have these labels: `case todos(id: Int, action: Todo.Action)`.
+  package func unlabelled<ID, Action>() -> CasePath<Root, (ID, Action)>
+  where Value == (id: ID, action: Action) {
+    CasePath<Root, (ID, Action)>(
+      embed: { toRoot((id: $0.0, action: $0.1)) },
+      extract: { fromRoot($0).map { ($0.id, $0.action) } })
+  }
+
   /// The path to a case of the associated value.
   public subscript<Inner>(
     dynamicMember path: CaseKeyPath<Value, Inner>
