@@ -21,6 +21,7 @@ private let targets: [String: @Sendable (Input) -> Void] = [
   "journal": fuzzJournal,
   "json": fuzzJSON,
   "patch": fuzzPatch,
+  "rows": fuzzRows,
   "schema": fuzzSchema,
   "server": fuzzServer,
   "server-message": fuzzServerMessage,
