@@ -192,7 +192,7 @@ def main(vectors, folder):
                 add("translation", bytes([build, target]) + schema + b"\x80" + encode(item))
     rows = {key: {"id": key, "n": [1]} for key in "abc"}
     some = encode({"$map": [[0, rows], [1, list("abc")]]})
-    # Rows as they are, one that comes, one that goes, two that change places, one renamed in place; and
+    # Rows as they are, one that comes, one that goes, one that moves, one renamed in place; and
     # one that comes or goes in the rows or in the order alone, and one that is in the order twice.
     for patch in ["", "00a0", "00a200a1616481a162696461640182830300816164a0",
                   "00a200a16161f7018283000180a0", "00a10182860001800200816161a0",
@@ -200,7 +200,9 @@ def main(vectors, folder):
                   "00a10182830300816164a0", "00a1018283000180a0", "00a10182830300816161a0"]:
         add("rows", some + bytes.fromhex(patch))
         add("rows", b"\x03" + bytes.fromhex(patch))
-    add("rows", b"\x20" + bytes([4, 7, 0, 12, 3, 9, 2, 28, 5, 1, 44, 2, 3, 3, 52, 0, 0, 20, 9, 0]))
+    add("rows", b"\x20" + bytes([4, 40, 0, 12, 50, 9, 2, 28, 5, 1, 44, 2, 3, 3, 52, 0, 0, 20, 9, 0]))
+    # Between the same two rows, until there is no label left.
+    add("rows", b"\x02" + b"".join(bytes([12, 100 + n, 1]) for n in range(45)) + b"\x02")
     numbers = [1e300, 2**64 - 1, -(2**63), "é\n\u0001😀"]
     for value in ACTIONS + [PATCH, DOCUMENT, numbers, [[[{}]]]]:
         add("json", json.dumps(value).encode())

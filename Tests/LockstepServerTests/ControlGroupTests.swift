@@ -111,7 +111,7 @@ import Testing
   @Test func `large work waits for other work, and is refused if it can never fit`() {
     var said: [String] = []
     var free = 100
-    let desk = MemoryDesk(promised: { 0 }) { $0 <= free }
+    let desk = MemoryDesk(mostTogether: { 1000 }) { $0 <= free }
     func ask(_ name: String, _ bytes: Int) {
       desk.request(bytes) {
         said.append("\(name) begins")
@@ -138,10 +138,10 @@ import Testing
     #expect(said.last == "e begins")
   }
 
-  @Test func `what actions may take meanwhile is left to them by all jobs but one`() {
+  @Test func `jobs begin together if what actions may take meanwhile is there, too`() {
     var begun: [String] = []
-    var promised = 50
-    let desk = MemoryDesk(promised: { promised }) { $0 <= 100 }
+    var most = 50
+    let desk = MemoryDesk(mostTogether: { most }) { $0 <= 100 }
     func ask(_ name: String, _ bytes: Int) {
       desk.request(bytes) {
         begun.append(name)
@@ -149,7 +149,7 @@ import Testing
         begun.append("not \(name)")
       }
     }
-    // For one job there is memory beside the promise, which it is not asked about again.
+    // One that is larger begins alone.
     ask("a", 80)
     desk.finished(80)
     ask("b", 30)
@@ -157,7 +157,7 @@ import Testing
     #expect(begun == ["a", "b"])
     desk.finished(30)
     #expect(begun == ["a", "b", "c"])
-    promised = 40
+    most = 60
     ask("d", 30)
     #expect(begun == ["a", "b", "c", "d"])
   }

@@ -245,7 +245,7 @@ final class ChildProcess: @unchecked Sendable {
         while condition.withLock({ ending == nil }) {
           try await LoopClock().sleep(for: .milliseconds(20))
         }
-        // The reason is in front of the addresses where it happened.
+        // The message precedes the backtrace.
         throw Failure(
           description: "\(name) ended by itself: \(output.suffix(50).joined(separator: "\n"))")
       }

@@ -44,6 +44,17 @@ import Wire
     #expect(answers(&bench, 3, .set(["m"], text)) == [nil])
   }
 
+  @Test func `jobs together may take what is kept, and a quarter of what actions may take`() {
+    var bench = bench(free: 100 << 20, of: 240 << 20)
+    // Kept is the memory of a snapshot, and a twelfth of the limit for everything else.
+    let kept = bench.server.snapshotMemory + (20 << 20)
+    #expect(bench.server.jobMemory == kept + ((100 << 20) - kept) / 4)
+    bench.measureMemory(free: 15 << 20, of: 240 << 20)
+    #expect(bench.server.jobMemory == 15 << 20)
+    bench.handle(.memoryMeasured(nil))
+    #expect(bench.server.jobMemory == .max)
+  }
+
   @Test func `without memory the state does not grow, and the rejection names the limit`() {
     var bench = bench(free: 7 << 20)
     let refusal = answers(&bench, 1, .set(["k"], text)).first ?? nil

@@ -67,7 +67,7 @@ public final class ScopedStore<State: Synchronizable, Action: Sendable>: Observa
     row(property, id, Action.allCasePaths[keyPath: path])
   }
 
-  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
   public func scope<Children: KeyedChildren, ChildAction: Sendable>(
     state property: any KeyPath<State, Children> & Sendable, id: Children.ChildID,
     action path: CaseKeyPath<Action, (id: Children.ChildID, action: ChildAction)>

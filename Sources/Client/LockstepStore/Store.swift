@@ -137,7 +137,7 @@ public final class Store<R: Reducer>: ObservableStore {
     row(property, id, R.Action.allCasePaths[keyPath: path], caller)
   }
 
-  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
   public func scope<Children: KeyedChildren, ChildAction: Sendable>(
     state property: any KeyPath<R.State, Children> & Sendable, id: Children.ChildID,
     action path: CaseKeyPath<R.Action, (id: Children.ChildID, action: ChildAction)>,

@@ -28,10 +28,10 @@ public struct ActionJob<R: Reducer>: Sendable {
     let scopes: ScopeViews
   }
 
-  /// The most memory that decoding it takes.
-  public var memory: Int {
+  /// The most memory that it takes to decode so many bytes.
+  static func memory(of count: Int, limit: Int) -> Int {
     let most = MemoryEstimate.mostPerByte
-    return item.count < memoryLimit / most ? item.count * most : memoryLimit
+    return count < limit / most ? count * most : limit
   }
 
   /// Decode it, and foresee what it does. O(its bytes, what it does, and the patterns of the policy for

@@ -51,8 +51,13 @@ struct MemoryBudget: Sendable {
   /// An action of at most this many bytes may be a removal, if it does not say.
   private static let smallActionBytes = 128
 
-  /// The bytes that actions may take before the next measurement; 0 if no limit is known.
-  var promised: Int { reading == nil ? 0 : max(0, surplus) }
+  /// The bytes that jobs beside the loop may take together: those that are kept free, and a quarter of
+  /// what actions may take before the next measurement. That is due when they have taken half of it,
+  /// and they are counted for at least twice what they take.
+  var jobBytes: Int {
+    guard reading != nil else { return .max }
+    return surplus < 0 ? max(0, available) : snapshotBytes + reserve + surplus / 4
+  }
 
   // MARK: Measuring
 

@@ -79,6 +79,17 @@ extension Server {
     return true
   }
 
+  /// About how many bytes of memory it takes to decode the large action of a connection and to foresee
+  /// it; nil if it needs not be decoded any more. How much it replaces or copies is not known before: as
+  /// much as there is.
+  public func actionMemory(for id: ConnectionID) -> Int? {
+    guard largeActions.isPending(id), isReady(id), let place = connections.place(of: id),
+      let item = connections[place: place].frames.heldItem
+    else { return nil }
+    let decoding = ActionJob<R>.memory(of: item.count, limit: limits.actionMemoryBytes)
+    return max(decoding, snapshotMemory)
+  }
+
   /// The large action to decode for a connection; nil if it needs none any more. It is noted, as an
   /// action that is reduced is, while it is foreseen: a reducer may end the process there, too.
   public func action(for id: ConnectionID) -> ActionJob<R>? {

@@ -82,9 +82,9 @@ extension Server {
   /// About how many bytes of memory it takes to encode a snapshot of the whole state.
   public var snapshotMemory: Int { memory.snapshotBytes }
 
-  /// How many bytes of memory actions may take before it is measured again, beside those that are
-  /// kept for one snapshot; 0 if no limit is known.
-  public var promisedMemory: Int { memory.budget.promised }
+  /// How many bytes of memory several jobs beside the loop may take together, so that what actions may
+  /// take meanwhile is there, too.
+  public var jobMemory: Int { memory.budget.jobBytes }
 
   /// An upper bound of the state's size, as far as it is known.
   public var knownSize: StateMeasure {

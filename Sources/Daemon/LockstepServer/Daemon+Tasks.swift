@@ -173,9 +173,12 @@ extension Daemon {
 
   /// Decode the large action that a connection holds.
   func decodeAction(_ id: ConnectionID) {
-    guard let job = server.action(for: id) else { return tell(.actionDecoded(id, nil)) }
-    let bytes = job.memory
+    guard let bytes = server.actionMemory(for: id) else { return tell(.actionDecoded(id, nil)) }
     memoryDesk.request(bytes) { [unowned self] in
+      guard let job = server.action(for: id) else {
+        memoryDesk.finished(bytes)
+        return tell(.actionDecoded(id, nil))
+      }
       let (loop, daemon) = (loop, Unchecked(self))
       besideLoop(bytes) {
         let action = job.decoded()

@@ -45,7 +45,7 @@ public final class Daemon<R: Reducer> {
   private var flushHandler: (() -> Void)?
   var service: ServiceManager?
   /// Grants memory to work off the loop.
-  private(set) lazy var memoryDesk = MemoryDesk { [unowned self] in server.promisedMemory }
+  private(set) lazy var memoryDesk = MemoryDesk { [unowned self] in server.jobMemory }
   /// The state with which the process began, and its revision, until that is known to be kept for the
   /// past or to be too large for it.
   var firstState: (state: R.State, revision: UInt64)?

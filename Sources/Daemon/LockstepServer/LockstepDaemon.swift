@@ -188,6 +188,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   }
 
   private func serve(_ logger: Logger) throws {
+    Memory.prepareAllocator()
     Signals.ignoreBrokenPipe()
     var dependencies = DependencyValues.live
     daemon.prepare(&dependencies)
@@ -218,7 +219,6 @@ extension LockstepDaemon {
   ) throws {
     let path = options.socketPath
     let limits = options.limits
-    Memory.prepareAllocator()
     Scheduling.wakePromptly()
     Descriptors.openEarly()
     let descriptors = Descriptors.raiseLimit()

@@ -10,7 +10,7 @@ enum Memory {
 
   /// Every limit that is known to hold, with what it leaves.
   static var readings: [MemoryReading] {
-    ControlGroup.all.flatMap(\.limits) + ProcessLimit.all + [machine].compactMap(\.self)
+    ControlGroup.all.flatMap(\.limits) + ProcessLimit.all() + [machine].compactMap(\.self)
   }
 
   /// The limit of the machine, with the memory that the kernel would reclaim.
@@ -30,17 +30,20 @@ enum Memory {
     return MemoryReading(free: free + (bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
   }
 
-  /// Whether this many more bytes can be allocated now: they are mapped, and unmapped untouched.
-  /// Swift ends a process whose allocation fails, so code that takes much memory asks first.
+  /// Whether this many more bytes can be allocated now. Swift ends a process whose allocation fails,
+  /// so code that takes much memory asks first.
   ///
-  /// It detects what the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`, more than the machine has),
-  /// and what the limits of control groups (`MemoryMax=`) leave: beyond those the kernel kills.
-  /// O(1).
+  /// Read are the limits beyond which the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`) or kills (a
+  /// control group's, `MemoryMax=`). What the machine has is tried: the bytes are mapped, and unmapped
+  /// untouched. Under a limit of the process's own they are not, because other threads could not
+  /// allocate meanwhile. O(1).
   static func canAllocate(_ bytes: Int) -> Bool {
     // A small allocation is always tried: the allocator's own free memory is unknown.
     guard bytes > 1 << 20 else { return true }
-    let groups = ControlGroup.all.flatMap(\.limits)
-    if let free = groups.map(\.free).min(), free < bytes { return false }
+    let own = ProcessLimit.all(reusingFree: false)
+    let limits = ControlGroup.all.flatMap(\.limits) + own
+    if let free = limits.map(\.free).min(), free < bytes { return false }
+    if !own.isEmpty { return true }
     let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let memory, memory != MAP_FAILED else { return false }
     munmap(memory, bytes)
@@ -51,10 +54,10 @@ enum Memory {
 
   /// Make the allocator return large blocks to the system at once, if a memory limit applies:
   /// otherwise it keeps ever larger ones for itself. If the address space is limited, have all
-  /// threads allocate from one arena: each further one reserves 64 MB of it when a thread begins,
-  /// which takes them from work that has just been granted memory. Call it before there are threads.
+  /// threads allocate from one arena: a thread with an arena of its own reserves 64 MB when it begins,
+  /// and work that has just been granted memory would lack them. Call this before there are threads.
   static func prepareAllocator() {
-    let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all.isEmpty
+    let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all().isEmpty
     if isLimited { _ = mallopt(M_MMAP_THRESHOLD, 1 << 20) }
     if ProcessLimit.limitsAddressSpace { _ = mallopt(M_ARENA_MAX, 1) }
   }
@@ -66,15 +69,17 @@ enum Memory {
 
 /// A limit that holds for the process alone (`ulimit`, `LimitAS=`, `LimitDATA=`).
 private enum ProcessLimit {
-  /// The limits that are set, with what is left of each.
-  static var all: [MemoryReading] {
+  /// The limits that are set, with what is left of each. The allocator's free memory counts as left if
+  /// it is to be used again (`reusingFree`): most of it can be, but for no large block.
+  static func all(reusingFree: Bool = true) -> [MemoryReading] {
     // In pages: all of them, and the process's own writable ones.
     let fields = SmallFile.text("/proc/self/statm")?.split(separator: " ").map { Int($0) } ?? []
     guard fields.count > 5, let all = fields[0], let own = fields[5] else { return [] }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    let reusable = reusingFree ? Int(clamping: lockstep_unused_bytes() / 4 * 3) : 0
     return [
-      reading(RLIMIT_AS, "the limit of the process's address space", used: all * page),
-      reading(RLIMIT_DATA, "the limit of the process's data", used: own * page),
+      reading(RLIMIT_AS, "the limit of the process's address space", all * page, reusable),
+      reading(RLIMIT_DATA, "the limit of the process's data", own * page, reusable),
     ].compactMap(\.self)
   }
 
@@ -89,13 +94,10 @@ private enum ProcessLimit {
   }
 
   private static func reading(
-    _ resource: __rlimit_resource, _ name: String, used: Int
+    _ resource: __rlimit_resource, _ name: String, _ used: Int, _ reusable: Int
   ) -> MemoryReading? {
     guard let bytes = limit(of: resource) else { return nil }
-    // The allocator's free memory counts as used, and most of it can be used again.
-    let reusable = lockstep_unused_bytes() / 4 * 3
-    return MemoryReading(
-      free: max(0, bytes - used) + Int(clamping: reusable), limit: bytes, name: name)
+    return MemoryReading(free: max(0, bytes - used) + reusable, limit: bytes, name: name)
   }
 }
 

@@ -1,7 +1,8 @@
 import Glibc
 
-/// Grants memory to work off the loop that takes much of it, so that no two jobs begin that
-/// together would take more than there is. Belongs to the loop's thread.
+/// Grants memory to work off the loop that takes much of it, so that no two jobs begin that together,
+/// and with what actions may take meanwhile, would take more than there is. Belongs to the loop's
+/// thread.
 final class MemoryDesk {
   private struct Applicant {
     let bytes: Int
@@ -13,13 +14,15 @@ final class MemoryDesk {
   private var given = 0
   private var waiting: [Applicant] = []
   private var isServing = false
-  private let promised: () -> Int
+  private let mostTogether: () -> Int
   private let canAllocate: (Int) -> Bool
 
-  /// `promised` returns how many bytes may be taken meanwhile without a request to this;
-  /// `canAllocate` whether this many more bytes can be allocated.
-  init(promised: @escaping () -> Int, canAllocate: @escaping (Int) -> Bool = Memory.canAllocate) {
-    self.promised = promised
+  /// `mostTogether` returns how many bytes several jobs may take together; `canAllocate` whether this
+  /// many more can be allocated.
+  init(
+    mostTogether: @escaping () -> Int, canAllocate: @escaping (Int) -> Bool = Memory.canAllocate
+  ) {
+    self.mostTogether = mostTogether
     self.canAllocate = canAllocate
   }
 
@@ -45,8 +48,8 @@ final class MemoryDesk {
     isServing = true
     defer { isServing = false }
     while let first = waiting.first {
-      // Memory for one job is kept beside what is promised (`MemoryBudget`), but not for a second.
-      if canAllocate(first.bytes + given + (given > 0 ? promised() : 0)) {
+      let together = first.bytes + given
+      if canAllocate(together), given == 0 || together <= mostTogether() {
         given += first.bytes
         waiting.removeFirst()
         first.begin()

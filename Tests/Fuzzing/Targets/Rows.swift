@@ -11,11 +11,11 @@ func fuzzRows(_ given: Input) {
   guard var rows = firstRows(&input) else { return }
   requireSound(rows, "the decoded rows")
   var start = rows
-  for _ in 0..<24 where !input.isEmpty {
+  steps: for _ in 0..<64 where !input.isEmpty {
     let step = input.byte()
     switch step % 8 {
     case 0, 1:
-      guard let patch = (input.decode { [UInt8](try $0.rawItem()) }) else { return }
+      guard let patch = (input.decode { [UInt8](try $0.rawItem()) }) else { break steps }
       settle(&rows, from: &start)
       patchRows(&rows, by: patch)
       start = rows
@@ -25,14 +25,16 @@ func fuzzRows(_ given: Input) {
       require(rows.isSame(as: start), "the edits of a transaction can be undone")
     default: edit(&rows, step >> 3, input.byte(), input.byte())
     }
-    requireSound(rows, "the rows after step \(step % 8)")
+    // Of many rows, every edit would be a look-up of each.
+    if rows.count < 64 { requireSound(rows, "the rows after step \(step % 8)") }
   }
+  requireSound(rows, "the rows after the steps")
   settle(&rows, from: &start)
 }
 
 private typealias Rows = SyncIdentifiedArray<Row>
 
-/// A value, in which a field says the row that it is: so a patch can change that.
+/// A value whose field `id` is its id, so that a patch can change the id.
 private struct Row: Synchronizable, Identifiable {
   var value: Value
   var id: String {
@@ -62,7 +64,7 @@ private struct Row: Synchronizable, Identifiable {
 
 private func firstRows(_ input: inout Input) -> Rows? {
   if let rows = (input.decode { try Rows(from: &$0, seed: testSeed) }) { return rows }
-  var rows = Rows(uniqueElements: (0..<Int(input.byte() % 64)).map { Row("\($0)") })
+  var rows = Rows(uniqueElements: (0..<Int(input.byte())).map { Row("\($0)") })
   rows.adopt(seed: testSeed)
   return rows
 }
@@ -96,11 +98,11 @@ private func edit(_ rows: inout Rows, _ kind: UInt8, _ first: UInt8, _ second: U
   case 0: rows.append(Row(id))
   case 1: rows.insert(Row(id), at: position)
   case 2: rows.remove(id: id)
-  case 3 where position < rows.count: rows.move(id: id, to: position)
+  case 3: if position < rows.count { rows.move(id: id, to: position) }
   case 4: rows[id: id]?.value = .object(["id": .text(id), "n": .integer(Int64(second))])
-  case 5 where !rows.isEmpty: rows.swapAt(Int(first) % rows.count, Int(second) % rows.count)
+  case 5: if !rows.isEmpty { rows.swapAt(Int(first) % rows.count, Int(second) % rows.count) }
   case 6: rows.sort { $0.id < $1.id }
-  default: rows.removeAll { $0.id.utf8.count == Int(first) }
+  default: rows.removeAll { $0.id.utf8.count == Int(first % 4) }
   }
 }
 

@@ -35,7 +35,7 @@ extension MirrorStore where F.Action: CasePathable {
     }
   }
 
-  /// A store of one entry or row, the action of which is a case `todos(id: Todo.ID, action: Todo.Action)`.
+  /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
   public func scope<Children: KeyedChildren, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
     state property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,
@@ -93,8 +93,7 @@ extension MirrorStore where F.Action: CasePathable {
     }
   }
 
-  /// Connect to a daemon for one entry or row, the action of which is a case
-  /// `todos(id: Todo.ID, action: Todo.Action)`.
+  /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
   public static func connect<Children: KeyedChildren, ChildAction: SynchronizableAction>(
     isolation: isolated (any Actor)? = #isolation,
     to property: any KeyPath<F.State, Children> & Sendable, id: Children.ChildID,

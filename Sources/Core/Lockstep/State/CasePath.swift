@@ -21,7 +21,7 @@ public struct CasePath<Root, Value>: Sendable {
   /// The associated value of `root`, or nil when it is of another case.
   public func extract(from root: Root) -> Value? { fromRoot(root) }
 
-  /// The same case, whose associated values have these labels: `case todos(id: Int, action: Todo.Action)`.
+  /// This case, which is declared as `todos(id: Int, action: Todo.Action)`, with its values unlabelled.
   package func unlabelled<ID, Action>() -> CasePath<Root, (ID, Action)>
   where Value == (id: ID, action: Action) {
     CasePath<Root, (ID, Action)>(
