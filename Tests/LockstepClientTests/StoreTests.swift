@@ -362,8 +362,9 @@ private typealias BoardStore = Store<Board>
       await task.finish()
       finished.value = true
     }
-    await eventually { store.state.fact == "a" }
-    #expect(!finished.value && store.effects.map(\.action) == ["fact"])
+    // The effect that sent the fact ends a little later than it is shown.
+    await eventually { store.state.fact == "a" && store.effects.map(\.action) == ["fact"] }
+    #expect(!finished.value)
     await gate.open()
     await waiting.value
     #expect(store.count == 1 && store.effects.isEmpty)

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import TestClient
 import Testing
@@ -134,7 +135,7 @@ struct PolicyProcessTests {
           if case .pong(number, _) = message { break }
         }
         longest = max(longest, ContinuousClock.now - start)
-        try await Task.sleep(for: .milliseconds(2))
+        try await LoopClock().sleep(for: .milliseconds(2))
       }
       #expect(try await reloaded.ending == .exit(0))
       #expect(longest < .seconds(1), "\(longest)")

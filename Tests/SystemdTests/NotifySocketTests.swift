@@ -266,7 +266,12 @@ import Testing
       let seen = Seen()
       onThread {
         usleep(30_000)
-        while let text = manager.receive()?.text {
+        // The barrier may come later than what was before it.
+        while seen.texts.withLock({ $0.last }) != "BARRIER=1" {
+          guard let text = manager.receive()?.text else {
+            usleep(1000)
+            continue
+          }
           seen.texts.withLock { $0.append(text) }
         }
       }

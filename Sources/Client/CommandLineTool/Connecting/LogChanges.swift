@@ -127,7 +127,7 @@ struct LogBatches: AsyncSequence {
 
     mutating func next() async throws -> [LogRecord]? {
       guard try await news.next() != nil else { return nil }
-      if let last { try await Task.sleep(until: last + interval) }
+      if let last { try await LoopClock().sleep(until: last + interval) }
       last = .now
       return inbox.records.withLock { records in
         defer { records = [] }
