@@ -81,6 +81,12 @@ final class PseudoTerminal: @unchecked Sendable {
   /// The attributes of the terminal, as text that is equal if they are.
   var attributes: String { Self.attributes(of: slave) }
 
+  /// Whether a key that sends a signal throws away nothing that was written.
+  var keepsOutput: Bool {
+    var attributes = termios()
+    return tcgetattr(slave, &attributes) == 0 && attributes.c_lflag & tcflag_t(NOFLSH) != 0
+  }
+
   private static func attributes(of terminal: Int32) -> String {
     var attributes = termios()
     tcgetattr(terminal, &attributes)

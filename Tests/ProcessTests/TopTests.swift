@@ -125,6 +125,9 @@ struct TopTests {
       let top = try top(served.socket)
       let before = top.firstAttributes
       try await top.picture("the screen", Self.isWhole)
+      // The kernel would throw away what waits to be shown, and not wake who waits for room to draw: seen
+      // once in many runs, where the terminal is slow.
+      #expect(top.keepsOutput)
       top.press("\u{1a}")
       try await top.picture("the first screen") { !$0.isSecond && $0.hasCursor }
       try await eventually("it is stopped") {

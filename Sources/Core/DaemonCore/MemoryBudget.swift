@@ -53,7 +53,7 @@ struct MemoryBudget: Sendable {
 
   /// The bytes that jobs beside the loop may take together: those that are kept free, and a quarter of
   /// what actions may take before the next measurement. That is due when they have taken half of it,
-  /// and they are counted for at least twice what they take.
+  /// and they are counted for more than they take.
   var jobBytes: Int {
     guard reading != nil else { return .max }
     return surplus < 0 ? max(0, available) : snapshotBytes + reserve + surplus / 4
