@@ -1,4 +1,5 @@
 import Lockstep
+import LockstepStore
 import LockstepTesting
 import Synchronization
 import Testing
@@ -223,6 +224,22 @@ import TodosFeature
       $0.todos = [2: Self.eggs]
       $0.selection = nil
     }
+  }
+
+  @Test("TCA-12: a store of one draft, whose actions are sent in a case with labels")
+  func scopedDraft() async {
+    var state = Todos.State()
+    state.drafts[Self.first] = Draft(id: Self.first, title: "milk", failure: Self.offline)
+    let store = Store.unchecked(initialState: state) {
+      Todos()
+    } withDependencies: {
+      $0.backend = Backend(
+        page: { _ in .failure(Self.offline) }, create: { _ in .success(Self.milk) })
+    }
+    let draft = store.scope(state: \.drafts, id: Self.first, action: \.drafts)
+    #expect(draft.state?.title == "milk")
+    await draft.send(.save).finish()
+    #expect(draft.state == nil && store.state.todos == [1: Self.milk])
   }
 
   @Test("RDX-02: files contain todos and drafts, not the state of the screen")

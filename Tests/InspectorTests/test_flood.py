@@ -9,13 +9,12 @@ from conftest import Page
 INCREMENTS = 300_000
 
 
-def test_a_flood_neither_freezes_the_page_nor_loses_count(page: Page) -> None:
-    before = page.daemon.status()["actions"]
-    page.unfold("/lamps")
+def flood_while_clicking(page: Page) -> tuple[float, int]:
+    """The seconds of the slowest click during a flood, and the most elements that the page had."""
+    begun = page.daemon.status()["actions"]
     bench = page.daemon.beside("bench", "--round-trips", "1", "--increments", str(INCREMENTS))
-    page.until("the flood has begun", lambda: page.total() > before + 1000)
-    clicks: list[float] = []
-    most = 0
+    page.until("the flood has begun", lambda: page.total() > begun + 1000)
+    rounds, slowest, most = 0, 0.0, 0
     while bench.poll() is None:
         for selector, shown in (
             ("#tab-clients", "#panel-clients"),
@@ -24,14 +23,24 @@ def test_a_flood_neither_freezes_the_page_nor_loses_count(page: Page) -> None:
             start = time.monotonic()
             page.window.click(selector)
             page.until(f"{shown} is shown", lambda: page.window.is_shown(shown))
-            clicks.append(time.monotonic() - start)
+            slowest = max(slowest, time.monotonic() - start)
         most = max(most, page.window.run("return document.querySelectorAll('*').length"))
-    assert bench.returncode == 0 and len(clicks) >= 4
-    # A page that is frozen delays every click, a pause of the machine one.
-    assert sorted(clicks)[-2] < 1, f"clicks were answered after {clicks} seconds"
-    assert most < 4000, f"{most} elements"
+        rounds += 1
+    assert bench.returncode == 0 and rounds > 0
+    assert page.daemon.status()["actions"] >= begun + INCREMENTS
+    return slowest, most
+
+
+def test_a_flood_neither_freezes_the_page_nor_loses_count(page: Page) -> None:
+    page.unfold("/lamps")
+    tries: list[float] = []
+    # A page that freezes does so in each flood; the machine may pause in one.
+    while len(tries) < 3 and (not tries or tries[-1] >= 1):
+        slowest, most = flood_while_clicking(page)
+        tries.append(slowest)
+        assert most < 4000, f"{most} elements"
+    assert tries[-1] < 1, f"the slowest clicks were answered after {tries} seconds"
     expected = page.daemon.status()["actions"]
-    assert expected >= before + INCREMENTS
     page.until("the total is exact", lambda: page.total() == expected)
     assert page.window.text("#total") == f"{expected:,}"
     page.window.run("document.activeElement.blur()")

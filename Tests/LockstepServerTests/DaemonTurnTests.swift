@@ -50,8 +50,8 @@ import Testing
         #expect(error?.description.contains("there is no policy file") == true)
       }
     }
-    // Waiting for a tick would take one second each, but for the first.
-    #expect(times.dropFirst().contains { $0 < .milliseconds(500) }, "\(times)")
+    // Waiting for a tick would take one second each; a busy machine may delay one.
+    #expect(times.count { $0 >= .milliseconds(500) } <= 1, "\(times)")
     daemon.stop()
   }
 

@@ -125,8 +125,8 @@ struct TopTests {
       let top = try top(served.socket)
       let before = top.firstAttributes
       try await top.picture("the screen", Self.isWhole)
-      // The kernel would throw away what waits to be shown, and not wake who waits for room to draw: seen
-      // once in many runs, where the terminal is slow.
+      // Otherwise the key throws away what waits to be shown, and a thread that waits for room to draw is
+      // never woken: seen once in many runs, with a slow terminal.
       #expect(top.keepsOutput)
       top.press("\u{1a}")
       try await top.picture("the first screen") { !$0.isSecond && $0.hasCursor }

@@ -104,6 +104,23 @@ import Wire
     #expect(bench.server.state.root == ["n": 0, "2": Self.text("x")])
   }
 
+  @Test func `a short action that copies much asks for as much memory as a snapshot`() {
+    var limits = Self.limits
+    limits.largeActionBytes = 20
+    var bench = bench([1000], limits)
+    bench.act(1, 1, .put("big", .text(String(repeating: "x", count: 1 << 20))))
+    _ = bench.handle(.turnEnded)
+    _ = finish(1, in: &bench)
+    #expect(bench.server.actionMemory(for: ConnectionID(1)) == nil)
+    bench.act(1, 2, .copy(from: ["big"], to: ["a second one of it"]))
+    _ = bench.handle(.turnEnded)
+    let memory = bench.server.actionMemory(for: ConnectionID(1))
+    #expect(memory == bench.server.snapshotMemory && memory ?? 0 > 3 << 20)
+    _ = finish(1, in: &bench)
+    #expect(bench.server.state.root.child("a second one of it") != nil)
+    #expect(bench.server.actionMemory(for: ConnectionID(1)) == nil)
+  }
+
   @Test func `a client that resends a large action has it done once`() {
     var bench = bench([1000])
     let token = Bench.token(1)

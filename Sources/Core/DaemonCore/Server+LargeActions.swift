@@ -80,7 +80,7 @@ extension Server {
   }
 
   /// About how many bytes of memory it takes to decode the large action of a connection and to foresee
-  /// it; nil if it needs not be decoded any more. How much it replaces or copies is not known before: as
+  /// it; nil if it need not be decoded any more. How much it replaces or copies is not known before: as
   /// much as there is.
   public func actionMemory(for id: ConnectionID) -> Int? {
     guard largeActions.isPending(id), isReady(id), let place = connections.place(of: id),

@@ -33,17 +33,17 @@ enum Memory {
   /// Whether this many more bytes can be allocated now. Swift ends a process whose allocation fails,
   /// so code that takes much memory asks first.
   ///
-  /// Read are the limits beyond which the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`) or kills (a
-  /// control group's, `MemoryMax=`). What the machine has is tried: the bytes are mapped, and unmapped
-  /// untouched. Under a limit of the process's own they are not, because other threads could not
-  /// allocate meanwhile. O(1).
+  /// The limits beyond which the kernel refuses (`RLIMIT_AS`, `RLIMIT_DATA`) or kills (a control
+  /// group's, `MemoryMax=`) are read. What the machine has is tried: the bytes are mapped, and unmapped
+  /// untouched; but not where a limit of the process would leave less than as much, because other
+  /// threads could not allocate meanwhile. O(1).
   static func canAllocate(_ bytes: Int) -> Bool {
     // A small allocation is always tried: the allocator's own free memory is unknown.
     guard bytes > 1 << 20 else { return true }
     let own = ProcessLimit.all(reusingFree: false)
     let limits = ControlGroup.all.flatMap(\.limits) + own
     if let free = limits.map(\.free).min(), free < bytes { return false }
-    if !own.isEmpty { return true }
+    if let free = own.map(\.free).min(), free - bytes < bytes { return true }
     let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let memory, memory != MAP_FAILED else { return false }
     munmap(memory, bytes)

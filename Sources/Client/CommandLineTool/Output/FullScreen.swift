@@ -30,8 +30,8 @@ enum FullScreen {
         if !state.isShown { state.saved = now }
         var raw = now
         cfmakeraw(&raw)
-        // Keys one by one, without echo. But Ctrl-C is still a signal, and throws away nothing that is
-        // written: who waits then for room in a pseudo-terminal would not be woken, for ever.
+        // Keys one by one, without echo. But Ctrl-C is still a signal. It throws away nothing that is
+        // written: a thread that waits for room in a pseudo-terminal would then never be woken.
         raw.c_lflag |= tcflag_t(ISIG | NOFLSH)
         (raw.c_oflag, raw.c_cflag) = (now.c_oflag, now.c_cflag)
         tcsetattr(STDIN_FILENO, TCSANOW, &raw)
