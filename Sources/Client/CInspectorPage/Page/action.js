@@ -32,17 +32,31 @@ export class Action {
     this.sequence = sequence;
     this.element.dataset.sequence = String(sequence);
     if (sequence < 0) {
-      this.element.replaceChildren(make('p.hint', null, 'Select an action: what it carried, changed, and what led to it comes here.'));
+      this.element.replaceChildren(
+        make(
+          'p.hint',
+          null,
+          'Select an action: what it carried, changed, and what led to it comes here.',
+        ),
+      );
       return;
     }
     const causes = make('ol.causes', { 'data-causes': 'loading', 'aria-label': 'What led to it' });
-    if (record) this.element.replaceChildren(...this.facts(record), make('h3', null, 'Cause'), causes);
+    if (record) {
+      this.element.replaceChildren(...this.facts(record), make('h3', null, 'Cause'), causes);
+    }
     try {
       const answer = await this.connection.ask('why', { sequence });
       if (this.sequence !== sequence) return;
       const records = /** @type {Record_[]} */ (answer.records);
       if (!record) {
-        if (records[0]) this.element.replaceChildren(...this.facts(records[0]), make('h3', null, 'Cause'), causes);
+        if (records[0]) {
+          this.element.replaceChildren(
+            ...this.facts(records[0]),
+            make('h3', null, 'Cause'),
+            causes,
+          );
+        }
       }
       this.fillCauses(causes, records);
     } catch (error) {
@@ -61,7 +75,9 @@ export class Action {
     if (count < Number(this.consequences.dataset.followed)) return;
     this.consequences.dataset.followed = String(count);
     this.consequences.hidden = count === 0;
-    const actions = count === 1 ? 'One action has followed' : `${format.count(count)} actions have followed`;
+    const actions = count === 1
+      ? 'One action has followed'
+      : `${format.count(count)} actions have followed`;
     say(this.consequences, `${actions} from it, the last after ${format.milliseconds(seconds)}.`);
   }
 
@@ -71,12 +87,18 @@ export class Action {
    */
   fillCauses(list, records) {
     const rows = records.map((record, depth) => {
-      const row = make('li', { 'data-cause': record.sequence },
+      const row = make(
+        'li',
+        { 'data-cause': record.sequence },
         depth === 0 ? '' : '← ',
-        depth === 0
-          ? make('b', null, `#${record.sequence} ${record.action}`)
-          : make('button.link', { type: 'button', click: () => this.go.select(record.sequence) }, `#${record.sequence} ${record.action}`),
-        ' ', make('span.who', null, record.label ? `${record.label} · ${record.origin}` : record.origin));
+        depth === 0 ? make('b', null, `#${record.sequence} ${record.action}`) : make(
+          'button.link',
+          { type: 'button', click: () => this.go.select(record.sequence) },
+          `#${record.sequence} ${record.action}`,
+        ),
+        ' ',
+        make('span.who', null, record.label ? `${record.label} · ${record.origin}` : record.origin),
+      );
       row.style.paddingLeft = `${depth * 16}px`;
       return row;
     });
@@ -90,23 +112,35 @@ export class Action {
    */
   facts(record) {
     const outcome = outcomeOf(record);
-    const head = make('div.head', null,
+    const head = make(
+      'div.head',
+      null,
       make('h3.title', null, `#${record.sequence} ${record.action}`),
       make(`span.outcome.${outcome.name}`, null, `${outcome.sign} ${record.outcome}`),
       make('span.spring'),
-      make('button.quiet', { type: 'button', 'data-show': record.revision, click: () => this.go.show(record.revision) }, `State at ${format.count(record.revision)}`));
+      make('button.quiet', {
+        type: 'button',
+        'data-show': record.revision,
+        click: () => this.go.show(record.revision),
+      }, `State at ${format.count(record.revision)}`),
+    );
     const who = [record.label, record.origin].filter(Boolean).join(' · ');
     const when = make('p.hint', null, `${format.time(record.time)} · ${who}`);
     this.record = record;
     this.consequences.dataset.followed = '0';
     this.tellFollowed();
-    const carried = payloadText(record) === '' ? null : make('pre.payload', { tabindex: 0, 'aria-label': 'What it carried' }, pretty(record.payload));
+    const carried = payloadText(record) === '' ? null : make(
+      'pre.payload',
+      { tabindex: 0, 'aria-label': 'What it carried' },
+      pretty(record.payload),
+    );
     const parts = [head, when, this.consequences];
     if (carried) parts.push(carried);
     if (outcome.name === 'changed') {
       const changes = changeList(record.changes);
       changes.addEventListener('click', (event) => {
-        const path = /** @type {HTMLElement} */ (event.target).closest('[data-change]')?.getAttribute('data-change');
+        const path = /** @type {HTMLElement} */ (event.target).closest('[data-change]')
+          ?.getAttribute('data-change');
         if (path !== null && path !== undefined) this.go.reveal(path);
       });
       parts.push(make('h3', null, 'Changes'), changes);

@@ -115,14 +115,18 @@ export class Actions {
       if (this.bySequence.has(record.sequence)) continue;
       const parent = record.parent === undefined ? undefined : this.bySequence.get(record.parent);
       const depth = record.parent === undefined ? 0 : Math.min((parent?.depth ?? 0) + 1, DEEPEST);
-      const words = `#${record.sequence} ${record.action} ${record.label ?? ''} ${record.origin} ${record.outcome}`.toLowerCase();
+      const { action, origin, outcome } = record;
+      const label = record.label ?? '';
+      const words = `#${record.sequence} ${action} ${label} ${origin} ${outcome}`.toLowerCase();
       const item = { record, depth, words };
       this.items.push(item);
       this.bySequence.set(record.sequence, item);
     }
     const left = this.items.length - MOST;
     if (left <= 0) return;
-    for (const item of this.items.splice(0, left)) if ('record' in item) this.bySequence.delete(item.record.sequence);
+    for (const item of this.items.splice(0, left)) {
+      if ('record' in item) this.bySequence.delete(item.record.sequence);
+    }
   }
 
   /**
@@ -181,7 +185,9 @@ export class Actions {
   scrolled() {
     this.wasAtEnd = this.isAtEnd;
     if (!this.still && !this.isAtEnd) this.stand();
-    else if (this.still && this.isAtEnd && !this.element.contains(document.activeElement)) this.go();
+    else if (this.still && this.isAtEnd && !this.element.contains(document.activeElement)) {
+      this.go();
+    }
     this.drawing.next();
   }
 
@@ -195,7 +201,9 @@ export class Actions {
 
   /** Follows the newest again. */
   go() {
-    if (this.element.contains(document.activeElement)) /** @type {HTMLElement} */ (document.activeElement).blur();
+    if (this.element.contains(document.activeElement)) {
+      /** @type {HTMLElement} */ (document.activeElement).blur();
+    }
     this.still = null;
     this.drawing.next();
   }
@@ -208,7 +216,10 @@ export class Actions {
     this.wasAtEnd = this.isAtEnd;
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - BEYOND);
-    const end = Math.min(this.shown.length, Math.ceil((scrollTop + clientHeight) / HEIGHT) + BEYOND);
+    const end = Math.min(
+      this.shown.length,
+      Math.ceil((scrollTop + clientHeight) / HEIGHT) + BEYOND,
+    );
     /** @type {Map<string, number>} */
     const wanted = new Map();
     for (let at = first; at < end; at += 1) wanted.set(idOf(this.shown[at]), at);
@@ -232,8 +243,9 @@ export class Actions {
       element.setAttribute('aria-selected', String(id === `action-${this.active}`));
     }
     const active = this.active === null ? null : `action-${this.active}`;
-    if (active && this.elements.has(active)) this.element.setAttribute('aria-activedescendant', active);
-    else this.element.removeAttribute('aria-activedescendant');
+    if (active && this.elements.has(active)) {
+      this.element.setAttribute('aria-activedescendant', active);
+    } else this.element.removeAttribute('aria-activedescendant');
     this.drawAround(isStill);
   }
 
@@ -246,9 +258,22 @@ export class Actions {
     const empty = byId('actions-empty');
     empty.hidden = this.shown.length > 0;
     empty.classList.toggle('refused', this.refusal !== null);
-    say(empty, this.refusal ?? (this.items.length > 0 ? 'No action that is kept here matches the filter.' : 'No action yet.'));
-    const records = this.isFiltered ? `${format.count(this.shown.length)} of ${format.count(this.bySequence.size)} match` : `the newest ${format.count(this.bySequence.size)}`;
-    say(byId('actions-counts'), this.refusal ? '' : `${records}, of ${format.count(this.total)} in all${isStill ? ' · standing still' : ''}`);
+    say(
+      empty,
+      this.refusal ??
+        (this.items.length > 0
+          ? 'No action that is kept here matches the filter.'
+          : 'No action yet.'),
+    );
+    const records = this.isFiltered
+      ? `${format.count(this.shown.length)} of ${format.count(this.bySequence.size)} match`
+      : `the newest ${format.count(this.bySequence.size)}`;
+    say(
+      byId('actions-counts'),
+      this.refusal
+        ? ''
+        : `${records}, of ${format.count(this.total)} in all${isStill ? ' · standing still' : ''}`,
+    );
   }
 
   /**
@@ -257,28 +282,57 @@ export class Actions {
    */
   row(item, id) {
     if (!('record' in item)) {
-      return make('div.gap', { id, role: 'option', 'aria-disabled': 'true', 'data-missed': item.missed }, `${format.count(item.missed)} were left out`);
+      return make('div.gap', {
+        id,
+        role: 'option',
+        'aria-disabled': 'true',
+        'data-missed': item.missed,
+      }, `${format.count(item.missed)} were left out`);
     }
     const { record, depth } = item;
     const outcome = outcomeOf(record);
-    const row = make(`div.act.${outcome.name}`, { id, role: 'option', 'data-sequence': record.sequence, 'data-outcome': outcome.name, 'data-depth': depth });
-    const first = make('div.line', null,
+    const row = make(`div.act.${outcome.name}`, {
+      id,
+      role: 'option',
+      'data-sequence': record.sequence,
+      'data-outcome': outcome.name,
+      'data-depth': depth,
+    });
+    const first = make(
+      'div.line',
+      null,
       make('span.sequence', null, `#${record.sequence}`),
-      make(`span.outcome.${outcome.name}`, { title: record.outcome }, `${outcome.sign} ${outcome.name}`),
+      make(
+        `span.outcome.${outcome.name}`,
+        { title: record.outcome },
+        `${outcome.sign} ${outcome.name}`,
+      ),
       make('b.name', null, record.action),
       make('code.payload', null, payloadText(record)),
-      make('time', { datetime: record.time }, format.time(record.time)));
+      make('time', { datetime: record.time }, format.time(record.time)),
+    );
     const second = make('div.line');
     if (record.parent !== undefined) {
       const parent = this.bySequence.get(record.parent)?.record;
-      const after = parent ? ` after ${format.milliseconds(format.between(parent.time, record.time))}` : '';
-      second.append(make('button.cause', { type: 'button', tabindex: -1, 'data-parent': record.parent, title: 'The action that led to this one' }, `↳ #${record.parent}${after}`));
+      const after = parent
+        ? ` after ${format.milliseconds(format.between(parent.time, record.time))}`
+        : '';
+      second.append(
+        make('button.cause', {
+          type: 'button',
+          tabindex: -1,
+          'data-parent': record.parent,
+          title: 'The action that led to this one',
+        }, `↳ #${record.parent}${after}`),
+      );
     }
     if (outcome.name === 'rejected') {
       second.append(make('span.reason', null, record.outcome.replace(/^rejected: /, '')));
     } else if (record.changes?.length) {
       const line = changeLine(record.changes[0], 60);
-      if (record.changes.length > 1) line.append(make('span.hint', null, ` and ${record.changes.length - 1} more`));
+      if (record.changes.length > 1) {
+        line.append(make('span.hint', null, ` and ${record.changes.length - 1} more`));
+      }
       second.append(line);
     }
     second.append(make('span.who', { title: record.origin }, record.label || record.origin));
@@ -296,11 +350,15 @@ export class Actions {
   select(sequence) {
     this.stand();
     this.active = sequence;
-    const at = this.shown.findIndex((item) => 'record' in item && item.record.sequence === sequence);
+    const at = this.shown.findIndex((item) =>
+      'record' in item && item.record.sequence === sequence
+    );
     if (at >= 0) {
       const { scrollTop, clientHeight } = this.element;
       if (at * HEIGHT < scrollTop) this.element.scrollTop = at * HEIGHT;
-      if ((at + 1) * HEIGHT > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * HEIGHT - clientHeight;
+      if ((at + 1) * HEIGHT > scrollTop + clientHeight) {
+        this.element.scrollTop = (at + 1) * HEIGHT - clientHeight;
+      }
     }
     this.drawing.next();
     const item = at >= 0 ? this.shown[at] : this.bySequence.get(sequence);
@@ -320,26 +378,48 @@ export class Actions {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.shown.length - 1;
-    const at = this.shown.findIndex((item) => 'record' in item && item.record.sequence === this.active);
+    const at = this.shown.findIndex((item) =>
+      'record' in item && item.record.sequence === this.active
+    );
     const page = Math.max(1, Math.floor(this.element.clientHeight / HEIGHT) - 1);
     /** @type {number} */
     let to;
     let step = 1;
     switch (event.key) {
-      case 'ArrowDown': to = at < 0 ? last : at + 1; break;
-      case 'ArrowUp': to = at < 0 ? last : at - 1; step = -1; break;
-      case 'PageDown': to = at + page; break;
-      case 'PageUp': to = at - page; step = -1; break;
-      case 'Home': to = 0; break;
-      case 'End': to = last; step = -1; break;
-      case 'Escape': this.go(); return;
+      case 'ArrowDown':
+        to = at < 0 ? last : at + 1;
+        break;
+      case 'ArrowUp':
+        to = at < 0 ? last : at - 1;
+        step = -1;
+        break;
+      case 'PageDown':
+        to = at + page;
+        break;
+      case 'PageUp':
+        to = at - page;
+        step = -1;
+        break;
+      case 'Home':
+        to = 0;
+        break;
+      case 'End':
+        to = last;
+        step = -1;
+        break;
+      case 'Escape':
+        this.go();
+        return;
       case 'ArrowLeft': {
         const item = this.shown[at];
-        if (item && 'record' in item && item.record.parent !== undefined) this.select(item.record.parent);
+        if (item && 'record' in item && item.record.parent !== undefined) {
+          this.select(item.record.parent);
+        }
         event.preventDefault();
         return;
       }
-      default: return;
+      default:
+        return;
     }
     event.preventDefault();
     to = Math.min(Math.max(to, 0), last);
@@ -360,7 +440,10 @@ function idOf(item) {
  */
 export function outcomeOf(record) {
   const name = record.outcome.startsWith('rejected') ? 'rejected' : record.outcome;
-  return { name, sign: { changed: '✓', rejected: '✗', unchanged: '=', swallowed: '∅' }[name] ?? '·' };
+  return {
+    name,
+    sign: { changed: '✓', rejected: '✗', unchanged: '=', swallowed: '∅' }[name] ?? '·',
+  };
 }
 
 /**

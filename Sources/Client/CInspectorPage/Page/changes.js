@@ -17,10 +17,23 @@ export function changeLine(change, most, within) {
   const path = isBelow ? change.path.slice(within.length) : change.path || 'the whole';
   if (path) line.append(make('span.path', null, path), ' ');
   if (change.from !== undefined) {
-    line.append(make('del', { 'aria-label': `from ${format.brief(change.from, most)}` }, `− ${format.brief(change.from, most)}`), ' ');
+    line.append(
+      make(
+        'del',
+        { 'aria-label': `from ${format.brief(change.from, most)}` },
+        `− ${format.brief(change.from, most)}`,
+      ),
+      ' ',
+    );
   }
   if (change.to !== undefined) {
-    line.append(make('ins', { 'aria-label': `to ${format.brief(change.to, most)}` }, `+ ${format.brief(change.to, most)}`));
+    line.append(
+      make(
+        'ins',
+        { 'aria-label': `to ${format.brief(change.to, most)}` },
+        `+ ${format.brief(change.to, most)}`,
+      ),
+    );
   }
   return line;
 }
@@ -36,6 +49,8 @@ export function changeList(changes, most = 100) {
     return list;
   }
   for (const change of changes.slice(0, most)) list.append(changeLine(change, 2000));
-  if (changes.length > most) list.append(make('p.hint', null, `and ${format.count(changes.length - most)} more`));
+  if (changes.length > most) {
+    list.append(make('p.hint', null, `and ${format.count(changes.length - most)} more`));
+  }
   return list;
 }

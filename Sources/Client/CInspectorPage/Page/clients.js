@@ -31,12 +31,16 @@ export class Clients {
   draw() {
     say(byId('clients-count'), this.clients ? format.count(this.clients.length) : '');
     if (!this.clients?.length) {
-      const text = this.clients ? 'No client is connected.' : 'You may not see the clients of this daemon.';
+      const text = this.clients
+        ? 'No client is connected.'
+        : 'You may not see the clients of this daemon.';
       this.element.replaceChildren(make(this.clients ? 'p.empty' : 'p.empty.refused', null, text));
       return;
     }
     if (!this.list.isConnected) this.element.replaceChildren(scale(), this.list);
-    const order = [...this.clients].sort((a, b) => b.lagRevisions - a.lagRevisions || a.connection - b.connection).slice(0, MOST);
+    const order = [...this.clients].sort((a, b) =>
+      b.lagRevisions - a.lagRevisions || a.connection - b.connection
+    ).slice(0, MOST);
     const there = new Set(order.map((client) => client.connection));
     for (const [connection, row] of this.rows) {
       if (there.has(connection)) continue;
@@ -47,22 +51,30 @@ export class Clients {
       const row = this.rows.get(client.connection) ?? this.row(client);
       this.rows.set(client.connection, row);
       fill(row, client);
-      if (this.list.children[at] !== row) this.list.insertBefore(row, this.list.children[at] ?? null);
+      if (this.list.children[at] !== row) {
+        this.list.insertBefore(row, this.list.children[at] ?? null);
+      }
     });
   }
 
   /** @param {Client} client */
   row(client) {
     const name = client.label || `connection ${client.connection}`;
-    return make('li', { 'data-client': client.connection, 'data-label': client.label ?? '' },
-      make('div.line', null,
+    return make(
+      'li',
+      { 'data-client': client.connection, 'data-label': client.label ?? '' },
+      make(
+        'div.line',
+        null,
         make('b.name', null, name),
         client.own ? make('span.hint', null, 'this inspector') : null,
         make('span.who', null, `pid ${client.pid ?? '?'} · uid ${client.uid ?? '?'}`),
         make('span.spring'),
-        make('span.lag.number')),
+        make('span.lag.number'),
+      ),
       make('div.track', { 'aria-hidden': 'true' }, make('div.bar')),
-      make('div.rates.hint'));
+      make('div.rates.hint'),
+    );
   }
 }
 
@@ -72,15 +84,17 @@ export class Clients {
  */
 function fill(row, client) {
   const lag = client.lagRevisions;
+  const time = format.duration(client.lagMs / 1000);
   const text = lag === 0 && client.lagBytes === 0
     ? 'up to date'
-    : `${format.count(lag)} behind · ${format.bytes(client.lagBytes)} · ${format.duration(client.lagMs / 1000)}`;
+    : `${format.count(lag)} behind · ${format.bytes(client.lagBytes)} · ${time}`;
   row.dataset.lag = String(lag);
   say(/** @type {HTMLElement} */ (row.querySelector('.lag')), text);
   const bar = /** @type {HTMLElement} */ (row.querySelector('.bar'));
   bar.style.width = `${share(lag) * 100}%`;
   bar.className = `bar ${lag >= 10_000 ? 'far' : lag >= 100 ? 'behind' : 'near'}`;
-  const rates = `${format.rate(client.actionsPerSecond)} actions/s · ${format.bytes(client.bytesPerSecond)}/s`;
+  const bytes = format.bytes(client.bytesPerSecond);
+  const rates = `${format.rate(client.actionsPerSecond)} actions/s · ${bytes}/s`;
   say(/** @type {HTMLElement} */ (row.querySelector('.rates')), rates);
 }
 
@@ -94,7 +108,11 @@ function share(lag) {
 
 function scale() {
   const marks = MARKS.map((mark) => {
-    const element = make(mark === FARTHEST ? 'span.mark.farthest' : 'span.mark', null, mark === 0 ? 'now' : mark >= 1e6 ? '1M' : mark >= 1000 ? `${mark / 1000}k` : String(mark));
+    const element = make(
+      mark === FARTHEST ? 'span.mark.farthest' : 'span.mark',
+      null,
+      mark === 0 ? 'now' : mark >= 1e6 ? '1M' : mark >= 1000 ? `${mark / 1000}k` : String(mark),
+    );
     element.style.right = `${share(mark) * 100}%`;
     return element;
   });

@@ -10,8 +10,18 @@ import * as format from './format.js';
 
 const NOTICE = 8000;
 const WORDS = /** @type {Record<string, string>} */ ({
-  connecting: 'connecting', live: 'live', stale: 'lost, coming back', closed: 'closed', gone: 'inspector gone',
+  connecting: 'connecting',
+  live: 'live',
+  stale: 'lost, coming back',
+  closed: 'closed',
+  gone: 'inspector gone',
 });
+
+const LOST = 'The connection to the daemon is lost, and comes back by itself. ' +
+  'What is shown is what was last known.';
+const GONE = 'The inspector has ended, or cannot be reached. ' +
+  'Start lockstep inspect again, and open the address that it prints.';
+const PAUSED = 'The daemon is paused: it does no action until it is resumed.';
 
 export const FOR_ALL_RIGHTS = 'This is for those who may do everything.';
 const FOR_ADMINISTRATORS = 'This is for those who may administer the daemon.';
@@ -88,7 +98,10 @@ export class DaemonBar {
   draw() {
     const status = this.look?.status ?? {};
     say(byId('revision'), format.count(this.revision));
-    say(byId('total'), this.total > 0 || status.actions !== undefined ? format.count(this.total) : '–');
+    say(
+      byId('total'),
+      this.total > 0 || status.actions !== undefined ? format.count(this.total) : '–',
+    );
     byId('total').dataset.total = String(this.total);
     byId('revision').dataset.revision = String(this.revision);
     say(byId('rate'), format.rate(this.look?.perSecond?.actions));
@@ -99,7 +112,11 @@ export class DaemonBar {
     const pause = buttonById('pause');
     say(pause, this.isPaused ? 'Resume' : 'Pause');
     pause.setAttribute('aria-pressed', String(this.isPaused));
-    const may = { undo: status.mayDoAll !== false, redo: status.mayDoAll !== false, pause: status.mayAdminister !== false };
+    const may = {
+      undo: status.mayDoAll !== false,
+      redo: status.mayDoAll !== false,
+      pause: status.mayAdminister !== false,
+    };
     for (const [id, allowed] of Object.entries(may)) {
       const button = buttonById(id);
       button.disabled = this.state !== 'live' || !allowed;
@@ -111,11 +128,12 @@ export class DaemonBar {
   /** @param {number | null | undefined} pausedMs */
   drawBanner(pausedMs) {
     const banner = byId('banner');
+    const reason = this.message || 'it gave no reason.';
     const text = {
-      stale: `The connection to the daemon is lost, and comes back by itself. What is shown is what was last known.${this.message ? ` ${this.message}` : ''}`,
-      closed: `The daemon has closed the connection: ${this.message || 'it gave no reason.'}`,
-      gone: 'The inspector has ended, or cannot be reached. Start lockstep inspect again, and open the address that it prints.',
-    }[this.state] ?? (this.isPaused ? 'The daemon is paused: it does no action until it is resumed.' : '');
+      stale: `${LOST} ${this.message}`.trimEnd(),
+      closed: `The daemon has closed the connection: ${reason}`,
+      gone: GONE,
+    }[this.state] ?? (this.isPaused ? PAUSED : '');
     banner.hidden = text === '';
     banner.dataset.kind = this.state === 'live' && pausedMs !== null ? 'paused' : this.state;
     say(banner, text);
@@ -138,7 +156,8 @@ export class DaemonBar {
       const answer = await this.connection.ask(ask, { count: 1 });
       this.reached(answer.revision);
       const done = ask === 'undo' ? 'Undone' : 'Done again';
-      this.notify(`${done}: revision ${format.count(answer.revision)} is what ${format.count(answer.of)} was.`);
+      const [revision, of] = [format.count(answer.revision), format.count(answer.of)];
+      this.notify(`${done}: revision ${revision} is what ${of} was.`);
     } catch (error) {
       this.notify(/** @type {Error} */ (error).message);
     }

@@ -33,7 +33,11 @@ export class Effects {
     say(byId('effects-count'), this.effects?.length ? format.count(this.effects.length) : '');
     if (!this.effects?.length) {
       const text = this.effects ? 'No effect runs.' : 'You may not see the effects of this daemon.';
-      if (this.element.textContent !== text) this.element.replaceChildren(make(this.effects ? 'p.empty' : 'p.empty.refused', null, text));
+      if (this.element.textContent !== text) {
+        this.element.replaceChildren(
+          make(this.effects ? 'p.empty' : 'p.empty.refused', null, text),
+        );
+      }
       this.rows.clear();
       return;
     }
@@ -42,32 +46,73 @@ export class Effects {
     const rows = this.effects.map((effect) => {
       const row = this.rows.get(effect.id) ?? this.row(effect);
       this.rows.set(effect.id, row);
-      say(/** @type {HTMLElement} */ (row.querySelector('.runs')), format.duration(effect.startedMs / 1000));
+      say(
+        /** @type {HTMLElement} */ (row.querySelector('.runs')),
+        format.duration(effect.startedMs / 1000),
+      );
       say(/** @type {HTMLElement} */ (row.querySelector('.sent')), format.count(effect.sent));
       return row;
     });
     // Rows that are there already stay where they are: a button in them may have the focus.
-    if (rows.every((row) => row.isConnected) && this.element.querySelectorAll('[data-effect]').length === rows.length) return;
-    const heads = ['Name', 'Begun by', 'Client', 'Runs for', 'Sent', ''].map((text, at) => make(at > 2 ? 'th.number' : 'th', { scope: 'col' }, text));
-    this.element.replaceChildren(make('table', null, make('thead', null, make('tr', null, ...heads)), make('tbody', null, ...rows)));
+    if (
+      rows.every((row) => row.isConnected) &&
+      this.element.querySelectorAll('[data-effect]').length === rows.length
+    ) return;
+    const heads = ['Name', 'Begun by', 'Client', 'Runs for', 'Sent', ''].map((text, at) =>
+      make(at > 2 ? 'th.number' : 'th', { scope: 'col' }, text)
+    );
+    this.element.replaceChildren(
+      make(
+        'table',
+        null,
+        make('thead', null, make('tr', null, ...heads)),
+        make('tbody', null, ...rows),
+      ),
+    );
   }
 
   /** @param {Effect} effect */
   row(effect) {
-    const cancel = make('button', { type: 'button', 'aria-label': `Cancel ${effect.name}`, click: () => void this.cancel(effect) }, 'Cancel');
-    const key = effect.key !== undefined && effect.key !== effect.name ? make('span.hint', null, ` ${effect.key}`) : null;
-    return make('tr', { 'data-effect': effect.id, 'data-name': effect.name },
+    const cancel = make('button', {
+      type: 'button',
+      'aria-label': `Cancel ${effect.name}`,
+      click: () => void this.cancel(effect),
+    }, 'Cancel');
+    const key = effect.key !== undefined && effect.key !== effect.name
+      ? make('span.hint', null, ` ${effect.key}`)
+      : null;
+    return make(
+      'tr',
+      { 'data-effect': effect.id, 'data-name': effect.name },
       make('td', { title: effect.id }, make('b', null, effect.name), key),
-      make('td', null, make('button.link', { type: 'button', click: () => this.go.select(effect.sequence) }, `#${effect.sequence} ${effect.action}`)),
-      make('td', null, effect.client ?? '–', effect.owned ? make('span.hint', null, ' ends with it') : null),
-      make('td.runs.number'), make('td.sent.number'), make('td', null, cancel));
+      make(
+        'td',
+        null,
+        make(
+          'button.link',
+          { type: 'button', click: () => this.go.select(effect.sequence) },
+          `#${effect.sequence} ${effect.action}`,
+        ),
+      ),
+      make(
+        'td',
+        null,
+        effect.client ?? '–',
+        effect.owned ? make('span.hint', null, ' ends with it') : null,
+      ),
+      make('td.runs.number'),
+      make('td.sent.number'),
+      make('td', null, cancel),
+    );
   }
 
   /** @param {Effect} effect */
   async cancel(effect) {
     try {
       const answer = await this.connection.ask('cancel', { effect: effect.id });
-      this.go.notify(answer.cancelled > 0 ? `Cancelled ${effect.name}.` : `${effect.name} had ended already.`);
+      this.go.notify(
+        answer.cancelled > 0 ? `Cancelled ${effect.name}.` : `${effect.name} had ended already.`,
+      );
     } catch (error) {
       this.go.notify(/** @type {Error} */ (error).message);
     }

@@ -21,7 +21,10 @@ export function rate(value) {
 export function bytes(value) {
   if (value === null || value === undefined) return '–';
   if (value < 1000) return `${whole.format(value)} B`;
-  for (const [unit, size] of /** @type {[string, number][]} */ ([['kB', 1e3], ['MB', 1e6], ['GB', 1e9]])) {
+  for (
+    const [unit, size]
+      of /** @type {[string, number][]} */ ([['kB', 1e3], ['MB', 1e6], ['GB', 1e9]])
+  ) {
     if (value < size * 1000 || unit === 'GB') return `${tenths.format(value / size)} ${unit}`;
   }
   return '';
@@ -63,7 +66,8 @@ export function time(iso) {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
   const two = (/** @type {number} */ n) => String(n).padStart(2, '0');
-  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+  const thousandths = String(at.getMilliseconds()).padStart(3, '0');
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${thousandths}`;
 }
 
 /**
@@ -85,7 +89,9 @@ export function brief(value, most = 160) {
  */
 function written(value, room) {
   if (value === undefined) return '';
-  if (typeof value === 'string') return JSON.stringify(value.length > room ? value.slice(0, room + 1) : value);
+  if (typeof value === 'string') {
+    return JSON.stringify(value.length > room ? value.slice(0, room + 1) : value);
+  }
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';
   let text = open;
@@ -107,10 +113,14 @@ export function kindOf(value) {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   switch (typeof value) {
-    case 'string': return 'string';
-    case 'number': return 'number';
-    case 'boolean': return 'boolean';
-    default: break;
+    case 'string':
+      return 'string';
+    case 'number':
+      return 'number';
+    case 'boolean':
+      return 'boolean';
+    default:
+      break;
   }
   const keys = Object.keys(/** @type {object} */ (value));
   if (keys.length === 1 && keys[0] === '$bytes') return 'bytes';

@@ -19,10 +19,20 @@ export function installKeys(keys) {
   const dialog = /** @type {HTMLDialogElement} */ (byId('keys'));
   const all = [...keys, { key: '?', does: 'show the keys', run: () => dialog.showModal() }];
   byId('show-keys').addEventListener('click', () => dialog.showModal());
-  byId('keys-list').append(...[...all, ...ELSEWHERE].map((one) =>
-    make('div', null, make('dt', null, make('kbd', null, one.shown ?? one.key)), make('dd', null, one.does))));
+  byId('keys-list').append(
+    ...[...all, ...ELSEWHERE].map((one) =>
+      make(
+        'div',
+        null,
+        make('dt', null, make('kbd', null, one.shown ?? one.key)),
+        make('dd', null, one.does),
+      )
+    ),
+  );
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || dialog.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || dialog.open) {
+      return;
+    }
     const target = /** @type {HTMLElement} */ (event.target);
     if (target.matches('textarea, select, input:not([type=range], [type=checkbox])')) {
       if (event.key === 'Escape') target.blur();

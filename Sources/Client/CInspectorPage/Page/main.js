@@ -30,7 +30,10 @@ const tree = new Tree(state, (path) => {
 });
 const timeline = new Timeline(connection, (revision) => state.show(revision), notify);
 /** @type {Actions} */
-const actions = new Actions((record) => void action.show(record, actions.active ?? -1), () => tree.path);
+const actions = new Actions(
+  (record) => void action.show(record, actions.active ?? -1),
+  () => tree.path,
+);
 const go = {
   select: (/** @type {number} */ sequence) => {
     tabs.show(0);
@@ -155,7 +158,9 @@ connection.on('look', (push) => {
   }
   bar.takeLook(look);
   // A daemon of a former version says no word on it.
-  if (look.status && 'mayDoAll' in look.status) timeline.deny(look.status.mayDoAll === false ? FOR_ALL_RIGHTS : null);
+  if (look.status && 'mayDoAll' in look.status) {
+    timeline.deny(look.status.mayDoAll === false ? FOR_ALL_RIGHTS : null);
+  }
   if (push.past) timeline.take(push.past);
   effects.take(look.effects);
   clients.take(look.clients);
@@ -183,10 +188,24 @@ byId('goto').addEventListener('submit', (event) => {
 });
 
 installKeys([
-  { key: '/', does: 'filter the actions', run: () => { tabs.show(0); inputById('filter').focus(); } },
+  {
+    key: '/',
+    does: 'filter the actions',
+    run: () => {
+      tabs.show(0);
+      inputById('filter').focus();
+    },
+  },
   { key: 'g', does: 'go to a path', run: () => inputById('goto-path').focus() },
   { key: 't', does: 'go to the tree', run: () => tree.go(tree.active) },
-  { key: 'a', does: 'go to the actions', run: () => { tabs.show(0); byId('actions').focus(); } },
+  {
+    key: 'a',
+    does: 'go to the actions',
+    run: () => {
+      tabs.show(0);
+      byId('actions').focus();
+    },
+  },
   { key: 's', does: 'go to the slider', run: () => inputById('slider').focus() },
   { key: '[', does: 'one revision back', run: () => timeline.step(-1) },
   { key: ']', does: 'one revision forward', run: () => timeline.step(1) },
@@ -195,7 +214,9 @@ installKeys([
   { key: 'u', does: 'go to Undo', run: () => byId('undo').focus() },
   { key: 'p', does: 'go to Pause', run: () => byId('pause').focus() },
   ...['Actions', 'Effects', 'Clients', 'Plots', 'Send'].map((name, at) => ({
-    key: String(at + 1), does: `show ${name}`, run: () => tabs.show(at, true),
+    key: String(at + 1),
+    does: `show ${name}`,
+    run: () => tabs.show(at, true),
   })),
 ]);
 

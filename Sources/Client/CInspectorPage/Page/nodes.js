@@ -64,7 +64,10 @@ export class Place {
 
   get canUnfold() {
     if (this.source === 'parts' && this.hasParts) return this.count !== 0;
-    if (this.isKnown) return typeof this.value === 'object' && this.value !== null && childKeys(this.value).length > 0;
+    if (this.isKnown) {
+      return typeof this.value === 'object' && this.value !== null &&
+        childKeys(this.value).length > 0;
+    }
     if (this.source === 'past') return (this.hasParts || this.kind === 'array') && this.count !== 0;
     return (this.kind === 'array' || this.kind === 'case') && (this.count ?? 0) > 0;
   }
@@ -182,7 +185,9 @@ export class State {
     if (place.isLoading) return;
     if (place.source === 'value') return this.grow(place);
     if (place.source === 'past') return this.loadPast(place);
-    if (!place.hasParts && place.parent) return place.isKnown ? this.grow(place) : this.loadValue(place);
+    if (!place.hasParts && place.parent) {
+      return place.isKnown ? this.grow(place) : this.loadValue(place);
+    }
     place.isLoading = true;
     const moment = this.present;
     const after = place.parts?.at(-1)?.path;
@@ -237,10 +242,15 @@ export class State {
       }
       const wasKnown = place.isKnown;
       // Its change was not among the actions that came: they were left out, or may not be seen.
-      if (!isNew && place.hasParts && !this.unfolded.has(place.path) && (row.changed ?? -1) > (place.changed ?? -1)) place.flash();
+      if (
+        !isNew && place.hasParts && !this.unfolded.has(place.path) &&
+        (row.changed ?? -1) > (place.changed ?? -1)
+      ) place.flash();
       place.describe(row);
       const told = this.told.get(row.path);
-      if (told && !place.hasParts && (isNew || (wasKnown && !place.isKnown))) this.tell(place, told);
+      if (told && !place.hasParts && (isNew || (wasKnown && !place.isKnown))) {
+        this.tell(place, told);
+      }
       if (isNew && this.unfolded.has(place.path) && place.hasParts) void this.load(place);
       return place;
     });
@@ -282,8 +292,9 @@ export class State {
   /** @param {Place} place */
   unfold(place) {
     this.unfolded.add(place.path);
-    if (place.source === 'value' || (place.source === 'past' && place.isKnown)) this.unfoldValue(place);
-    else if (!place.hasParts && place.isKnown) this.unfoldValue(place);
+    if (place.source === 'value' || (place.source === 'past' && place.isKnown)) {
+      this.unfoldValue(place);
+    } else if (!place.hasParts && place.isKnown) this.unfoldValue(place);
     else if (!place.parts) void this.load(place);
     else this.stale.add(place.path);
     this.changed();
@@ -387,7 +398,10 @@ export class State {
     try {
       for (const path of paths) {
         const place = this.present.byPath.get(path);
-        if (place?.source === 'parts' && (place.hasParts || !place.parent) && place.parts && !place.isLoading) {
+        if (
+          place?.source === 'parts' && (place.hasParts || !place.parent) && place.parts &&
+          !place.isLoading
+        ) {
           await this.relist(place);
         }
       }
@@ -415,8 +429,12 @@ export class State {
       // What stood behind the part that was listed again is still there, as far as is known.
       const last = parts.at(-1);
       const end = last ? had.findIndex((part) => part.path === last.path) : -1;
-      const rest = answer.hasMore && had.length > limit ? had.slice(end >= 0 ? end + 1 : limit).filter((part) => !now.has(part.path)) : [];
-      for (const part of had) if (!now.has(part.path) && !rest.includes(part)) this.present.forget(part);
+      const rest = answer.hasMore && had.length > limit
+        ? had.slice(end >= 0 ? end + 1 : limit).filter((part) => !now.has(part.path))
+        : [];
+      for (const part of had) {
+        if (!now.has(part.path) && !rest.includes(part)) this.present.forget(part);
+      }
       place.parts = [...parts, ...rest];
       if (rest.length === 0) place.hasMore = answer.hasMore;
     } catch (error) {
@@ -487,7 +505,9 @@ export class State {
       place.isLoading = false;
       this.unfoldPast(place);
     } catch (error) {
-      if (generation === this.generation) await this.listPast(place, /** @type {Refusal} */ (error));
+      if (generation === this.generation) {
+        await this.listPast(place, /** @type {Refusal} */ (error));
+      }
     } finally {
       place.isLoading = false;
       this.changed();
@@ -507,7 +527,12 @@ export class State {
     const generation = this.generation;
     try {
       const after = place.parts?.at(-1)?.path;
-      const answer = await this.connection.ask('parts', { path: place.path, after, limit: PAGE, at: this.revision });
+      const answer = await this.connection.ask('parts', {
+        path: place.path,
+        after,
+        limit: PAGE,
+        at: this.revision,
+      });
       if (generation !== this.generation) return;
       place.kind = answer.whole?.kind ?? 'object';
       place.count = answer.whole?.count ?? null;
@@ -551,7 +576,9 @@ export class State {
       const place = this.moment.byPath.get(above);
       if (!place || !place.canUnfold) break;
       this.unfolded.add(above);
-      if (place.source === 'value' || (place.source === 'past' && place.isKnown) || !place.hasParts) this.unfoldValue(place);
+      if (
+        place.source === 'value' || (place.source === 'past' && place.isKnown) || !place.hasParts
+      ) this.unfoldValue(place);
       else if (!place.parts) await this.load(place);
     }
     const found = this.moment.byPath.get(path);

@@ -26,7 +26,10 @@ export class PlaceHistory {
     this.isAsking = false;
     this.rows = byId('place-rows');
     this.asking = new Drawing(() => void this.ask(), OFTEN);
-    byId('place-copy').addEventListener('click', () => void navigator.clipboard?.writeText(this.path));
+    byId('place-copy').addEventListener(
+      'click',
+      () => void navigator.clipboard?.writeText(this.path),
+    );
   }
 
   /** @param {string} path */
@@ -43,7 +46,8 @@ export class PlaceHistory {
    * @param {number} missed
    */
   take(records, missed) {
-    const isTouched = (/** @type {Record_} */ record) => !record.changes || record.changes.some((change) => touches(change.path, this.path));
+    const isTouched = (/** @type {Record_} */ record) =>
+      !record.changes || record.changes.some((change) => touches(change.path, this.path));
     if (missed > 0 || records.some(isTouched)) this.asking.soon();
   }
 
@@ -60,7 +64,9 @@ export class PlaceHistory {
       if (path === this.path) this.fill(answer.rows);
     } catch (error) {
       const refusal = /** @type {import('./connection.js').Refusal} */ (error);
-      if (path === this.path && !refusal.isInterruption) this.rows.replaceChildren(make('li.refused', null, refusal.message));
+      if (path === this.path && !refusal.isInterruption) {
+        this.rows.replaceChildren(make('li.refused', null, refusal.message));
+      }
     } finally {
       this.isAsking = false;
       this.asking.slowDown(performance.now() - start, OFTEN);
@@ -76,9 +82,15 @@ export class PlaceHistory {
     }
     // Only what is not there yet is made: a change at the top must not move what somebody reads.
     const key = (/** @type {{revision: number}} */ row) => `${this.path}\0${row.revision}`;
-    const before = new Map([...this.rows.children].map((element) => [/** @type {HTMLElement} */ (element).dataset.key ?? '', element]));
+    const before = new Map(
+      [...this.rows.children].map((
+        element,
+      ) => [/** @type {HTMLElement} */ (element).dataset.key ?? '', element]),
+    );
     const { scrollTop, scrollHeight } = this.rows;
-    this.rows.replaceChildren(...[...rows].reverse().map((row) => before.get(key(row)) ?? this.row(row, key(row))));
+    this.rows.replaceChildren(
+      ...[...rows].reverse().map((row) => before.get(key(row)) ?? this.row(row, key(row))),
+    );
     if (scrollTop > 0) this.rows.scrollTop = scrollTop + this.rows.scrollHeight - scrollHeight;
   }
 
@@ -88,13 +100,26 @@ export class PlaceHistory {
    */
   row(row, key) {
     const { action } = row;
-    const head = make('div.line', null,
-      make('button.link', { type: 'button', title: 'Show the state of this revision', 'data-show': row.revision, click: () => this.go.show(row.revision) }, format.count(row.revision)));
+    const head = make(
+      'div.line',
+      null,
+      make('button.link', {
+        type: 'button',
+        title: 'Show the state of this revision',
+        'data-show': row.revision,
+        click: () => this.go.show(row.revision),
+      }, format.count(row.revision)),
+    );
     if (action) {
       head.append(
         make('time', { datetime: action.time }, format.time(action.time)),
-        make('button.link', { type: 'button', click: () => this.go.select(action.sequence) }, action.action),
-        make('span.who', { title: action.origin }, action.label || action.origin));
+        make(
+          'button.link',
+          { type: 'button', click: () => this.go.select(action.sequence) },
+          action.action,
+        ),
+        make('span.who', { title: action.origin }, action.label || action.origin),
+      );
     } else {
       head.append(make('span.hint', null, 'the action is not known'));
     }
@@ -102,7 +127,9 @@ export class PlaceHistory {
     const lines = row.changes.slice(0, 3).map((change) => changeLine(change, 200, this.path));
     if (lines.length === 1) head.append(lines[0]);
     else item.append(...lines);
-    if (row.changes.length > 3) item.append(make('p.hint', null, `and ${row.changes.length - 3} more`));
+    if (row.changes.length > 3) {
+      item.append(make('p.hint', null, `and ${row.changes.length - 3} more`));
+    }
     return item;
   }
 }

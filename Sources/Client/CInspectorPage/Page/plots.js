@@ -13,11 +13,31 @@ const HEIGHT = 72;
 
 /** @type {Plot[]} */
 const PLOTS = [
-  { name: 'actions', title: 'Actions a second', lines: [{ name: 'actions', label: '' }], show: format.rate },
-  { name: 'latency', title: 'Latency', lines: [{ name: 'p50', label: 'p50' }, { name: 'p99', label: 'p99' }], show: format.duration },
-  { name: 'bytes', title: 'Bytes sent a second', lines: [{ name: 'bytes', label: '' }], show: format.bytes },
+  {
+    name: 'actions',
+    title: 'Actions a second',
+    lines: [{ name: 'actions', label: '' }],
+    show: format.rate,
+  },
+  {
+    name: 'latency',
+    title: 'Latency',
+    lines: [{ name: 'p50', label: 'p50' }, { name: 'p99', label: 'p99' }],
+    show: format.duration,
+  },
+  {
+    name: 'bytes',
+    title: 'Bytes sent a second',
+    lines: [{ name: 'bytes', label: '' }],
+    show: format.bytes,
+  },
   { name: 'held', title: 'Held states', lines: [{ name: 'held', label: '' }], show: format.count },
-  { name: 'queue', title: 'Journal queue', lines: [{ name: 'queue', label: '' }], show: format.bytes },
+  {
+    name: 'queue',
+    title: 'Journal queue',
+    lines: [{ name: 'queue', label: '' }],
+    show: format.bytes,
+  },
 ];
 
 export class Plots {
@@ -41,8 +61,11 @@ export class Plots {
     this.points.push({
       at: Date.now(),
       values: {
-        actions: look.perSecond?.actions ?? null, p50: latency?.p50 ?? null, p99: latency?.p99 ?? null,
-        bytes: bytesSent(look), held: look.status?.heldStates ?? null,
+        actions: look.perSecond?.actions ?? null,
+        p50: latency?.p50 ?? null,
+        p99: latency?.p99 ?? null,
+        bytes: bytesSent(look),
+        held: look.status?.heldStates ?? null,
         queue: look.status?.journalQueueBytes ?? null,
       },
     });
@@ -63,7 +86,8 @@ export class Plots {
    */
   drawPlot(plot, element) {
     const end = this.points.at(-1)?.at ?? Date.now();
-    const all = plot.lines.flatMap((line) => this.points.map((point) => point.values[line.name])).filter((value) => value !== null);
+    const all = plot.lines.flatMap((line) => this.points.map((point) => point.values[line.name]))
+      .filter((value) => value !== null);
     const top = roundUp(Math.max(0, .../** @type {number[]} */ (all)));
     const x = (/** @type {Point} */ point) => WIDTH - ((end - point.at) / (SECONDS * 1000)) * WIDTH;
     const y = (/** @type {number} */ value) => HEIGHT - 1 - (value / top) * (HEIGHT - 4);
@@ -72,18 +96,29 @@ export class Plots {
       let isOn = false;
       for (const point of this.points) {
         const value = point.values[line.name];
-        if (value !== null) runs.push(`${isOn ? 'L' : 'M'}${x(point).toFixed(1)} ${y(value).toFixed(1)}`);
+        if (value !== null) {
+          runs.push(`${isOn ? 'L' : 'M'}${x(point).toFixed(1)} ${y(value).toFixed(1)}`);
+        }
         isOn = value !== null;
       }
-      const path = /** @type {SVGElement} */ (element.querySelector(`path[data-line="${line.name}"]`));
+      const path =
+        /** @type {SVGElement} */ (element.querySelector(`path[data-line="${line.name}"]`));
       path.setAttribute('d', runs.join(''));
       path.dataset.points = String(runs.length);
     }
     const last = this.points.at(-1)?.values ?? {};
-    const now = plot.lines.map((line) => `${line.label} ${plot.show(last[line.name] ?? null)}`.trim()).join(' · ');
+    const now = plot.lines.map((line) =>
+      `${line.label} ${plot.show(last[line.name] ?? null)}`.trim()
+    ).join(' · ');
     say(/** @type {HTMLElement} */ (element.querySelector('.current')), now);
-    say(/** @type {HTMLElement} */ (element.querySelector('.top')), all.length > 0 ? plot.show(top) : '');
-    element.querySelector('svg')?.setAttribute('aria-label', `${plot.title}, the last two minutes; now ${now}, at most ${plot.show(top)}`);
+    say(
+      /** @type {HTMLElement} */ (element.querySelector('.top')),
+      all.length > 0 ? plot.show(top) : '',
+    );
+    element.querySelector('svg')?.setAttribute(
+      'aria-label',
+      `${plot.title}, the last two minutes; now ${now}, at most ${plot.show(top)}`,
+    );
   }
 
   drawTables() {
@@ -93,39 +128,101 @@ export class Plots {
     const memory = look.memory ?? {};
     /** @type {[string, string][]} */
     const facts = [
-      ['Up for', format.duration(status.uptimeMs / 1000)], ['Durability', String(status.durability ?? '–')],
-      ['Durable revision', format.count(status.durableRevision)], ['Resident memory', format.bytes(memory.residentBytes)],
-      ['State', `${format.bytes(memory.stateBytes)}, in memory ${format.bytes(memory.stateMemoryBytes)}`], ['History', format.bytes(memory.historyBytes)],
-      ['Processor', look.perSecond?.processor == null ? '–' : `${format.rate(look.perSecond.processor * 100)} %`],
+      ['Up for', format.duration(status.uptimeMs / 1000)],
+      ['Durability', String(status.durability ?? '–')],
+      ['Durable revision', format.count(status.durableRevision)],
+      ['Resident memory', format.bytes(memory.residentBytes)],
+      [
+        'State',
+        `${format.bytes(memory.stateBytes)}, in memory ${format.bytes(memory.stateMemoryBytes)}`,
+      ],
+      ['History', format.bytes(memory.historyBytes)],
+      [
+        'Processor',
+        look.perSecond?.processor == null
+          ? '–'
+          : `${format.rate(look.perSecond.processor * 100)} %`,
+      ],
     ];
-    const list = make('dl.facts', null, ...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
+    const list = make(
+      'dl.facts',
+      null,
+      ...facts.map(([name, value]) =>
+        make('div', null, make('dt', null, name), make('dd', null, value))
+      ),
+    );
     const names = look.actions === null
       ? make('p.empty.refused', null, 'You may not see the actions of this daemon.')
       : table(look.actions ?? []);
-    byId('facts-table').replaceChildren(make('h3', null, 'Actions by name'), names, make('h3', null, 'Daemon'), list);
+    byId('facts-table').replaceChildren(
+      make('h3', null, 'Actions by name'),
+      names,
+      make('h3', null, 'Daemon'),
+      list,
+    );
   }
 }
 
 /** @param {{action: string, count: number, perSecond: number | null, rejected: number}[]} actions */
 function table(actions) {
-  const heads = ['Action', 'Count', 'A second', 'Rejected'].map((text, at) => make(at ? 'th.number' : 'th', { scope: 'col' }, text));
+  const heads = ['Action', 'Count', 'A second', 'Rejected'].map((text, at) =>
+    make(at ? 'th.number' : 'th', { scope: 'col' }, text)
+  );
   const rows = [...actions].sort((a, b) => b.count - a.count).slice(0, 40).map((one) =>
-    make('tr', { 'data-action': one.action },
-      make('td', null, make('b', null, one.action)), make('td.number', null, format.count(one.count)),
-      make('td.number', null, format.rate(one.perSecond)), make('td.number', null, format.count(one.rejected))));
-  return make('table', null, make('thead', null, make('tr', null, ...heads)), make('tbody', null, ...rows));
+    make(
+      'tr',
+      { 'data-action': one.action },
+      make('td', null, make('b', null, one.action)),
+      make('td.number', null, format.count(one.count)),
+      make('td.number', null, format.rate(one.perSecond)),
+      make('td.number', null, format.count(one.rejected)),
+    )
+  );
+  return make(
+    'table',
+    null,
+    make('thead', null, make('tr', null, ...heads)),
+    make('tbody', null, ...rows),
+  );
 }
 
 /** @param {Plot} plot */
 function figure(plot) {
-  const svg = draw('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' });
-  for (const part of [0.25, 0.5, 0.75]) svg.append(draw('line', { class: 'grid', x1: WIDTH * part, x2: WIDTH * part, y1: 0, y2: HEIGHT }));
+  const svg = draw('svg', {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: 'none',
+    role: 'img',
+  });
+  for (const part of [0.25, 0.5, 0.75]) {
+    svg.append(
+      draw('line', { class: 'grid', x1: WIDTH * part, x2: WIDTH * part, y1: 0, y2: HEIGHT }),
+    );
+  }
   svg.append(draw('line', { class: 'grid', x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2 }));
   svg.append(draw('line', { class: 'base', x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1 }));
-  plot.lines.forEach((line, at) => svg.append(draw('path', { class: `plot-line line-${at}`, 'data-line': line.name, fill: 'none' })));
-  return make('figure', { 'data-plot': plot.name },
-    make('figcaption', null, make('b', null, plot.title), make('span.spring'), make('span.current.number')),
-    make('div.frame', null, svg, make('span.top.number.hint'), make('span.ago.hint', null, '−2 min')));
+  plot.lines.forEach((line, at) =>
+    svg.append(
+      draw('path', { class: `plot-line line-${at}`, 'data-line': line.name, fill: 'none' }),
+    )
+  );
+  return make(
+    'figure',
+    { 'data-plot': plot.name },
+    make(
+      'figcaption',
+      null,
+      make('b', null, plot.title),
+      make('span.spring'),
+      make('span.current.number'),
+    ),
+    make(
+      'div.frame',
+      null,
+      svg,
+      make('span.top.number.hint'),
+      make('span.ago.hint', null, '−2 min'),
+    ),
+  );
 }
 
 /**
@@ -136,7 +233,10 @@ function figure(plot) {
 function bytesSent(look) {
   if (look.perSecond?.bytesSent != null) return look.perSecond.bytesSent;
   if (!look.clients) return null;
-  return look.clients.reduce((/** @type {number} */ sum, /** @type {any} */ client) => sum + (client.bytesPerSecond ?? 0), 0);
+  return look.clients.reduce(
+    (/** @type {number} */ sum, /** @type {any} */ client) => sum + (client.bytesPerSecond ?? 0),
+    0,
+  );
 }
 
 /**

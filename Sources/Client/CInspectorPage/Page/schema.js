@@ -13,7 +13,9 @@ export class Schema {
     /** @type {Kind} */
     this.action = given?.action ?? 'value';
     /** @type {Map<string, Definition>} */
-    this.types = new Map(Object.entries(given?.types ?? {}).map(([name, type]) => [name, definition(type)]));
+    this.types = new Map(
+      Object.entries(given?.types ?? {}).map(([name, type]) => [name, definition(type)]),
+    );
   }
 
   /**
@@ -23,7 +25,9 @@ export class Schema {
    */
   cases(kind) {
     const present = this.present(kind);
-    return Array.isArray(present) && present[0] === 'type' ? this.types.get(present[1])?.cases ?? null : null;
+    return Array.isArray(present) && present[0] === 'type'
+      ? this.types.get(present[1])?.cases ?? null
+      : null;
   }
 
   /**
@@ -43,11 +47,16 @@ export class Schema {
     if (!Array.isArray(kind)) return kind;
     const [form, first, second] = kind;
     switch (form) {
-      case 'type': return first;
-      case 'optional': return `${this.name(first)}?`;
-      case 'array': return `[${this.name(first)}]`;
-      case 'map': return `[${this.name(first)}: ${this.name(second)}]`;
-      default: return JSON.stringify(kind);
+      case 'type':
+        return first;
+      case 'optional':
+        return `${this.name(first)}?`;
+      case 'array':
+        return `[${this.name(first)}]`;
+      case 'map':
+        return `[${this.name(first)}: ${this.name(second)}]`;
+      default:
+        return JSON.stringify(kind);
     }
   }
 
@@ -58,7 +67,9 @@ export class Schema {
       lines.push('', `${cases ? 'enum' : 'struct'} ${name}`);
       for (const field of fields ?? []) lines.push(`  ${field.name}: ${this.name(field.kind)}`);
       for (const one of cases ?? []) {
-        const carried = one.fields.map((field) => (isUnnamed(field) ? '' : `${field.name}: `) + this.name(field.kind));
+        const carried = one.fields.map((field) =>
+          (isUnnamed(field) ? '' : `${field.name}: `) + this.name(field.kind)
+        );
         lines.push(`  ${one.name}${carried.length ? `(${carried.join(', ')})` : ''}`);
       }
     }
@@ -71,14 +82,20 @@ export class Schema {
  * @returns {Definition}
  */
 function definition(type) {
-  const field = (/** @type {any} */ one) => Array.isArray(one) ? { id: one[0], name: one[1], kind: one[2] } : one;
-  const item = (/** @type {any} */ one) => Array.isArray(one)
-    ? { id: one[0], name: one[1], fields: (one[2] ?? []).map(field) }
-    : { ...one, fields: (one.fields ?? []).map(field) };
-  if (Array.isArray(type)) return type[0] === 'enum' ? { cases: type[1].map(item) } : { fields: type[1].map(field) };
+  const field = (/** @type {any} */ one) =>
+    Array.isArray(one) ? { id: one[0], name: one[1], kind: one[2] } : one;
+  const item = (/** @type {any} */ one) =>
+    Array.isArray(one)
+      ? { id: one[0], name: one[1], fields: (one[2] ?? []).map(field) }
+      : { ...one, fields: (one.fields ?? []).map(field) };
+  if (Array.isArray(type)) {
+    return type[0] === 'enum' ? { cases: type[1].map(item) } : { fields: type[1].map(field) };
+  }
   const { cases, fields, enum: ofEnum, structure, struct } = type;
   const those = cases ?? ofEnum;
-  return those ? { cases: those.map(item) } : { fields: (fields ?? structure ?? struct ?? []).map(field) };
+  return those
+    ? { cases: those.map(item) }
+    : { fields: (fields ?? structure ?? struct ?? []).map(field) };
 }
 
 /** @param {Field} field */
@@ -96,7 +113,9 @@ export function caseJSON(one, values) {
   if (one.fields.length === 0) return one.name;
   if (one.fields.length === 1 && isUnnamed(one.fields[0])) return { [one.name]: values[0] ?? null };
   if (one.fields.every(isUnnamed)) return { [one.name]: values.map((value) => value ?? null) };
-  const given = one.fields.map((field, at) => [field.name, values[at]]).filter(([, value]) => value !== undefined);
+  const given = one.fields.map((field, at) => [field.name, values[at]]).filter(([, value]) =>
+    value !== undefined
+  );
   return { [one.name]: Object.fromEntries(given) };
 }
 
@@ -107,7 +126,9 @@ export function caseJSON(one, values) {
  * @param {boolean} isText whether text that is no JSON is meant as it stands
  */
 export function parse(text, kind, isText) {
-  if (kind === 'text' || kind === 'path' || kind === 'bytes') return kind === 'path' && text.startsWith('[') ? JSON.parse(text) : text;
+  if (kind === 'text' || kind === 'path' || kind === 'bytes') {
+    return kind === 'path' && text.startsWith('[') ? JSON.parse(text) : text;
+  }
   try {
     return JSON.parse(text);
   } catch {
@@ -124,19 +145,32 @@ export function parse(text, kind, isText) {
 export function example(kind) {
   if (Array.isArray(kind)) {
     switch (kind[0]) {
-      case 'optional': return `${example(kind[1])} (optional)`;
-      case 'array': return '[…]';
-      default: return '{…}';
+      case 'optional':
+        return `${example(kind[1])} (optional)`;
+      case 'array':
+        return '[…]';
+      default:
+        return '{…}';
     }
   }
   switch (kind) {
-    case 'int': case 'integer': return '-12';
-    case 'uint': case 'unsigned': return '12';
-    case 'double': return '1.5';
-    case 'bool': return 'true';
-    case 'text': return 'text as it stands';
-    case 'bytes': return 'base64';
-    case 'path': return '/path/to/it';
-    default: return 'JSON, or text';
+    case 'int':
+    case 'integer':
+      return '-12';
+    case 'uint':
+    case 'unsigned':
+      return '12';
+    case 'double':
+      return '1.5';
+    case 'bool':
+      return 'true';
+    case 'text':
+      return 'text as it stands';
+    case 'bytes':
+      return 'base64';
+    case 'path':
+      return '/path/to/it';
+    default:
+      return 'JSON, or text';
   }
 }

@@ -48,10 +48,17 @@ export class Send {
   take(hello) {
     this.isDocument = hello.isDocument;
     this.schema = new Schema(hello.schema);
-    say(byId('schema'), hello.schema ? this.schema.text() : 'The daemon does not say what its state and actions are made of.');
+    say(
+      byId('schema'),
+      hello.schema
+        ? this.schema.text()
+        : 'The daemon does not say what its state and actions are made of.',
+    );
     const chosen = this.select.value;
     const cases = this.cases();
-    this.select.replaceChildren(...cases.map((one) => make('option', { value: one.name }, one.name)));
+    this.select.replaceChildren(
+      ...cases.map((one) => make('option', { value: one.name }, one.name)),
+    );
     if (cases.some((one) => one.name === chosen)) {
       this.select.value = chosen;
       if (this.entry) return;
@@ -68,10 +75,15 @@ export class Send {
     const cases = this.schema.cases(this.schema.action);
     if (cases || !this.isDocument) return cases ?? [];
     return DOCUMENT.map((name, id) => ({
-      id, name,
+      id,
+      name,
       fields: [
         { id: 1, name: 'path', kind: 'path' },
-        ...(name === 'remove' ? [] : [{ id: 2, name: name === 'increment' ? 'by' : 'value', kind: name === 'increment' ? ['optional', 'value'] : 'value' }]),
+        ...(name === 'remove' ? [] : [{
+          id: 2,
+          name: name === 'increment' ? 'by' : 'value',
+          kind: name === 'increment' ? ['optional', 'value'] : 'value',
+        }]),
       ],
     }));
   }
@@ -87,7 +99,10 @@ export class Send {
     const entries = one.fields.map((field) => this.field(field, 1));
     frame.replaceChildren(...entries.map(({ element }) => element));
     if (one.fields.length === 0) frame.append(make('p.hint', null, 'It carries nothing.'));
-    this.entry = { element: frame, read: () => caseJSON(one, entries.map((entry) => entry.read())) };
+    this.entry = {
+      element: frame,
+      read: () => caseJSON(one, entries.map((entry) => entry.read())),
+    };
     this.preview();
   }
 
@@ -102,16 +117,28 @@ export class Send {
     const name = isUnnamed(field) ? this.schema.name(kind) : field.name;
     const cases = this.schema.cases(kind);
     if (cases && depth < DEEPEST) return this.choice(name, cases, isOptional, depth);
-    const structure = Array.isArray(kind) && kind[0] === 'type' ? this.schema.types.get(kind[1])?.fields : undefined;
+    const structure = Array.isArray(kind) && kind[0] === 'type'
+      ? this.schema.types.get(kind[1])?.fields
+      : undefined;
     if (structure && depth < DEEPEST && !isOptional) return this.structure(name, structure, depth);
     const input = /** @type {HTMLInputElement} */ (make('input', {
-      'data-field': field.name, placeholder: example(field.kind), spellcheck: 'false', autocomplete: 'off', 'aria-label': name,
+      'data-field': field.name,
+      placeholder: example(field.kind),
+      spellcheck: 'false',
+      autocomplete: 'off',
+      'aria-label': name,
     }));
     if (kind === 'path' && field.name === 'path') {
       this.filled = this.place();
       input.value = this.filled;
     }
-    const element = make('label.field', null, make('span.name', null, name), make('span.hint', null, this.schema.name(field.kind)), input);
+    const element = make(
+      'label.field',
+      null,
+      make('span.name', null, name),
+      make('span.hint', null, this.schema.name(field.kind)),
+      input,
+    );
     const read = () => {
       if (input.value === '' && (isOptional || (kind !== 'path' && kind !== 'text'))) {
         if (isOptional) return undefined;
@@ -130,9 +157,16 @@ export class Send {
    */
   structure(name, fields, depth) {
     const entries = fields.map((field) => this.field(field, depth + 1));
-    const element = make('fieldset', null, make('legend', null, name), ...entries.map((entry) => entry.element));
+    const element = make(
+      'fieldset',
+      null,
+      make('legend', null, name),
+      ...entries.map((entry) => entry.element),
+    );
     const read = () => {
-      const given = fields.map((field, at) => [field.name, entries[at].read()]).filter(([, value]) => value !== undefined);
+      const given = fields.map((field, at) => [field.name, entries[at].read()]).filter((
+        [, value],
+      ) => value !== undefined);
       return Object.fromEntries(given);
     };
     return { element, read };
@@ -149,7 +183,11 @@ export class Send {
   choice(name, cases, isOptional, depth) {
     const options = cases.map((one) => make('option', { value: one.name }, one.name));
     if (isOptional) options.unshift(make('option', { value: '' }, '(none)'));
-    const select = /** @type {HTMLSelectElement} */ (make('select', { 'aria-label': name, 'data-choice': name }, ...options));
+    const select = /** @type {HTMLSelectElement} */ (make(
+      'select',
+      { 'aria-label': name, 'data-choice': name },
+      ...options,
+    ));
     const inner = make('div.inner');
     /** @type {Entry[]} */
     let entries = [];
@@ -170,7 +208,8 @@ export class Send {
 
   /** Fills in the path that is selected now, unless another was typed. */
   fillPath() {
-    const input = /** @type {HTMLInputElement | null} */ (byId('send-fields').querySelector('[data-field=path]'));
+    const field = byId('send-fields').querySelector('[data-field=path]');
+    const input = /** @type {HTMLInputElement | null} */ (field);
     if (!input || input.value !== this.filled) return;
     this.filled = this.place();
     input.value = this.filled;

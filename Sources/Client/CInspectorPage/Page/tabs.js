@@ -34,7 +34,8 @@ export class Tabs {
    */
   key(event, at) {
     const { length } = this.tabs;
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1 + length, Home: 0, End: length - 1 }[event.key];
+    const to =
+      { ArrowRight: at + 1, ArrowLeft: at - 1 + length, Home: 0, End: length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     this.show(to % length, true);

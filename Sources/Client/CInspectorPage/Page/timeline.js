@@ -33,7 +33,10 @@ export class Timeline {
     this.jump = buttonById('jump');
     this.drawing = new Drawing(() => this.draw(), 100);
     this.slider.addEventListener('input', () => this.moved(Number(this.slider.value)));
-    this.number.addEventListener('change', () => this.moved(Number(this.number.value.replace(/\D/g, ''))));
+    this.number.addEventListener(
+      'change',
+      () => this.moved(Number(this.number.value.replace(/\D/g, ''))),
+    );
     this.now.addEventListener('click', () => this.show(null));
     this.jump.addEventListener('click', () => this.ask());
     byId('confirm-yes').addEventListener('click', () => void this.confirm());
@@ -124,7 +127,12 @@ export class Timeline {
       return;
     }
     if (this.shown === revision) this.show(null);
-    this.notify(this.since === null ? NO_PAST : `Revision ${format.count(revision)} is not held any more; the oldest is ${format.count(this.since)}.`);
+    if (this.since === null) {
+      this.notify(NO_PAST);
+    } else {
+      const [gone, oldest] = [format.count(revision), format.count(this.since)];
+      this.notify(`Revision ${gone} is not held any more; the oldest is ${oldest}.`);
+    }
   }
 
   /** Shows the newest of what was asked for: while one is on its way, the slider has moved on. */
@@ -132,7 +140,7 @@ export class Timeline {
     if (this.isShowing) return;
     this.isShowing = true;
     try {
-      for (let done = NaN; done !== (this.shown ?? Infinity); ) {
+      for (let done = NaN; done !== (this.shown ?? Infinity);) {
         done = this.shown ?? Infinity;
         await this.showState(this.shown);
       }
@@ -149,26 +157,39 @@ export class Timeline {
     if (this.slider.max !== most) this.slider.max = most;
     this.slider.disabled = !hasPast || this.since === this.newest;
     this.slider.value = String(this.shown ?? this.newest);
-    this.slider.setAttribute('aria-valuetext', this.shown === null ? `now, revision ${this.newest}` : `the past, revision ${this.shown} of ${this.newest}`);
+    this.slider.setAttribute(
+      'aria-valuetext',
+      this.shown === null
+        ? `now, revision ${this.newest}`
+        : `the past, revision ${this.shown} of ${this.newest}`,
+    );
     this.number.disabled = this.slider.disabled;
-    if (document.activeElement !== this.number) this.number.value = String(this.shown ?? this.newest);
+    if (document.activeElement !== this.number) {
+      this.number.value = String(this.shown ?? this.newest);
+    }
     say(byId('time-since'), hasPast ? format.count(this.since) : '–');
     say(byId('time-newest'), format.count(this.newest));
     this.now.disabled = this.shown === null;
     this.jump.disabled = this.shown === null || this.denied !== null;
     const reason = byId('time-reason');
-    const why = hasPast ? (this.shown !== null && this.denied ? `Jump here is not possible. ${this.denied}` : null) : NO_PAST;
+    const why = hasPast
+      ? (this.shown !== null && this.denied ? `Jump here is not possible. ${this.denied}` : null)
+      : NO_PAST;
     reason.hidden = why === null;
     say(reason, why ?? '');
     byId('state').classList.toggle('past', this.shown !== null);
     byId('state').dataset.revision = this.shown === null ? 'now' : String(this.shown);
-    const gap = this.newest - (this.shown ?? 0);
-    say(byId('moment'), this.shown === null ? 'now' : `THE PAST: revision ${format.count(this.shown)}, ${format.count(gap)} before now · read only`);
+    const [shown, gap] = [this.shown ?? 0, this.newest - (this.shown ?? 0)].map(format.count);
+    const past = `THE PAST: revision ${shown}, ${gap} before now · read only`;
+    say(byId('moment'), this.shown === null ? 'now' : past);
   }
 
   ask() {
     if (this.shown === null) return;
-    say(byId('confirm-text'), `Make the state what it was at revision ${format.count(this.shown)}, for every client?`);
+    say(
+      byId('confirm-text'),
+      `Make the state what it was at revision ${format.count(this.shown)}, for every client?`,
+    );
     byId('confirm').hidden = false;
     byId('confirm-yes').focus();
   }
@@ -187,7 +208,9 @@ export class Timeline {
     this.slider.focus();
     try {
       const answer = await this.connection.ask('jump', { revision });
-      this.notify(`Jumped: revision ${format.count(answer.revision)} is what ${format.count(answer.of)} was.`);
+      this.notify(
+        `Jumped: revision ${format.count(answer.revision)} is what ${format.count(answer.of)} was.`,
+      );
       this.reached(answer.revision);
       this.show(null);
     } catch (error) {

@@ -64,19 +64,47 @@ export class Tree {
     if (!this.state.unfolded.has(place.path)) return;
     const level = place.level + 1;
     if (place.partsError) {
-      lines.push({ id: `${place.path}\0note`, place, is: 'note', text: place.partsError, level, at: 1, size: 1 });
+      lines.push({
+        id: `${place.path}\0note`,
+        place,
+        is: 'note',
+        text: place.partsError,
+        level,
+        at: 1,
+        size: 1,
+      });
     }
     if (!place.canUnfold && !place.parts?.length) return;
     const { parts } = place;
     if (!parts) {
-      if (place.isLoading) lines.push({ id: `${place.path}\0note`, place, is: 'note', text: 'loading …', level, at: 1, size: 1 });
+      if (place.isLoading) {
+        lines.push({
+          id: `${place.path}\0note`,
+          place,
+          is: 'note',
+          text: 'loading …',
+          level,
+          at: 1,
+          size: 1,
+        });
+      }
       return;
     }
     const all = Math.max(place.count ?? 0, parts.length);
     parts.forEach((part, index) => this.listPlace(part, index + 1, all, lines));
     if (place.hasMore) {
-      const text = place.isLoading ? 'loading …' : `more: ${format.count(parts.length)} of ${format.count(all)} are shown`;
-      lines.push({ id: `${place.path}\0more`, place, is: 'more', text, level, at: parts.length + 1, size: all });
+      const text = place.isLoading
+        ? 'loading …'
+        : `more: ${format.count(parts.length)} of ${format.count(all)} are shown`;
+      lines.push({
+        id: `${place.path}\0more`,
+        place,
+        is: 'more',
+        text,
+        level,
+        at: parts.length + 1,
+        size: all,
+      });
     }
   }
 
@@ -87,7 +115,10 @@ export class Tree {
     this.keepActive();
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - BEYOND);
-    const end = Math.min(this.lines.length, Math.ceil((scrollTop + clientHeight) / HEIGHT) + BEYOND);
+    const end = Math.min(
+      this.lines.length,
+      Math.ceil((scrollTop + clientHeight) / HEIGHT) + BEYOND,
+    );
     this.body.style.height = `${this.lines.length * HEIGHT}px`;
     /** @type {Map<string, number>} */
     const shown = new Map();
@@ -153,12 +184,19 @@ export class Tree {
     const look = `row${isFlashing ? ` flash ${place.flashes % 2 ? 'odd' : 'even'}` : ''}`;
     if (element.className !== look) element.className = look;
     set(element, 'data-flashes', String(place.flashes));
-    const print = `${place.key}\u0000${text}\u0000${form}\u0000${bytes}\u0000${changed}\u0000${canUnfold}${isUnfolded}`;
+    const shown = [place.key, text, form, bytes, changed, canUnfold, isUnfolded];
+    const print = shown.join('\u0000');
     if (element.dataset.print === print) return;
     element.dataset.print = print;
-    set(element, 'aria-label', `${place.key}: ${text}${bytes ? `, ${bytes} bytes` : ''}${changed ? `, changed at revision ${changed}` : ''}`);
-    const key = make('span.key', { title: place.path || 'the whole state' },
-      make('span.fold', { 'aria-hidden': 'true' }, canUnfold ? (isUnfolded ? '▾' : '▸') : ''), place.key);
+    const size = bytes && `, ${bytes} bytes`;
+    const since = changed && `, changed at revision ${changed}`;
+    set(element, 'aria-label', `${place.key}: ${text}${size}${since}`);
+    const key = make(
+      'span.key',
+      { title: place.path || 'the whole state' },
+      make('span.fold', { 'aria-hidden': 'true' }, canUnfold ? (isUnfolded ? '▾' : '▸') : ''),
+      place.key,
+    );
     key.style.paddingLeft = `${indent(line.level)}px`;
     element.replaceChildren(
       key,
@@ -180,7 +218,9 @@ export class Tree {
       for (const line of this.lines.slice(first, end)) {
         let { place } = line;
         while (place.source === 'value' && place.parent) place = place.parent;
-        if (line.is === 'place' && place.source === 'parts' && !place.hasParts && paths.size < 400) paths.add(place.path);
+        if (
+          line.is === 'place' && place.source === 'parts' && !place.hasParts && paths.size < 400
+        ) paths.add(place.path);
       }
     } else {
       this.askPast(first, end);
@@ -197,7 +237,10 @@ export class Tree {
     let asked = 0;
     for (const line of this.lines.slice(first, end)) {
       const { place } = line;
-      if (line.is !== 'place' || place.source !== 'past' || place.isKnown || place.isLoading || place.error || place.hasParts) continue;
+      if (
+        line.is !== 'place' || place.source !== 'past' || place.isKnown || place.isLoading ||
+        place.error || place.hasParts
+      ) continue;
       if (asked++ < 12) void this.state.loadPast(place);
     }
   }
@@ -207,8 +250,9 @@ export class Tree {
   /** The active line is always one that is there. */
   keepActive() {
     if (this.lines.some((line) => line.id === this.active)) return;
-    const had = document.activeElement?.closest('#tree') !== null && document.activeElement !== null;
-    this.active = this.state.nearest(this.active.split("\0")[0])?.path ?? '';
+    const had = document.activeElement?.closest('#tree') !== null &&
+      document.activeElement !== null;
+    this.active = this.state.nearest(this.active.split('\0')[0])?.path ?? '';
     if (had) requestAnimationFrame(() => this.elements.get(this.active)?.focus());
   }
 
@@ -230,7 +274,9 @@ export class Tree {
     const { scrollTop, clientHeight } = this.element;
     this.body.style.height = `${this.lines.length * HEIGHT}px`;
     if (top < scrollTop) this.element.scrollTop = top;
-    if (top + HEIGHT > scrollTop + clientHeight) this.element.scrollTop = top + HEIGHT - clientHeight;
+    if (top + HEIGHT > scrollTop + clientHeight) {
+      this.element.scrollTop = top + HEIGHT - clientHeight;
+    }
     this.draw();
     if (takesFocus) this.elements.get(id)?.focus({ preventScroll: true });
   }
@@ -280,23 +326,39 @@ export class Tree {
     if (!line) return;
     const last = this.lines.length - 1;
     const page = Math.max(1, Math.floor(this.element.clientHeight / HEIGHT) - 1);
-    const isUnfolded = line.is === 'place' && line.place.canUnfold && this.state.unfolded.has(line.place.path);
+    const isUnfolded = line.is === 'place' && line.place.canUnfold &&
+      this.state.unfolded.has(line.place.path);
     /** @type {number | null} */
     let to = null;
     switch (event.key) {
-      case 'ArrowDown': to = at + 1; break;
-      case 'ArrowUp': to = at - 1; break;
-      case 'PageDown': to = at + page; break;
-      case 'PageUp': to = at - page; break;
-      case 'Home': to = 0; break;
-      case 'End': to = last; break;
+      case 'ArrowDown':
+        to = at + 1;
+        break;
+      case 'ArrowUp':
+        to = at - 1;
+        break;
+      case 'PageDown':
+        to = at + page;
+        break;
+      case 'PageUp':
+        to = at - page;
+        break;
+      case 'Home':
+        to = 0;
+        break;
+      case 'End':
+        to = last;
+        break;
       case 'ArrowRight':
         if (isUnfolded) to = at + 1;
         else if (line.is === 'place') this.toggle(line.place);
         break;
       case 'ArrowLeft':
         if (isUnfolded) this.toggle(line.place);
-        else to = this.lines.findIndex((one) => one.is === 'place' && one.place === (line.is === 'place' ? line.place.parent : line.place));
+        else {to = this.lines.findIndex((one) =>
+            one.is === 'place' &&
+            one.place === (line.is === 'place' ? line.place.parent : line.place)
+          );}
         if (to === -1) to = at;
         break;
       case 'Enter':
@@ -304,7 +366,8 @@ export class Tree {
         if (line.is === 'more') void this.more(line.place);
         else if (line.is === 'place') this.toggle(line.place);
         break;
-      default: return;
+      default:
+        return;
     }
     event.preventDefault();
     if (to !== null) this.go(this.lines[Math.min(Math.max(to, 0), last)].id);
@@ -330,11 +393,17 @@ function set(element, name, value) {
  * @returns {[string, string]} the text, and its class
  */
 function valueText(place, isUnfolded) {
-  if (place.error) return place.kind === 'array' ? [`array · ${format.count(place.count)} ${place.error}`, 'container'] : [place.error, 'refused'];
+  if (place.error) {
+    return place.kind === 'array'
+      ? [`array · ${format.count(place.count)} ${place.error}`, 'container']
+      : [place.error, 'refused'];
+  }
   const isContainer = place.kind === 'case' ? isUnfolded : CONTAINERS.has(place.kind);
   if (isContainer) {
     const of = `${place.kind}${place.count === null ? '' : ` · ${format.count(place.count)}`}`;
-    if (place.kind === 'array' && place.isKnown && !isUnfolded) return [`${of} ${format.brief(place.value, 120)}`, 'container'];
+    if (place.kind === 'array' && place.isKnown && !isUnfolded) {
+      return [`${of} ${format.brief(place.value, 120)}`, 'container'];
+    }
     return [of, 'container'];
   }
   if (!place.isKnown) return ['…', 'unknown'];
