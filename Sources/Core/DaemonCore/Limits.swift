@@ -88,8 +88,8 @@ public struct Limits: Hashable, Sendable {
   /// The most requests of one connection that wait for an answer, actions not counted; at this
   /// number, reading from it pauses. Enough to fill some turns.
   public var requestsPerTurn = 1024
-  /// Work on requests in one turn, in units of about a microsecond: the time that a client waits
-  /// for the requests of others.
+  /// Work on requests in one turn, in units of about a microsecond, and as much again on subscriptions
+  /// that are behind: the time that a client waits for those of others.
   public var requestWorkPerTurn = 2000
   /// The bytes of one page of a report: some hundred rows.
   public var reportPageBytes = 64 << 10

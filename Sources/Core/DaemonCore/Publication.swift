@@ -196,8 +196,9 @@ struct Publication<State: Synchronizable>: Sendable {
     return .frame(frame)
   }
 
-  /// Have a user's connection wait for that patch, if so much has changed that it is encoded beside the
-  /// loop: until then the newest state is held for the user. Nil if it is to be made now.
+  /// Have a user's connection wait for that patch, if so much has changed, and not only elsewhere, that it
+  /// is encoded beside the loop: until then the newest state is held for the user. Nil if it is to be made
+  /// now.
   mutating func awaitDifference(
     of place: Int, from revision: UInt64, base: UInt64, to state: State, at newest: UInt64,
     by uid: UInt64
@@ -211,6 +212,7 @@ struct Publication<State: Synchronizable>: Sendable {
       held.hold(running.state, at: running.revision, by: uid)
       return (id, running.revision, false)
     }
+    if isSmall(before, at: place), isSmall(state, at: place) { return nil }
     lastJob += 1
     let id = SnapshotJobID(lastJob)
     var job = job(id, place, state, at: newest)
@@ -219,6 +221,18 @@ struct Publication<State: Synchronizable>: Sendable {
     (jobs[id], differenceJobs[key]) = (job, id)
     held.hold(state, at: newest, by: uid)
     return (id, newest, true)
+  }
+
+  /// Whether a scope has so little in a state that the patch from it or to it is made at once, whatever
+  /// else has changed. O(so many bytes).
+  private mutating func isSmall(_ state: State, at place: Int) -> Bool {
+    if let known = scopes[index: place].wholeBytes, known > limits.inlineSnapshotBytes {
+      return false
+    }
+    var encoder = CBOREncoder(upTo: limits.inlineDifferenceBytes)
+    state.encode(at: scopes[index: place].path, into: &encoder)
+    encodedThisTurn += encoder.bytes.count
+    return !encoder.isOver
   }
 
   // MARK: Snapshots
@@ -323,7 +337,7 @@ struct Publication<State: Synchronizable>: Sendable {
   /// Store the result of a job. Returns the subscribers of its scope.
   mutating func finish(
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
-  ) -> [ConnectionPlace] {
+  ) -> [Subscriber] {
     guard let (job, place) = take(id) else { return [] }
     if job.former != nil {
       if !frames.isEmpty || wholeBytes != nil {
@@ -340,7 +354,7 @@ struct Publication<State: Synchronizable>: Sendable {
   }
 
   /// Remove a job that cannot be done. Returns the subscribers of its scope.
-  mutating func abandon(_ id: SnapshotJobID) -> [ConnectionPlace] {
+  mutating func abandon(_ id: SnapshotJobID) -> [Subscriber] {
     take(id).map { scopes[index: $0.place].subscribers } ?? []
   }
 

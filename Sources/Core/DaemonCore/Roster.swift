@@ -14,6 +14,12 @@ struct Roster: Sendable {
   /// Connections that may be due a send at the turn's end, in the order of their events.
   private var touched: [ConnectionPlace] = []
   private var nextTouchedIndex = 0
+  /// How much more work may be done in this turn for subscriptions that are behind, in units of about a
+  /// microsecond.
+  var catchUpWork = 0
+  /// Connections that are composed once more in the next turn, before all others, and behind these.
+  private var delayedFirst: [ConnectionPlace] = []
+  private var delayedLast: [ConnectionPlace] = []
   /// Connections that follow the log, in the order in which they began.
   private(set) var followers: [ConnectionID] = []
   /// Connections whose held bytes are read at the next turn's end.
@@ -113,6 +119,26 @@ struct Roster: Sendable {
     nextTouchedIndex = 0
     return nil
   }
+
+  /// Have a connection composed in the next turn: before others that are delayed, or behind them.
+  mutating func delay(_ connection: ConnectionPlace, isFirst: Bool) {
+    if isFirst { delayedFirst.append(connection) } else { delayedLast.append(connection) }
+  }
+
+  /// Touch those that were delayed, after all others were taken. So they are taken in the next turn before
+  /// those to which something happens until then. Returns whether there are any.
+  mutating func touchDelayed() -> Bool {
+    if delayedFirst.isEmpty, delayedLast.isEmpty { return false }
+    for delayed in delayedFirst + delayedLast {
+      if let place = place(of: delayed) { touch(delayed.id, at: place) }
+    }
+    (delayedFirst, delayedLast) = ([], [])
+    return true
+  }
+
+  /// The connections that may be due a send, in the order in which they are taken; those that are taken
+  /// already are among them until all are.
+  var due: [ConnectionID] { touched.map(\.id) }
 
   /// A planted fault: the order of a dictionary, which differs between processes.
   mutating func scrambleTouched() { touched = Array(Set(touched)) }

@@ -10,7 +10,7 @@ struct Scope: Sendable {
   /// Passes what its subscribers may see there; nil if they see all of it.
   let filter: ViewFilter?
   /// The connections that see it, in the order in which they subscribed.
-  var subscribers: [ConnectionPlace] = []
+  var subscribers: [Subscriber] = []
   /// The revision of the newest change, which is the base of the next patch.
   var lastChange: UInt64
   /// Whether the path has a value.
@@ -41,6 +41,7 @@ struct Scope: Sendable {
   struct Turn {
     let scope: UInt64
     let frames: [[UInt8]]
+    let byteCount: Int
     /// The number of patches in the frames.
     let count: UInt64
     /// The reason that there are none.
@@ -48,7 +49,9 @@ struct Scope: Sendable {
   }
 
   var turn: Turn {
-    Turn(scope: id, frames: patches.frames, count: patches.count, loss: patches.loss)
+    Turn(
+      scope: id, frames: patches.frames, byteCount: patches.byteCount, count: patches.count,
+      loss: patches.loss)
   }
 
   /// Note the effect of a patch of the whole state on this scope. Returns whether it had any.
@@ -153,6 +156,14 @@ struct Scope: Sendable {
   mutating func endTurn() { patches.removeAll() }
 }
 
+/// A connection that sees a scope.
+struct Subscriber: Sendable {
+  let connection: ConnectionPlace
+  /// The index at which its subscription was the last time among those of the connection: it changes
+  /// only when another ends.
+  var slot: Int
+}
+
 /// The patches of a scope in one turn, for all live subscribers.
 struct TurnPatches: Sendable {
   /// The revision before the first of the pending pairs.
@@ -162,6 +173,8 @@ struct TurnPatches: Sendable {
   private var pendingCount = 0
   /// A large one may be in two pieces.
   private(set) var frames: [[UInt8]] = []
+  /// The bytes of the frames.
+  private(set) var byteCount = 0
   /// The number of patches, framed or not.
   private(set) var count: UInt64 = 0
   /// The reason that no patch can express the turn's changes; nil if patches do.
@@ -209,6 +222,7 @@ struct TurnPatches: Sendable {
     var frame = StreamFrames.patchHead(
       before: body.count, isAbsent: isAbsent, wraps: wraps, scope: scope, from: base, to: revision)
     count += 1
+    byteCount += frame.count + body.count
     if let shared {
       frames += [frame, shared]
     } else {
@@ -220,8 +234,10 @@ struct TurnPatches: Sendable {
   /// Make a frame of the pending patches.
   mutating func cut(scope: UInt64) {
     guard pendingCount > 0 else { return }
-    frames.append(
-      StreamFrames.patches(pending.bytes, count: pendingCount, scope: scope, from: pendingFrom))
+    let frame = StreamFrames.patches(
+      pending.bytes, count: pendingCount, scope: scope, from: pendingFrom)
+    byteCount += frame.count
+    frames.append(frame)
     pending.bytes.removeAll(keepingCapacity: pending.bytes.count <= 64 << 10)
     pendingCount = 0
   }
@@ -229,6 +245,7 @@ struct TurnPatches: Sendable {
   mutating func removeAll() {
     // A new list, because connections share the old one.
     frames = []
+    byteCount = 0
     pending.bytes.removeAll(keepingCapacity: true)
     pendingCount = 0
     count = 0

@@ -63,7 +63,7 @@ struct ScopeTable: Sendable {
   /// Forget a connection's subscription to a scope, and the scope with its last one.
   mutating func remove(_ connection: ConnectionID, from id: UInt64) {
     guard let index = indices[id] else { return }
-    scopes[index].subscribers.removeAll { $0.id == connection }
+    scopes[index].subscribers.removeAll { $0.connection.id == connection }
     guard scopes[index].subscribers.isEmpty else { return }
     byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
     tree.remove(id, at: scopes[index].path.keys[...])

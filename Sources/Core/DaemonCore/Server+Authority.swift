@@ -243,7 +243,8 @@ extension Server {
       drop(subscription, of: connections[place: place])
       let new = scope(of: path, by: filter)
       publication.scopes[index: new].subscribers.append(
-        ConnectionPlace(id: connections[place: place].id, place: place))
+        Subscriber(
+          connection: ConnectionPlace(id: connections[place: place].id, place: place), slot: index))
       connections[place: place].subscriptions.replace(
         at: index,
         by: Subscription(

@@ -64,9 +64,12 @@ extension Server {
     _ subscription: Subscription, of connection: inout ServerSession, _ users: inout UserTable,
     _ scope: inout Scope
   ) {
+    let slot = connection.subscriptions.count
     connection.subscriptions.append(subscription)
     users.countSubscription(1, at: connection.account)
-    scope.subscribers.append(ConnectionPlace(id: connection.id, place: connection.place))
+    scope.subscribers.append(
+      Subscriber(
+        connection: ConnectionPlace(id: connection.id, place: connection.place), slot: slot))
   }
 
   /// Undo `begin` for a subscription that was removed from its connection.
@@ -117,19 +120,20 @@ extension Server {
     guard !connections[place: place].isBlocked else { return }
     // If the shell reports it late, the state that the client has is gone: it gets a snapshot.
     let isKnown = core.revision == publication.flushed
-    changeReading(of: id, &commands) { [now = clock.now] in $0.flow.blockedSince = now }
-    var connection = connections[place: place]
-    for index in connection.subscriptions.indices
-    where connection.subscriptions[index].progress == .live {
-      connection.subscriptions[index].progress = isKnown ? .lagging(core.revision) : .lost(.history)
-      let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
-      connection.subscriptions[index].base =
+    changeReading(of: id, &commands) { [now = clock.now] in $0.flow.block(at: now) }
+    let uid = connections[place: place].peer.uid
+    for index in connections[place: place].subscriptions.indices
+    where connections[place: place].subscriptions[index].progress == .live {
+      connections[place: place].subscriptions[index].progress =
+        isKnown ? .lagging(core.revision) : .lost(.history)
+      let scope = publication.scopes.index(
+        of: connections[place: place].subscriptions[index].scope)
+      connections[place: place].subscriptions[index].base =
         scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
       if isKnown, !faults.forgetsHeldStates {
-        publication.hold(core.state, at: core.revision, by: connection.peer.uid)
+        publication.hold(core.state, at: core.revision, by: uid)
       }
     }
-    connections[id] = connection
     limitUnsent(id)
   }
 

@@ -14,6 +14,8 @@ extension Server {
     package var historyBytes: Int
     /// Frames of one turn that wait for its end.
     package var outputFrames: Int
+    /// The connections that are composed first at the next turn's end.
+    package var due: [ConnectionID]
   }
 
   /// Whether something that should be in the journal is not, or not yet.
@@ -35,6 +37,7 @@ extension Server {
       heldStates: publication.held.count,
       jobs: publication.jobs.count,
       historyBytes: publication.history.byteCount,
-      outputFrames: connections.sessions.reduce(0) { $0 + $1.outbox.frames.count })
+      outputFrames: connections.sessions.reduce(0) { $0 + $1.outbox.frames.count },
+      due: connections.due)
   }
 }

@@ -41,8 +41,14 @@ extension Server {
   mutating func snapshotEncoded(
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?
   ) {
+    guard let scope = publication.jobs[id]?.scope else { return }
     for subscriber in publication.finish(id, frames, wholeBytes, at: clock.now) {
-      connections.touch(subscriber.id)
+      guard let place = connections.place(of: subscriber.connection),
+        let index = connections[place: place].subscriptions.index(
+          ofScope: scope, lastAt: subscriber.slot)
+      else { continue }
+      connections[place: place].subscriptions.jobEnded(id, for: index)
+      connections.touch(subscriber.connection.id, at: place)
     }
   }
 
@@ -51,7 +57,7 @@ extension Server {
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
     for subscriber in publication.abandon(id) {
-      guard let place = connections.place(of: subscriber),
+      guard let place = connections.place(of: subscriber.connection),
         let index = connections[place: place].subscriptions.index(ofScope: job.scope)
       else { continue }
       switch connections[place: place].subscriptions[index].progress {
@@ -63,7 +69,7 @@ extension Server {
         connections[place: place].subscriptions[index].progress = .lost(.lagged)
       default: continue
       }
-      connections.touch(subscriber.id, at: place)
+      connections.touch(subscriber.connection.id, at: place)
       commands.append(
         .log(
           LogLine(

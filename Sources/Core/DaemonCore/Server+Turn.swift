@@ -7,6 +7,7 @@ import Wire
 extension Server {
   /// End the turn: compose and send everything that is due.
   mutating func endTurn(_ commands: inout [Command]) {
+    connections.catchUpWork = limits.requestWorkPerTurn
     releaseHeld(&commands)
     deliverNews()
     if pause.holdsNews { hearHeld() }
@@ -18,6 +19,7 @@ extension Server {
     grantWork()
     if faults.followsDictionaryOrder { connections.scrambleTouched() }
     while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
+    let areDelayed = connections.touchDelayed()
     publication.endTurn(at: core.revision)
     turn.waitingBudget = limits.waitingPerTurn
     // After the patches: an effect's work comes after the change that it was returned with. If that
@@ -30,7 +32,7 @@ extension Server {
     commands += sessions.takeUnwatched().map { .unwatch($0) }
     let hasWork = core.hasWaiting || pause.holdsNews
     if hasWork && !pause.isOn || sessions.hasEvents || users.isAsking || connections.isReleasing
-      || mustShare
+      || mustShare || areDelayed
     {
       commands.append(.wake)
     }
@@ -42,28 +44,38 @@ extension Server {
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
       let turn = publication.scopes[index: index].turn
-      for subscriber in publication.scopes[index: index].subscribers {
-        guard let place = connections.place(of: subscriber) else { continue }
-        share(turn, with: place)
-        connections.touch(subscriber.id, at: place)
+      let subscribers = publication.scopes[index: index].subscribers
+      for position in subscribers.indices {
+        let subscriber = subscribers[position]
+        guard let place = connections.place(of: subscriber.connection) else { continue }
+        let slot = share(turn, with: place, lastAt: subscriber.slot)
+        if slot != subscriber.slot {
+          publication.scopes[index: index].subscribers[position].slot = slot
+        }
+        connections.touch(subscriber.connection.id, at: place)
       }
     }
   }
 
+  /// Give a subscriber the frames of a scope. Returns the index of its subscription, which was this one
+  /// the last time.
   @inline(__always)
-  private mutating func share(_ turn: Scope.Turn, with place: Int) {
+  private mutating func share(_ turn: Scope.Turn, with place: Int, lastAt slot: Int) -> Int {
     guard
-      let index = connections[place: place].subscriptions.index(ofScope: turn.scope),
-      connections[place: place].subscriptions[index].progress == .live
-    else { return }
+      let index = connections[place: place].subscriptions.index(ofScope: turn.scope, lastAt: slot)
+    else { return slot }
+    guard connections[place: place].subscriptions[index].progress == .live else { return index }
     if let loss = turn.loss {
       connections[place: place].subscriptions[index].progress = .lost(loss)
-      return
+      return index
     }
     if connections[place: place].client.wantsDecisions { announceDecisions(to: place) }
-    connections[place: place].outbox.append(contentsOf: turn.frames)
-    if faults.repeatsFrames { connections[place: place].outbox.append(contentsOf: turn.frames) }
+    connections[place: place].outbox.append(contentsOf: turn.frames, count: turn.byteCount)
+    if faults.repeatsFrames {
+      connections[place: place].outbox.append(contentsOf: turn.frames, count: turn.byteCount)
+    }
     connections[place: place].counters.patches += turn.count
+    return index
   }
 
   /// Announce what is decided of the actions of a connection's session, before their changes.
@@ -116,23 +128,31 @@ extension Server {
         connection.announce(sessions[place: session].outcomes)
       }
       if connection.owesNews { sayRevoked(&connection) }
-      if !connection.isCurrent { catchUp(&connection, &commands) }
+      let isHandingOver = if case .handingOver = ending { true } else { false }
+      var hadWork = false
+      if !connection.isCurrent {
+        hadWork = connections.catchUpWork > 0
+        catchUp(&connection, isLast: leaving != nil || isHandingOver, &commands)
+      }
       // Before the answers: an answer implies that every subscription that is not announced anew is
       // at the newest revision.
-      if case .handingOver = ending {
+      if isHandingOver {
         // No request is begun that could not be finished here: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {
         if leaving == nil, !connection.isCurrent { join(&connection, &commands) }
-        if connection.requests.grant > 0, connection.subscriptions.unannounced == 0 {
+        if connection.requests.grant > 0, connection.subscriptions.mayBeTold {
           answer(&connection, &commands)
         }
       }
       if faults.announcesLate, connection.client.wantsDecisions, let session {
         connection.announce(sessions[place: session].outcomes)
       }
-      if connection.isCurrent, !connection.subscriptions.areAllRevoked {
-        acknowledge(&connection, session)
+      if connection.isCurrent {
+        if connection.flow.isDelayed { connection.flow.endDelay() }
+        if !connection.subscriptions.areAllRevoked { acknowledge(&connection, session) }
+      } else {
+        delay(&connection, hadWork: hadWork)
       }
       connection.bookmark(
         core.revision, durable: durableRevision, every: limits.bookmarkInterval, at: clock.now)
@@ -161,167 +181,14 @@ extension Server {
   /// Queue a connection for a later turn if it still has requests, and read from it again once its
   /// request queue has room and its large action has been decoded.
   private mutating func finishComposing(_ id: ConnectionID, at place: Int) {
-    lineUp(place)
+    if connections[place: place].hasQuestions, connections[place: place].subscriptions.mayBeTold {
+      lineUp(place)
+    }
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
       connections[place: place].requests.hasRoom(limits), !largeActions.isPending(id)
     {
       connections.release(id)
     }
-  }
-
-  // MARK: Catching up
-
-  /// Bring lagging and joining subscriptions up to date, as far as that needs no new snapshot. O(those
-  /// that lag or join).
-  private mutating func catchUp(
-    _ connection: inout ServerSession, _ commands: inout [Command]
-  ) {
-    for ticket in connection.subscriptions.takeActive() {
-      guard let index = connection.subscriptions.index(of: ticket) else { continue }
-      let subscription = connection.subscriptions[index]
-      connection.subscriptions[index].progress = progress(of: subscription, &connection, &commands)
-      connection.subscriptions.putBack(index)
-    }
-  }
-
-  /// Bring a subscription up to date, as far as that needs no new snapshot, and return how far it is.
-  private mutating func progress(
-    of subscription: Subscription, _ connection: inout ServerSession, _ commands: inout [Command]
-  ) -> Subscription.Progress {
-    switch subscription.progress {
-    case .live, .lost: return subscription.progress
-    case .lagging(let revision):
-      return advance(subscription, from: revision, mayWait: true, &connection, &commands)
-    case .differing(let job, let revision):
-      switch publication.encoding(job, of: subscription.scope, at: revision) {
-      case .running: return subscription.progress
-      case .difference(let difference):
-        append(difference: difference, of: subscription, &connection)
-        return follow(difference, subscription, mayWait: true, &connection, &commands)
-      case .snapshot, .gone:
-        publication.release(revision, by: connection.peer.uid)
-        return .lost(.lagged)
-      }
-    case .joining(let job, let revision, let reason):
-      switch publication.encoding(job, of: subscription.scope, at: revision) {
-      case .running: return subscription.progress
-      case .snapshot(let snapshot):
-        announceSnapshot(subscription, reason, &connection)
-        append(snapshot.frames, &connection)
-        // The announcement promises the newest revision, so what follows must not wait.
-        return follow(snapshot, subscription, mayWait: false, &connection, &commands)
-      case .difference, .gone:
-        publication.release(revision, by: connection.peer.uid)
-        return .lost(reason)
-      }
-    }
-  }
-
-  /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time.
-  private mutating func join(_ connection: inout ServerSession, _ commands: inout [Command]) {
-    var left = connection.subscriptions.behind
-    while left > 0, connection.subscriptions.joining < limits.concurrentSnapshots,
-      let index = connection.subscriptions.nextLost(),
-      case .lost(let reason) = connection.subscriptions[index].progress
-    {
-      left -= 1
-      if reason == .memory {
-        refuseImpossible(index, &connection)
-      } else {
-        connection.subscriptions[index].progress = snapshot(
-          connection.subscriptions[index], reason, &connection, &commands)
-      }
-    }
-  }
-
-  /// Send or begin the snapshot of a subscription that has just begun, if it needs one and no other is
-  /// before it.
-  mutating func join(
-    _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
-  ) {
-    guard let index = connection.subscriptions.index(ofNumber: number),
-      case .lost = connection.subscriptions[index].progress, connection.token != nil
-    else { return }
-    join(&connection, &commands)
-  }
-
-  /// Send the changes since a snapshot that has just been sent: the patches themselves if the
-  /// history has them, because computing the difference of two large states takes longer than
-  /// copying patches.
-  private mutating func follow(
-    _ snapshot: EncodedSnapshot, _ subscription: Subscription, mayWait: Bool,
-    _ connection: inout ServerSession, _ commands: inout [Command]
-  ) -> Subscription.Progress {
-    let revision = snapshot.revision
-    if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
-      let replay = publication.replay(publication.scopes[index: place], behind: snapshot)
-    {
-      publication.release(revision, by: connection.peer.uid)
-      append(replay, of: subscription, &connection)
-      return .live
-    }
-    var joined = subscription
-    joined.base = revision
-    return advance(joined, from: revision, mayWait: mayWait, &connection, &commands)
-  }
-
-  /// Send one patch from a held state to the newest, and release the held state; or have the patch
-  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is
-  /// `lost`, the client then knows that the subscription is at the newest revision, or will know when
-  /// the patch has been sent.
-  private mutating func advance(
-    _ subscription: Subscription, from revision: UInt64, mayWait: Bool,
-    _ connection: inout ServerSession, _ commands: inout [Command]
-  ) -> Subscription.Progress {
-    defer { publication.release(revision, by: connection.peer.uid) }
-    guard revision < core.revision, !faults.skipsCatchUp else { return .live }
-    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
-    guard publication.scopes[index: place].lastChange > revision else {
-      sayCurrent(subscription, &connection)
-      return .live
-    }
-    if mayWait,
-      let wait = publication.awaitDifference(
-        of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
-        by: connection.peer.uid)
-    {
-      if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
-      return .differing(wait.id, wait.revision)
-    }
-    switch publication.difference(
-      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)
-    {
-    case .frame(let frame): count(&connection, core.revision - revision, frame)
-    case .none:
-      // Changed and changed back. The next patch has a base revision that the mirror would not have
-      // reached without this.
-      sayCurrent(subscription, &connection)
-    case .lost(let reason): return .lost(reason)
-    }
-    return .live
-  }
-
-  /// Send a difference that was encoded beside the loop.
-  private mutating func append(
-    difference: EncodedSnapshot, of subscription: Subscription, _ connection: inout ServerSession
-  ) {
-    guard let frame = difference.frames.first else {
-      // Changed and changed back, as above.
-      return say(
-        .init(
-          subscription: subscription.number, scope: subscription.scope, .current, .none,
-          revision: difference.revision), &connection)
-    }
-    count(&connection, max(difference.revision, subscription.base + 1) - subscription.base, frame)
-  }
-
-  private mutating func count(
-    _ connection: inout ServerSession, _ revisions: UInt64, _ frame: [UInt8]
-  ) {
-    connection.outbox.append(frame)
-    connection.counters.patches += 1
-    connection.counters.coalesced += revisions - 1
-    counters.coalesced += revisions - 1
   }
 
   // MARK: Acknowledgements

@@ -21,7 +21,8 @@ public import Wire
 //
 // so that a client that sees an acknowledgement has seen the change. A connection with unsent bytes
 // is *blocked*: nothing is composed for it and nothing is read from it. The state that it was last
-// sent is held (a copy, O(1)); when its bytes have been written, it gets the difference.
+// sent is held (a copy, O(1)); when its bytes have been written, it gets the difference, over several
+// turns if it has many subscriptions (`Server+CatchingUp`).
 //
 // Invariant: between turns every live subscription is at `flushed`, the revision at which the last
 // turn ended, and `core.revision == flushed`.

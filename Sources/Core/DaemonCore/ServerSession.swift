@@ -238,8 +238,9 @@ struct ServerSession: Sendable {
 
   /// Take the frames to send now, and count them; nil if there are none.
   mutating func takeFrames(at now: Instant) -> [[UInt8]]? {
+    let count = outbox.byteCount
     guard let frames = outbox.take(at: now) else { return nil }
-    counters.bytesSent += frames.reduce(0) { $0 + UInt64($1.count) }
+    counters.bytesSent += UInt64(count)
     return frames
   }
 }
@@ -251,27 +252,81 @@ struct Flow: Sendable {
   var unsentBytes = 0
   /// Whether reading is paused until its user has a share of a turn again.
   var isWaiting = false
+  /// Whether it is being brought up to date over several turns.
+  var isDelayed = false
+  /// Whether it was blocked meanwhile, and is brought up to date in one turn: else it might never be,
+  /// and never be answered.
+  private(set) var isHurried = false
+
+  /// Whether this turn may not finish it.
+  var isSliced: Bool { isDelayed && !isHurried }
+
+  /// It has unsent bytes from now on.
+  mutating func block(at now: Instant) {
+    blockedSince = now
+    if isDelayed { isHurried = true }
+  }
+
+  mutating func endDelay() { (isDelayed, isHurried) = (false, false) }
 }
 
 /// The frames that a connection is sent at the turn's end.
 struct Outbox: Sendable {
+  /// In their order. Behind the first few, short ones are joined.
   private(set) var frames: [[UInt8]] = []
+  /// The bytes of all frames.
+  private(set) var byteCount = 0
   private(set) var lastSent: Instant
+  /// Whether the last of `frames` is short ones, which others may be added to.
+  private var isJoining = false
+
+  /// So many frames stay as they are: most connections are sent one or two.
+  private static let few = 8
+  /// The most bytes of a frame that is joined: to copy them takes less than to count a reference, and
+  /// the kernel less than a buffer.
+  private static let short = 256
+  /// Frames that are joined have at most so many bytes together: what a pipe writes in one request.
+  private static let mostTogether = 32 << 10
 
   init(at now: Instant) { lastSent = now }
 
   var isEmpty: Bool { frames.isEmpty }
-  var byteCount: Int { frames.reduce(0) { $0 + $1.count } }
 
-  mutating func append(_ frame: [UInt8]) { frames.append(frame) }
+  @inline(__always)
+  mutating func append(_ frame: [UInt8]) {
+    byteCount += frame.count
+    if frames.count >= Self.few { return appendToMany(frame) }
+    frames.append(frame)
+  }
 
   /// Append frames that other connections are sent, too. The list itself is shared if it is the
   /// first.
   mutating func append(contentsOf shared: [[UInt8]]) {
+    append(contentsOf: shared, count: shared.reduce(0) { $0 + $1.count })
+  }
+
+  /// The same for frames of so many bytes in all.
+  @inline(__always)
+  mutating func append(contentsOf shared: [[UInt8]], count: Int) {
     if frames.isEmpty {
       frames = shared
+      byteCount += count
     } else {
-      frames.append(contentsOf: shared)
+      for frame in shared { append(frame) }
+    }
+  }
+
+  @inline(never)
+  private mutating func appendToMany(_ frame: [UInt8]) {
+    let last = frames.count - 1
+    if frame.count > Self.short {
+      frames.append(frame)
+      isJoining = false
+    } else if isJoining, frames[last].count + frame.count <= Self.mostTogether {
+      frames[last].append(contentsOf: frame)
+    } else {
+      frames.append(frame)
+      isJoining = true
     }
   }
 
@@ -281,6 +336,7 @@ struct Outbox: Sendable {
     lastSent = now
     var taken: [[UInt8]] = []
     swap(&taken, &frames)
+    (byteCount, isJoining) = (0, false)
     return taken
   }
 }

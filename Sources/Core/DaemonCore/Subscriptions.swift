@@ -52,9 +52,9 @@ struct Subscription: Sendable {
 /// are found without looking at the others.
 ///
 /// Invariants: no two have the same number or the same scope; `behind` counts those that are not
-/// live, `joining` those that wait for a snapshot, `unannounced` those of which the client does not
-/// know that they are behind; each that is behind has a ticket in one of two lists; once there are more
-/// than `few`, both dictionaries hold the index of each.
+/// live, `lagging` and `joining` those that do, `unannounced` those of which the client does not know that
+/// they are behind; each that is behind has a ticket in one of two lists, unless its job is running; once
+/// there are more than `few`, both dictionaries hold the index of each.
 struct Subscriptions: Sendable {
   /// Names a subscription that is behind. One that has ended, or was replaced, is not found by it.
   struct Ticket: Sendable {
@@ -67,13 +67,15 @@ struct Subscriptions: Sendable {
   private var indexOfScope: [UInt64: Int] = [:]
   /// The number of subscriptions that are not live.
   private(set) var behind = 0
+  /// The number of those that lag.
+  private(set) var lagging = 0
   /// The number of those that wait for a snapshot.
   private(set) var joining = 0
-  /// The number of those that differ, or have followed and are lost. While there are any, the client must
-  /// not be told of a newer revision: their mirrors are not at it.
+  /// The number of those that differ, or have followed and are lost.
   private(set) var unannounced = 0
-  /// Those that lag or wait for a job.
+  /// Those that lag, or whose job has ended; before `activeStart` they have been taken.
   private var active: [Ticket] = []
+  private var activeStart = 0
   /// Those that need a snapshot, in the order in which they came; before `lostStart` they have been
   /// taken.
   private var lost: [Ticket] = []
@@ -85,6 +87,9 @@ struct Subscriptions: Sendable {
   /// Whether all were revoked before everything due was sent: an acknowledgement would then promise
   /// changes that the mirrors do not have.
   private(set) var areAllRevoked = false
+
+  /// Whether the client may be told of the newest revision: it takes each mirror that follows to be at it.
+  var mayBeTold: Bool { lagging == 0 && unannounced == 0 }
 
   /// Up to this many, a linear search is faster than a dictionary; most connections have one.
   private static let few = 8
@@ -114,7 +119,9 @@ struct Subscriptions: Sendable {
   private mutating func count(_ subscription: Subscription, _ difference: Int) {
     switch subscription.progress {
     case .live: break
-    case .lagging: behind += difference
+    case .lagging:
+      behind += difference
+      lagging += difference
     case .joining:
       behind += difference
       joining += difference
@@ -124,31 +131,57 @@ struct Subscriptions: Sendable {
     }
   }
 
-  /// List a subscription that is behind, unless it is listed.
+  /// List a subscription that is behind, unless it is listed, or a job is running for it.
   private mutating func giveTicket(_ index: Int) {
     if list[index].hasTicket { return }
     let ticket = Ticket(number: list[index].number, serial: list[index].serial)
     switch list[index].progress {
-    case .live: return
-    case .lagging, .joining, .differing: active.append(ticket)
+    case .live, .joining, .differing: return
+    case .lagging: active.append(ticket)
     case .lost: lost.append(ticket)
     }
     list[index].hasTicket = true
   }
 
-  /// Take the tickets of those that lag or wait for a job. Return each with `putBack`.
-  mutating func takeActive() -> [Ticket] {
-    var taken: [Ticket] = []
-    swap(&taken, &active)
-    return taken
+  /// A job has ended: list the subscription that waits for it. It is not listed before, so that the
+  /// end of one of many jobs takes O(1).
+  mutating func jobEnded(_ id: SnapshotJobID, for index: Int) {
+    switch list[index].progress {
+    case .joining(id, _, _), .differing(id, _): break
+    case .live, .lagging, .lost, .joining, .differing: return
+    }
+    if list[index].hasTicket { return }
+    list[index].hasTicket = true
+    active.append(Ticket(number: list[index].number, serial: list[index].serial))
+  }
+
+  /// The number of those that lag or whose job has ended, or that have ended since.
+  var activeCount: Int { active.count - activeStart }
+
+  /// The index of the next that lags or whose job has ended, which is no longer listed; nil if there is
+  /// none. Return it with `putBack`. Amortised O(1).
+  mutating func nextActive() -> Int? {
+    while activeStart < active.count {
+      let ticket = active[activeStart]
+      activeStart += 1
+      if activeStart == active.count { Self.empty(&active, &activeStart) }
+      if let index = index(of: ticket) { return index }
+    }
+    return nil
+  }
+
+  /// Empty a list of tickets that were all taken. The memory of a few is kept.
+  private static func empty(_ list: inout [Ticket], _ start: inout Int) {
+    list.removeAll(keepingCapacity: list.count <= few)
+    start = 0
   }
 
   /// The index of the subscription that a ticket names; nil if it has ended.
-  func index(of ticket: Ticket) -> Int? {
+  private func index(of ticket: Ticket) -> Int? {
     index(ofNumber: ticket.number).flatMap { list[$0].serial == ticket.serial ? $0 : nil }
   }
 
-  /// List a subscription whose ticket was taken again, if it is still behind.
+  /// List a subscription that was taken again, if it is still behind.
   mutating func putBack(_ index: Int) {
     list[index].hasTicket = false
     giveTicket(index)
@@ -160,12 +193,12 @@ struct Subscriptions: Sendable {
     while lostStart < lost.count {
       let ticket = lost[lostStart]
       lostStart += 1
+      if lostStart == lost.count { Self.empty(&lost, &lostStart) }
       guard let index = index(of: ticket) else { continue }
       list[index].hasTicket = false
       if case .lost = list[index].progress { return index }
       giveTicket(index)
     }
-    (lost, lostStart) = ([], 0)
     return nil
   }
 
@@ -177,6 +210,13 @@ struct Subscriptions: Sendable {
 
   func index(ofScope scope: UInt64) -> Int? {
     list.count > Self.few ? indexOfScope[scope] : list.firstIndex { $0.scope == scope }
+  }
+
+  /// The same for one that was at this index the last time. O(1) without hashing, if it still is.
+  @inline(__always)
+  func index(ofScope scope: UInt64, lastAt slot: Int) -> Int? {
+    if slot < list.count, list.address(of: slot).pointee.scope == scope { return slot }
+    return index(ofScope: scope)
   }
 
   /// Add a subscription whose number and scope no other has.
@@ -220,8 +260,9 @@ struct Subscriptions: Sendable {
   /// Remove all, and return them.
   mutating func removeAll() -> [Subscription] {
     defer {
-      (list, indexOfNumber, indexOfScope, behind, joining) = ([], [:], [:], 0, 0)
-      (active, lost, lostStart, unannounced) = ([], [], 0, 0)
+      (list, indexOfNumber, indexOfScope) = ([], [:], [:])
+      (behind, lagging, joining, unannounced) = (0, 0, 0, 0)
+      (active, activeStart, lost, lostStart) = ([], 0, [], 0)
     }
     return list
   }

@@ -48,7 +48,8 @@ extension Simulation {
     }
   }
 
-  /// The connection that was served first is sent to first: no order depends on hashing.
+  /// The connection that was served first is sent to first, behind those that the last turn has delayed:
+  /// no order depends on hashing.
   mutating func checkOrder(_ commands: [Command]) throws(SimulationFailure) {
     guard let served else { return }
     var rank: [ConnectionID: Int] = [:]

@@ -121,7 +121,7 @@ extension Simulation {
   /// A turn: some of what has arrived is read, in any order.
   mutating func turn() throws(SimulationFailure) {
     guard daemon != nil else { return }
-    served = []
+    served = daemon?.load.due ?? []
     var order = links.map(\.id)
     order.shuffle(using: &random)
     let effectsComeFirst = effects.isBusy && chance(500)

@@ -121,7 +121,8 @@ import Wire
         table[index: index].wholeBytes = random.chance(50) ? 100 : nil
         table[index: index].snapshotBytes = random.chance(50) ? 50 : nil
         table[index: index].subscribers = [
-          .init(id: ConnectionID(table[index: index].id), place: 0)
+          .init(
+            connection: .init(id: ConnectionID(table[index: index].id), place: 0), slot: 0)
         ]
       }
       for _ in 0..<10 { add() }

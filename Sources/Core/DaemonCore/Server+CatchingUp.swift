@@ -1,0 +1,198 @@
+import CBOR
+import Lockstep
+import Values
+import Wire
+
+// A connection that was blocked, or that needs snapshots, catches up: each of its subscriptions gets one
+// patch from the revision that it has to the newest, or a snapshot. It may have ten thousand of them, so
+// that is done over several turns, each of which has so much work for all that are behind
+// (`Limits.requestWorkPerTurn`); the connections have it in turn. Until all are done the client is told of
+// no newer revision: no answers, no acknowledgements.
+//
+// A connection that is blocked once more before it is done would begin again with what it had: it is
+// finished in one turn the next time.
+extension Server {
+  /// Bring subscriptions that lag, or whose job has ended, up to date, as far as that needs no new
+  /// snapshot and the turn's work allows; all of them if there is no later turn. O(these).
+  mutating func catchUp(
+    _ connection: inout ServerSession, isLast: Bool, _ commands: inout [Command]
+  ) {
+    // Those that are listed again meanwhile are for another turn.
+    var left = connection.subscriptions.activeCount
+    while left > 0, isLast || mayCatchUp(connection),
+      let index = connection.subscriptions.nextActive()
+    {
+      left -= 1
+      let (sent, encoded) = (connection.outbox.byteCount, publication.encodedThisTurn)
+      let subscription = connection.subscriptions[index]
+      connection.subscriptions[index].progress = progress(of: subscription, &connection, &commands)
+      connection.subscriptions.putBack(index)
+      countCatchUp(
+        max(connection.outbox.byteCount - sent, publication.encodedThisTurn - encoded))
+    }
+  }
+
+  private func mayCatchUp(_ connection: borrowing ServerSession) -> Bool {
+    connections.catchUpWork > 0 || connection.flow.isHurried
+  }
+
+  /// Note the work of one subscription for which so many bytes were made: about four microseconds, and
+  /// one for 64 bytes.
+  private mutating func countCatchUp(_ bytes: Int) { connections.catchUpWork -= 4 + bytes / 64 }
+
+  /// Have a connection composed again in the next turn, if this one's work is used up: in front of others
+  /// if it had none of it, so that all have it in turn.
+  mutating func delay(_ connection: inout ServerSession, hadWork: Bool) {
+    guard connections.catchUpWork <= 0 else { return }
+    connection.flow.isDelayed = true
+    connections.delay(
+      ConnectionPlace(id: connection.id, place: connection.place), isFirst: !hadWork)
+  }
+
+  /// Bring a subscription up to date, as far as that needs no new snapshot, and return how far it is.
+  private mutating func progress(
+    of subscription: Subscription, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    switch subscription.progress {
+    case .live, .lost: return subscription.progress
+    case .lagging(let revision):
+      return advance(subscription, from: revision, mayWait: true, &connection, &commands)
+    case .differing(let job, let revision):
+      switch publication.encoding(job, of: subscription.scope, at: revision) {
+      case .running: return subscription.progress
+      case .difference(let difference):
+        append(difference: difference, of: subscription, &connection)
+        return follow(difference, subscription, mayWait: true, &connection, &commands)
+      case .snapshot, .gone:
+        publication.release(revision, by: connection.peer.uid)
+        return .lost(.lagged)
+      }
+    case .joining(let job, let revision, let reason):
+      switch publication.encoding(job, of: subscription.scope, at: revision) {
+      case .running: return subscription.progress
+      case .snapshot(let snapshot):
+        announceSnapshot(subscription, reason, &connection)
+        append(snapshot.frames, &connection)
+        // The announcement promises the newest revision, so what follows must not wait.
+        return follow(snapshot, subscription, mayWait: false, &connection, &commands)
+      case .difference, .gone:
+        publication.release(revision, by: connection.peer.uid)
+        return .lost(reason)
+      }
+    }
+  }
+
+  /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time and the
+  /// turn's work allows. What a request takes is counted as the request's.
+  mutating func join(
+    _ connection: inout ServerSession, isRequested: Bool = false, _ commands: inout [Command]
+  ) {
+    var left = connection.subscriptions.behind
+    while left > 0, connection.subscriptions.joining < limits.concurrentSnapshots,
+      isRequested || mayCatchUp(connection), let index = connection.subscriptions.nextLost(),
+      case .lost(let reason) = connection.subscriptions[index].progress
+    {
+      left -= 1
+      if reason == .memory {
+        refuseImpossible(index, &connection)
+      } else {
+        let (sent, encoded) = (connection.outbox.byteCount, publication.encodedThisTurn)
+        connection.subscriptions[index].progress = snapshot(
+          connection.subscriptions[index], reason, &connection, &commands)
+        if isRequested { continue }
+        countCatchUp(
+          max(connection.outbox.byteCount - sent, publication.encodedThisTurn - encoded))
+      }
+    }
+  }
+
+  /// Send or begin the snapshot of a subscription that has just begun, if it needs one and no other is
+  /// before it.
+  mutating func join(
+    _ number: UInt64, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) {
+    guard let index = connection.subscriptions.index(ofNumber: number),
+      case .lost = connection.subscriptions[index].progress, connection.token != nil
+    else { return }
+    join(&connection, isRequested: true, &commands)
+  }
+
+  /// Send the changes since a snapshot that has just been sent: the patches themselves if the
+  /// history has them, because computing the difference of two large states takes longer than
+  /// copying patches.
+  private mutating func follow(
+    _ snapshot: EncodedSnapshot, _ subscription: Subscription, mayWait: Bool,
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    let revision = snapshot.revision
+    if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
+      let replay = publication.replay(publication.scopes[index: place], behind: snapshot)
+    {
+      publication.release(revision, by: connection.peer.uid)
+      append(replay, of: subscription, &connection)
+      return .live
+    }
+    var joined = subscription
+    joined.base = revision
+    return advance(joined, from: revision, mayWait: mayWait, &connection, &commands)
+  }
+
+  /// Send one patch from a held state to the newest, and release the held state; or have the patch
+  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is
+  /// `lost`, the client then knows that the subscription is at the newest revision, or will know when
+  /// the patch has been sent.
+  private mutating func advance(
+    _ subscription: Subscription, from revision: UInt64, mayWait: Bool,
+    _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    defer { publication.release(revision, by: connection.peer.uid) }
+    guard revision < core.revision, !faults.skipsCatchUp else { return .live }
+    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
+    guard publication.scopes[index: place].lastChange > revision else {
+      sayCurrent(subscription, &connection)
+      return .live
+    }
+    if mayWait,
+      let wait = publication.awaitDifference(
+        of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
+        by: connection.peer.uid)
+    {
+      if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
+      return .differing(wait.id, wait.revision)
+    }
+    switch publication.difference(
+      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)
+    {
+    case .frame(let frame): count(&connection, core.revision - revision, frame)
+    case .none:
+      // Changed and changed back. The next patch has a base revision that the mirror would not have
+      // reached without this.
+      sayCurrent(subscription, &connection)
+    case .lost(let reason): return .lost(reason)
+    }
+    return .live
+  }
+
+  /// Send a difference that was encoded beside the loop.
+  private mutating func append(
+    difference: EncodedSnapshot, of subscription: Subscription, _ connection: inout ServerSession
+  ) {
+    guard let frame = difference.frames.first else {
+      // Changed and changed back, as above.
+      return say(
+        .init(
+          subscription: subscription.number, scope: subscription.scope, .current, .none,
+          revision: difference.revision), &connection)
+    }
+    count(&connection, max(difference.revision, subscription.base + 1) - subscription.base, frame)
+  }
+
+  private mutating func count(
+    _ connection: inout ServerSession, _ revisions: UInt64, _ frame: [UInt8]
+  ) {
+    connection.outbox.append(frame)
+    connection.counters.patches += 1
+    connection.counters.coalesced += revisions - 1
+    counters.coalesced += revisions - 1
+  }
+}
