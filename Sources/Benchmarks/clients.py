@@ -1,19 +1,27 @@
 """Works on clients: W6 what a daemon is before it has any, W9 what many cost and one that stops, W10
 floods, W11 many subscriptions of one, W12 many that do a little."""
 
+import itertools
 import math
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 
 from run import ANYWHERE
-from servers import CORES, SERVER_CORE
+from servers import CORES, HELLO, SERVER_CORE, receive, send
+from states import drain, members
 
 # A user that needs no entry in the password file.
 FLOODER = 4242
+SUBSCRIPTIONS = 5_000
+# The number of this message.
+PONG = 16
 MANY = [f"--limit={name}=20000" for name in ["connections", "connectionsPerUser", "connectionsPerSecond"]]
 
 
@@ -177,6 +185,8 @@ def w11(run):
         if peer in how:
           with run.server(peer, **how[peer]) as server:
             subscriptions(run, server, beside)
+    if "lockstep" in run.keepers:
+      crowded(run)
 
 
 def subscriptions(run, server, beside):
@@ -187,6 +197,69 @@ def subscriptions(run, server, beside):
            result["open_us"])
   run.note("W11", f"an action that changes one of {beside:,}", "server µs an action", server,
            result["cpu_us"])
+
+
+def crowded(run):
+  """How long a ping waits while an action changes many subscriptions of many connections, and while a
+  connection comes back that has not read what changed many of its subscriptions."""
+  with run.server("lockstep") as server, server.connect() as writer:
+    server.pin(set(CORES))
+    numbers = itertools.count(1)
+    send(writer, HELLO)
+    receive(writer)
+
+    def replace():
+      number = next(numbers)
+      send(writer, struct.pack(">BBBB", 0x84, 4, 0x18, number) + b"\x00\x83\x00\x81\x65large"
+           + members(SUBSCRIPTIONS, number % 2))
+      receive(writer)
+
+    replace()
+    mirrors = [seeing_each(server) for _ in range(10)]
+    readers = [threading.Thread(target=drain, args=(mirror,), daemon=True) for mirror in mirrors]
+    for reader in readers:
+      reader.start()
+    with run.ping(server) as pings:
+      for _ in range(run.count(10, 3)):
+        replace()
+        time.sleep(0.1)
+    row = f"an action changes {SUBSCRIPTIONS:,} subscriptions of each of 10 connections"
+    run.note("W11", f"{row}, a ping waits at most", "µs", server, pings["ping_max"],
+             placement=ANYWHERE)
+    for mirror in mirrors:
+      mirror.shutdown(socket.SHUT_RDWR)
+    for reader in readers:
+      reader.join()
+
+    with seeing_each(server) as mirror:
+      # More than the kernel keeps for it.
+      for _ in range(40):
+        replace()
+      reader = threading.Thread(target=drain, args=(mirror,), daemon=True)
+      with run.ping(server) as pings:
+        time.sleep(0.1)
+        reader.start()
+        time.sleep(1)
+      mirror.shutdown(socket.SHUT_RDWR)
+      reader.join()
+    row = f"a connection with {SUBSCRIPTIONS:,} subscriptions comes back"
+    run.note("W11", f"{row}, a ping waits at most", "µs", server, pings["ping_max"],
+             placement=ANYWHERE)
+
+
+def seeing_each(server):
+  """A connection with a subscription to each member."""
+  connection = server.connect()
+  send(connection, HELLO)
+  receive(connection)
+  for first in range(0, SUBSCRIPTIONS, 500):
+    for number in range(first, first + 500):
+      send(connection, struct.pack(">BBBH", 0x84, 2, 0x19, number)
+           + b"\x82\x65large\x68e%07d\xf6" % number)
+    send(connection, b"\x82\x05\x00")
+    while receive(connection)[1] != PONG:
+      pass
+  return connection
 
 
 # MARK: W12
