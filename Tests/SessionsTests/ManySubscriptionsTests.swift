@@ -94,7 +94,8 @@ import Wire
     #expect(turns.last?[2]?.last == .pong(7, revision: 1))
   }
 
-  @Test func `connections that come back together take turns`() {
+  /// The third client has one subscription, and comes back behind the second.
+  private func laggingTogether() -> Bench {
     var bench = bench()
     bench.say(3, .subscribe(subscription: 1, ["rooms", "r7"], nil))
     _ = bench.turns([])
@@ -104,6 +105,11 @@ import Wire
     bench.act(1, 1, .set(["rooms"], Self.rooms(1)))
     _ = bench.turn()
     for number in 2...3 as ClosedRange<UInt64> { bench.handle(.drained(ConnectionID(number))) }
+    return bench
+  }
+
+  @Test func `connections that come back together take turns`() {
+    var bench = laggingTogether()
     let turns = bench.turns([2, 3])
     // The first turn's work goes to the one with many, and then it is the other's turn.
     #expect(turns.map { patches($0[3]) }.prefix(3) == [0, 1, 0])
@@ -111,20 +117,22 @@ import Wire
   }
 
   @Test func `one that is blocked without end delays no other`() {
-    var bench = bench()
-    bench.say(3, .subscribe(subscription: 1, ["rooms", "r7"], nil))
-    _ = bench.turns([])
-    for number in 2...3 as ClosedRange<UInt64> {
-      bench.handle(.blocked(ConnectionID(number), unsent: 5))
-    }
-    bench.act(1, 1, .set(["rooms"], Self.rooms(1)))
-    _ = bench.turn()
-    for number in 2...3 as ClosedRange<UInt64> { bench.handle(.drained(ConnectionID(number))) }
+    var bench = laggingTogether()
     #expect(patches(bench.said(to: 3, bench.turn())) == 0)
     bench.handle(.blocked(ConnectionID(2), unsent: 5))
     // It is ready again before the next turn ends, and first among those to which something happens.
     bench.handle(.drained(ConnectionID(2)))
     #expect(patches(bench.said(to: 3, bench.turn())) == 1)
+  }
+
+  @Test func `one that only waits for its snapshot is answered, though others used up the work`() {
+    var limits = Self.limits
+    limits.inlineSnapshotBytes = 100
+    var bench = lagging(limits)
+    bench.say(3, .subscribe(subscription: 1, ["rooms"], nil))
+    #expect(bench.turn().contains { if case .encodeSnapshot = $0 { true } else { false } })
+    bench.say(3, .ping(8))
+    #expect(bench.said(to: 3, bench.turn()) == [.pong(8, revision: 1)])
   }
 
   @Test func `one that is blocked again and again is answered`() {

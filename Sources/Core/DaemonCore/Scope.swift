@@ -41,6 +41,7 @@ struct Scope: Sendable {
   struct Turn {
     let scope: UInt64
     let frames: [[UInt8]]
+    /// The bytes of the frames.
     let byteCount: Int
     /// The number of patches in the frames.
     let count: UInt64

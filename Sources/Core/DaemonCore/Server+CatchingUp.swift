@@ -40,10 +40,11 @@ extension Server {
   /// one for 64 bytes.
   private mutating func countCatchUp(_ bytes: Int) { connections.catchUpWork -= 4 + bytes / 64 }
 
-  /// Have a connection composed again in the next turn, if this one's work is used up: in front of others
-  /// if it had none of it, so that all have it in turn.
-  mutating func delay(_ connection: inout ServerSession, hadWork: Bool) {
-    guard connections.catchUpWork <= 0 else { return }
+  /// Have a connection that is not current composed again in the next turn, if this one's work is used up:
+  /// in front of others if it had none of it, so that all have it in turn. If there is work left, it only
+  /// waits for jobs.
+  mutating func delayIfUnfinished(_ connection: inout ServerSession, hadWork: Bool) {
+    guard connections.catchUpWork <= 0 else { return connection.flow.endDelay() }
     connection.flow.isDelayed = true
     connections.delay(
       ConnectionPlace(id: connection.id, place: connection.place), isFirst: !hadWork)

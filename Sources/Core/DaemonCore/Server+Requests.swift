@@ -54,12 +54,14 @@ extension Server {
 
   // MARK: Shares of a turn
 
-  /// Put a connection with requests to answer into its user's queue. One that is delayed cannot be
-  /// answered in this turn.
+  /// Put a connection with requests to answer into its user's queue. One whose subscriptions still lag,
+  /// because it was delayed, cannot be answered in this turn.
   mutating func lineUp(_ place: Int) {
     guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
-      !connections[place: place].isBlocked, !connections[place: place].flow.isSliced,
-      connections[place: place].subscriptions.unannounced == 0
+      !connections[place: place].isBlocked,
+      connections[place: place].subscriptions.unannounced == 0,
+      connections[place: place].subscriptions.lagging == 0
+        || !connections[place: place].flow.isSliced
     else { return }
     connections[place: place].requests.isInLine = true
     users.lineUp(

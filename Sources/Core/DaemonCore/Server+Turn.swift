@@ -152,7 +152,7 @@ extension Server {
         if connection.flow.isDelayed { connection.flow.endDelay() }
         if !connection.subscriptions.areAllRevoked { acknowledge(&connection, session) }
       } else {
-        delay(&connection, hadWork: hadWork)
+        delayIfUnfinished(&connection, hadWork: hadWork)
       }
       connection.bookmark(
         core.revision, durable: durableRevision, every: limits.bookmarkInterval, at: clock.now)
