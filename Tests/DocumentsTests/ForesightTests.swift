@@ -51,21 +51,21 @@ import Values
     return document
   }
 
+  private func ground(_ random: inout SeededGenerator) -> Document {
+    guard random.chance(60) else { return Document(random.value(depth: 4), seed: testSeed) }
+    // Places enough for changes that do not touch each other.
+    let names = ["a", "b", "c", "d", "e\u{301}", "é", "", "-"]
+    return Document(
+      .object(TrieMap(uniqueKeysWithValues: names.map { ($0, random.value(depth: 3)) })),
+      seed: testSeed)
+  }
+
   @Test(arguments: 0..<16)
   func `an action does what was foreseen, whatever others have changed meanwhile`(part: Int) {
     var random = SeededGenerator(part)
     var (held, rejected, changedBetween) = (0, 0, 0)
     for _ in 0..<600 {
-      var root = random.value(depth: 4)
-      if random.chance(60) {
-        // Places enough for changes that do not touch each other.
-        root = .object(
-          TrieMap(
-            uniqueKeysWithValues: ["a", "b", "c", "d", "e\u{301}", "é", "", "-"].map {
-              ($0, random.value(depth: 3))
-            }))
-      }
-      let ground = Document(root, seed: testSeed)
+      let ground = ground(&random)
       var parts: [DocumentAction] = []
       for _ in 0..<(1 + random.below(5)) { parts.append(random.action(in: ground.root)) }
       let action = random.chance(50) ? .transaction(parts) : parts[0]
@@ -87,6 +87,29 @@ import Values
       }
     }
     #expect(held > 100 && rejected > 20 && changedBetween > 20)
+  }
+
+  @Test(arguments: 0..<8)
+  func `what an action may not change holds after it`(part: Int) throws {
+    var random = SeededGenerator(part + 100)
+    var (harmless, harmful) = (0, 0)
+    for _ in 0..<1500 {
+      let ground = ground(&random)
+      var parts: [DocumentAction] = []
+      for _ in 0..<random.below(5) { parts.append(random.action(in: ground.root)) }
+      guard let foresight = feature.foresee(.transaction(parts), in: ground) else { continue }
+      var present = changed(ground, &random, random.below(2))
+      var copy = present
+      guard feature.recall(foresight, in: &copy) else { continue }
+      let other = random.action(in: present.root, depth: 1)
+      let mayChange = feature.mayChange(foresight, by: other, in: present)
+      try? reduce(other, into: &present)
+      let holds = feature.recall(foresight, in: &present)
+      #expect(mayChange || holds, "\(ground.root) \(parts) \(other)")
+      if !mayChange { harmless += 1 }
+      if !holds { harmful += 1 }
+    }
+    #expect(harmless > 100 && harmful > 100, "\(harmless) \(harmful)")
   }
 
   @Test func `changes elsewhere are carried into what was foreseen, which is not done again`()
@@ -115,14 +138,16 @@ import Values
 
   @Test(
     arguments: [
-      (.set(["e1", "n"], 5), false), (.set(["e1"], 5), false), (.remove(["e1"]), false),
-      (.set([], [:]), false), (.set(["list"], [1]), false), (.set(["list", "0"], 5), false),
-      (.set(["read"], 2), false), (.set(["list"], 1), false),
-      (.set(["e1"], ["n": 1, "m": 2]), true),
-      (.set(["e2", "n"], 5), true), (.set(["e1", "m"], 5), true), (.set(["read", "no"], 1), true),
-    ] as [(DocumentAction, Bool)])
+      (.set(["e1", "n"], 5), false, true), (.set(["e1"], 5), false, true),
+      (.remove(["e1"]), false, true), (.set([], [:]), false, true),
+      (.set(["list"], [1]), false, true), (.set(["list", "0"], 5), false, true),
+      (.set(["read"], 2), false, true), (.set(["list"], 1), false, true),
+      (.set(["e2", "n"], 5), true, false), (.set(["e1", "m"], 5), true, false),
+      // What is replaced by the same, and what is not allowed, could have changed it.
+      (.set(["e1"], ["n": 1, "m": 2]), true, true), (.set(["read", "no"], 1), true, true),
+    ] as [(DocumentAction, Bool, Bool)])
   func `what others change of the places that it reads or changes is seen`(
-    other: DocumentAction, holds: Bool
+    other: DocumentAction, holds: Bool, mayChange: Bool
   ) throws {
     let ground = try document(#"{"e1": {"n": 1}, "e2": {"n": 1}, "list": [1, 2], "read": 1}"#)
     let action = DocumentAction.transaction([
@@ -130,6 +155,7 @@ import Values
     ])
     let foresight = try #require(feature.foresee(action, in: ground))
     var present = ground
+    #expect(feature.mayChange(foresight, by: other, in: present) == mayChange)
     try? reduce(other, into: &present)
     #expect(perform(action, on: present, knowing: foresight).holds == holds)
   }

@@ -50,8 +50,8 @@ extension LargeActionTests {
   private static let counting = DocumentAction.transaction(
     [DocumentAction](repeating: .increment(["n"], by: 1), count: 300))
 
-  @Test func `it is foreseen again while others change what it touches, but not for ever`() {
-    for most in 0...4 {
+  @Test func `it is foreseen again while the state changes where it touches it, not for ever`() {
+    for most in 0...6 {
       var bench = bench()
       bench.act(1, 1, Self.counting)
       var commands = bench.handle(.turnEnded)
@@ -59,16 +59,91 @@ extension LargeActionTests {
       while decoded(in: commands) == [1] {
         times += 1
         commands = finish(1, in: &bench) {
-          if times <= most { $0.act(2, UInt64(times), .increment(["n"], by: 1000)) }
+          // The daemon's own actions wait for none.
+          if times <= most { $0.handle(.acted(.increment(["n"], by: 1000))) }
         }
       }
-      #expect(times == min(most + 1, 4))
-      let others = UInt64(min(most, 4))
+      #expect(times == min(most + 1, 6))
+      let others = UInt64(min(most, 6))
       #expect(bench.server.revision == others + 1)
       #expect(bench.server.state.root == ["n": .integer(Int64(300 + 1000 * others))])
       #expect(
         bench.said(to: 1, commands).contains(Acknowledgement.reduced(1, 1, at: others + 1)))
     }
+  }
+
+  /// A bench in which others have changed what a transaction touches three times. Three others have one
+  /// each to send: one that touches it, and two that do not.
+  private func reserving() -> Bench {
+    var bench = bench([7, 8, 9, 9])
+    bench.act(1, 1, Self.counting)
+    _ = bench.handle(.turnEnded)
+    for number in 1...3 as ClosedRange<UInt64> {
+      #expect(
+        decoded(
+          in: finish(1, in: &bench) { $0.act(2, number, .put("n", .integer(Int64(number + 2)))) })
+          == [1])
+    }
+    return bench
+  }
+
+  @Test func `from the fourth time on what touches the same waits, and nothing else does`() {
+    var bench = reserving()
+    let done = finish(1, in: &bench) { bench in
+      let put = ClientMessage.action(number: 4, .applied, payload: payload(.put("n", 6)))
+      let held: [Command] = bench.say(2, put, .ping(9))
+      #expect(held.contains(.pauseReading(ConnectionID(2))))
+      bench.act(3, 1, .put("other", 1))
+      bench.act(4, 1, .test(["n"], 5))
+      let turn: [Command] = bench.handle(.turnEnded)
+      #expect(bench.said(to: 2, turn).allSatisfy { if case .pong = $0 { false } else { true } })
+      #expect(bench.said(to: 3, turn).contains(Acknowledgement.reduced(1, 1, at: 4)))
+      // A held connection makes no turn by itself.
+      #expect(!turn.contains(.wake))
+      #expect(bench.server.state.root == ["n": 5, "other": 1])
+    }
+    #expect(decoded(in: done).isEmpty)
+    #expect(bench.server.state.root == ["n": 305, "other": 1])
+    #expect(done.contains(.wake))
+    let next = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 6, "other": 1])
+    #expect(next.contains(.resumeReading(ConnectionID(2))))
+    let said = bench.said(to: 2, next)
+    #expect(said.contains(Acknowledgement.reduced(4, 4, at: 6)))
+    #expect(said.contains(.pong(9, revision: 6)))
+    // It read what it would have read without the transaction, or behind it.
+    #expect(bench.said(to: 4, next).contains { "\($0)".contains("reject") })
+  }
+
+  @Test func `who waits goes on if the transaction's client goes, or does not read`() {
+    for isClosed in [true, false] {
+      var bench = reserving()
+      let id = ConnectionID(1)
+      let job = bench.server.action(for: id)
+      bench.act(2, 4, .put("n", 6))
+      bench.act(3, 1, .put("n", 7))
+      bench.handle(.closed(ConnectionID(3)))
+      bench.handle(isClosed ? .closed(id) : .blocked(id, unsent: 1))
+      bench.handle(.actionDecoded(id, job?.decoded()))
+      _ = bench.handle(.turnEnded)
+      _ = bench.handle(.turnEnded)
+      #expect(bench.server.state.root == ["n": 6])
+    }
+  }
+
+  @Test func `who waits and does not read goes on when it reads`() {
+    var bench = reserving()
+    let id = ConnectionID(2)
+    _ = finish(1, in: &bench) { bench in
+      bench.act(2, 4, .put("n", 6))
+      bench.handle(.blocked(id, unsent: 1))
+    }
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 305])
+    bench.handle(.drained(id))
+    _ = bench.handle(.turnEnded)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 6])
   }
 
   @Test func `what is foreseen again is the next, and others go on meanwhile`() {

@@ -67,7 +67,7 @@ public struct ActionJob<R: Reducer>: Sendable {
     _ action: Action, cost: Int?, after former: DecodedAction<Action>? = nil
   ) -> DecodedAction<Action> {
     var decoded = DecodedAction(outcome: .action(action), cost: cost)
-    if let former { decoded.repetitions = former.repetitions - 1 }
+    if let former { decoded.tries = former.tries + 1 }
     guard let ground = foreseen else { return decoded }
     decoded.missingRight = rights?.missingRight(for: action, in: ground.state)
     if decoded.missingRight != nil { return decoded }
@@ -148,8 +148,8 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   var missingRight: MissingRight?
   /// What it does, if that could be foreseen.
   var foreseen: ForeseenPatch?
-  /// How often it is foreseen again if others change what it touches before it is performed.
-  var repetitions = 3
+  /// How often it has been worked out what it does.
+  var tries = 1
 
   package static var recorded: DecodedAction { DecodedAction(outcome: .recorded) }
 

@@ -1,3 +1,5 @@
+import Lockstep
+
 // Theory of operation
 //
 // To decode a million entries takes most of a second, in which the loop would serve nobody. So an
@@ -6,8 +8,10 @@
 // (`ActionJob`). When it has, the connection reads on, and the first frame finds its action decoded.
 // What it will do is worked out there, too (`Reducer.foresee`), with what the server asks about a patch:
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
-// worked out again, three times at most. A short action that may take long (`Reducer.takesLong`), since
-// it has many parts, or moves or replaces a large value, is treated in the same way.
+// worked out again. From the fourth time on what it touches is reserved: actions of others that may change
+// it wait, and all else goes on. (So long transactions end beside optimistic ones: Kung and Robinson, 1981,
+// let who starves lock.) A short action that may take long (`Reducer.takesLong`), since it has many parts,
+// or moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
@@ -22,7 +26,8 @@
 /// Invariants: at most one is being decoded, or decoded and not yet read, so that they take one thread
 /// and the memory of one; users take turns, and so do the connections of each. A connection is here
 /// from the time at which it holds a large action until that has been read, or until the connection is
-/// not ready to read it any more.
+/// not ready to read it any more; and while its short action is postponed. What is reserved is so while its
+/// owner is here, and what is postponed then is taken as soon as it is not.
 struct LargeActions<Action: Sendable>: Sendable {
   private enum Stage: Sendable {
     case waiting
@@ -30,6 +35,20 @@ struct LargeActions<Action: Sendable>: Sendable {
     case decoding(again: DecodedAction<Action>?)
     /// Nil: to be decoded by who reads it.
     case decoded(DecodedAction<Action>?)
+    /// A short action, which waits until another's has what it has reserved.
+    case postponed
+  }
+
+  /// The connection for whose action others wait, and what was foreseen that it does. An object: whether
+  /// there is one is asked at each action of a client.
+  private final class Reservation: Sendable {
+    let owner: ConnectionID
+    let foresight: Foresight
+
+    init(_ owner: ConnectionID, _ foresight: Foresight) {
+      self.owner = owner
+      self.foresight = foresight
+    }
   }
 
   private var stages: [ConnectionID: Stage] = [:]
@@ -41,11 +60,20 @@ struct LargeActions<Action: Sendable>: Sendable {
   private var running: ConnectionID?
   /// The connection whose action is to be worked out again, before any other.
   private var repeating: ConnectionID?
+  private var reservation: Reservation?
+  /// The connections whose actions are postponed, in the order in which they came, and some that have
+  /// ended.
+  private var postponed: [ConnectionID] = []
 
-  /// Whether a connection holds an action that has not been decoded.
+  /// How often an action is worked out at most.
+  static var mostTries: Int { 6 }
+  /// How often of these others may change what it touches.
+  private static var freeTries: Int { 3 }
+
+  /// Whether a connection holds an action that is not to be read yet.
   func isPending(_ id: ConnectionID) -> Bool {
     switch stages[id] {
-    case .waiting, .decoding: true
+    case .waiting, .decoding, .postponed: true
     case .decoded, nil: false
     }
   }
@@ -54,9 +82,36 @@ struct LargeActions<Action: Sendable>: Sendable {
   @inline(__always)
   func isKnown(_ id: ConnectionID) -> Bool { !stages.isEmpty && stages[id] != nil }
 
-  /// Whether a connection may wait to have its action decoded.
+  /// Whether a connection may wait to have its action decoded, or is to read a postponed one.
   @inline(__always)
-  var areQueued: Bool { !users.isEmpty || repeating != nil }
+  var areQueued: Bool {
+    !users.isEmpty || repeating != nil || reservation == nil && !postponed.isEmpty
+  }
+
+  /// Whether there is an action for which others may have to wait.
+  @inline(__always)
+  var isAnyReserved: Bool { reservation != nil }
+
+  /// What was foreseen that it does.
+  var reserved: Foresight? { reservation?.foresight }
+
+  /// Postpone the short action that a connection has read.
+  mutating func postpone(_ id: ConnectionID) {
+    guard stages[id] == nil else { return }
+    stages[id] = .postponed
+    postponed.append(id)
+  }
+
+  /// Remove and return the connections whose actions wait for nothing any more.
+  mutating func takePostponed() -> [ConnectionID] {
+    guard reservation == nil, !postponed.isEmpty else { return [] }
+    defer { postponed = [] }
+    return postponed.filter { id in
+      guard case .postponed = stages[id] else { return false }
+      stages[id] = nil
+      return true
+    }
+  }
 
   /// Note that a connection of a user holds a large action, if that is not known.
   mutating func enter(_ id: ConnectionID, of uid: UInt64) {
@@ -88,6 +143,9 @@ struct LargeActions<Action: Sendable>: Sendable {
   mutating func enter(_ id: ConnectionID, again action: DecodedAction<Action>) {
     stages[id] = .decoding(again: action)
     repeating = id
+    if action.tries >= Self.freeTries, let foreseen = action.foreseen {
+      reservation = Reservation(id, foreseen.foresight)
+    }
   }
 
   /// What an action was decoded to that is being worked out again; nil if it is being decoded for the
@@ -113,7 +171,7 @@ struct LargeActions<Action: Sendable>: Sendable {
       return (false, [action].compactMap(\.self))
     }
     guard isReady else {
-      stages[id] = nil
+      leave(id)
       return (false, [known, action].compactMap(\.self))
     }
     if let action {
@@ -121,7 +179,7 @@ struct LargeActions<Action: Sendable>: Sendable {
       return (true, [known].compactMap(\.self))
     }
     var last = known
-    last?.repetitions = 0
+    last?.tries = Self.mostTries
     stages[id] = .decoded(last)
     return (true, [])
   }
@@ -129,7 +187,7 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// Remove and return the decoded action of a connection; nil if there is none yet.
   mutating func take(_ id: ConnectionID) -> DecodedAction<Action>?? {
     guard case .decoded(let action) = stages[id] else { return nil }
-    stages[id] = nil
+    leave(id)
     return .some(action)
   }
 
@@ -137,9 +195,15 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// decoded to, if it was.
   mutating func remove(_ id: ConnectionID) -> DecodedAction<Action>? {
     guard !stages.isEmpty else { return nil }
-    switch stages.removeValue(forKey: id) {
+    switch leave(id) {
     case .decoded(let action), .decoding(let action): return action
-    case .waiting, nil: return nil
+    case .waiting, .postponed, nil: return nil
     }
+  }
+
+  @discardableResult
+  private mutating func leave(_ id: ConnectionID) -> Stage? {
+    if reservation?.owner == id { reservation = nil }
+    return stages.removeValue(forKey: id)
   }
 }

@@ -62,6 +62,9 @@ extension Server {
       if !isDecoded, core.takesLong(action) {
         return stop(before: place)
       }
+      if !isDecoded, mustWait(action) {
+        return postpone(place)
+      }
       if let rejection = excess(of: byteCount, at: place)
         ?? judge(action, number, mark, byteCount, cost, attachment, at: place, &commands)
       {

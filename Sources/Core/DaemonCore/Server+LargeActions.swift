@@ -15,7 +15,7 @@ extension Server {
       return stop(before: place)
     }
     if let foreseen = decoded?.foreseen, !core.recall(foreseen.foresight) {
-      if let decoded, decoded.repetitions > 0 {
+      if let decoded, decoded.tries < LargeActions<R.Action>.mostTries {
         largeActions.enter(connections[place: place].id, again: decoded)
         return .stopBefore
       }
@@ -41,6 +41,24 @@ extension Server {
     return faults.readsBehindLargeActions ? .stopBehind : .stopBefore
   }
 
+  /// Whether an action has to wait, because it may change what the large action of another touches.
+  @inline(__always)
+  func mustWait(_ action: R.Action) -> Bool {
+    largeActions.isAnyReserved && mayChangeReserved(action)
+  }
+
+  @inline(never)
+  private func mayChangeReserved(_ action: R.Action) -> Bool {
+    largeActions.reserved.map { core.mayChange($0, by: action) } ?? false
+  }
+
+  /// Stop a connection before an action until that of another has been performed.
+  @inline(never)
+  mutating func postpone(_ place: Int) -> FrameDecoder.Step {
+    largeActions.postpone(connections[place: place].id)
+    return .postpone
+  }
+
   /// Note the change of a large action. What is to be known about its patch is known if that is the one
   /// that was foreseen.
   @inline(never)
@@ -52,7 +70,7 @@ extension Server {
     publication.note(turn.patch.bytes, foreseen.scopes, revision: revision)
   }
 
-  /// Have the large action of the next connection decoded, if none is.
+  /// Have the large action of the next connection decoded, if none is, and postponed ones read.
   @inline(__always)
   mutating func decodeLargeActions(_ commands: inout [Command]) {
     if largeActions.areQueued { decodeNext(&commands) }
@@ -61,6 +79,9 @@ extension Server {
   @inline(never)
   private mutating func decodeNext(_ commands: inout [Command]) {
     if case .handingOver = ending { return }
+    for id in largeActions.takePostponed() {
+      if let place = connections.place(of: id) { releaseIfPossible(id, at: place) }
+    }
     while let id = largeActions.next() {
       guard isReady(id) else {
         if let action = largeActions.remove(id) { turn.remains.add(action) }

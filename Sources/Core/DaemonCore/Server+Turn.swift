@@ -184,6 +184,12 @@ extension Server {
     if connections[place: place].hasQuestions, connections[place: place].subscriptions.mayBeTold {
       lineUp(place)
     }
+    releaseIfPossible(id, at: place)
+  }
+
+  /// Read from a connection again if nothing is in the way.
+  @inline(__always)
+  mutating func releaseIfPossible(_ id: ConnectionID, at place: Int) {
     if connections[place: place].frames.isHeld, !connections[place: place].isBlocked,
       connections[place: place].requests.hasRoom(limits), !largeActions.isPending(id)
     {

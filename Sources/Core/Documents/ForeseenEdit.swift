@@ -63,6 +63,13 @@ final class ForeseenEdit: Sendable {
     return ForeseenEdit(action, on: present, places, carried)
   }
 
+  /// Whether an action on the tree that this one has become may change what this edit touches. O(what
+  /// performing it takes).
+  func meets(_ action: DocumentAction, on document: Document, by feature: DocumentFeature) -> Bool {
+    var copy = document
+    return places.meet(feature.tryOut(action, on: &copy).0)
+  }
+
   /// Do to a document what the action does. Returns false, and does nothing, if this is another action or
   /// another tree. O(1) for a transaction, else O(its path).
   func perform(_ action: DocumentAction, on document: inout Document) throws(Rejection) -> Bool {
@@ -109,6 +116,13 @@ extension DocumentFeature {
   /// The most entries that are looked at on the loop: those of some hundred changes, in half a
   /// millisecond.
   private static var mostLookedAt: Int { 16 << 10 }
+
+  public func mayChange(
+    _ foresight: Foresight, by action: DocumentAction, in state: Document
+  ) -> Bool {
+    guard let edit = foresight.hint as? ForeseenEdit else { return true }
+    return edit.meets(action, on: state, by: self)
+  }
 
   public func recall(_ foresight: Foresight?, in state: inout Document) -> Bool {
     let edit = foresight?.hint as? ForeseenEdit

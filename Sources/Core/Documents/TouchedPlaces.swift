@@ -83,6 +83,10 @@ struct TouchedPlaces: Sendable {
     }
   }
 
+  /// Whether an action that touches other places may change these, so that what was made of them could not
+  /// be carried. O(the other places).
+  func meet(_ others: TouchedPlaces) -> Bool { root.meets(others.root) }
+
   /// What an action makes of `present`, if it has made `made` of `ground`. `left` is how many entries
   /// may be looked at, and then how many are left; to carry one counts as 16. O(what differs between
   /// `ground` and `present` · log n), if they are of one lineage.
@@ -94,6 +98,15 @@ struct TouchedPlaces: Sendable {
 }
 
 extension EditNotes.Node {
+  fileprivate func meets(_ other: Self) -> Bool {
+    guard case .inside(let touched) = self, case .inside(let others) = other else { return true }
+    return others.contains { key, child in
+      // Into an array nothing is carried but around one touched element.
+      if touched.count != 1, case .integer = key { return true }
+      return touched[key]?.meets(child) ?? false
+    }
+  }
+
   fileprivate func carry(
     _ made: Value, from ground: Value, to present: Value, _ left: inout Int
   ) throws(TouchedPlaces.Overlap) -> Value {

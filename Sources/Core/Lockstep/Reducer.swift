@@ -53,6 +53,11 @@ public protocol Reducer<State, Action>: Feature {
   /// too. False by default. It must be fast: it is asked about every action of a client.
   func takesLong(_ action: Action, in state: State) -> Bool
 
+  /// Whether an action may change what was foreseen about another: then it waits until that one, which
+  /// others have overtaken some times, has been performed. By default it may. It is asked about each action
+  /// of a client meanwhile.
+  func mayChange(_ foresight: Foresight, by action: Action, in state: State) -> Bool
+
   /// Remember what was foreseen until the next action has been performed, or forget it. Returns false
   /// if it does not hold any more for this state, or if it takes long to find out: then it is worked out
   /// again, some times, before the action is performed without it.
@@ -77,6 +82,8 @@ extension Reducer {
 
   @inlinable
   public func takesLong(_ action: Action, in state: State) -> Bool { false }
+
+  public func mayChange(_ foresight: Foresight, by action: Action, in state: State) -> Bool { true }
 
   public func recall(_ foresight: Foresight?, in state: inout State) -> Bool { true }
 }

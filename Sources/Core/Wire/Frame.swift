@@ -56,6 +56,8 @@ public struct FrameDecoder: Sendable {
     case stopBehind
     /// Hold the frame, too: its item has not been read, and is the first when reading goes on.
     case stopBefore
+    /// The same for a short frame: what is held does not count as unfinished.
+    case postpone
   }
 
   /// The maximum size of an item in bytes.
@@ -66,7 +68,7 @@ public struct FrameDecoder: Sendable {
   private var reserved = 0
   /// Whether the reader has stopped; the held bytes may contain whole frames.
   public private(set) var isHeld = false
-  /// Whether the reader has stopped before a frame, which is the first of the held bytes.
+  /// Whether the reader has stopped before a frame that may be large, the first of the held bytes.
   public private(set) var isBeforeFrame = false
 
   public init(limit: Int, isHeld: Bool = false) {
@@ -184,11 +186,12 @@ public struct FrameDecoder: Sendable {
           return .failure(error)
         }
       }
-      switch try result.get() {
+      let step = try result.get()
+      switch step {
       case .goOn: break
       case .stopBehind: isHeld = true
-      case .stopBefore:
-        (isHeld, isBeforeFrame) = (true, true)
+      case .stopBefore, .postpone:
+        (isHeld, isBeforeFrame) = (true, step == .stopBefore)
         partial = frame
       }
     }
@@ -210,8 +213,8 @@ public struct FrameDecoder: Sendable {
       let start = offset + Frame.headLength
       guard bytes.count - start >= length else { break }
       let step = try body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
-      if step == .stopBefore {
-        (isHeld, isBeforeFrame) = (true, true)
+      if step == .stopBefore || step == .postpone {
+        (isHeld, isBeforeFrame) = (true, step == .stopBefore)
         break
       }
       offset = start + length

@@ -100,6 +100,12 @@ public struct StoreCore<R: Reducer>: Sendable {
   @inline(__always)
   public func takesLong(_ action: R.Action) -> Bool { reducer.takesLong(action, in: state) }
 
+  /// Whether an action may change what was foreseen about another.
+  @inline(never)
+  public func mayChange(_ foresight: Foresight, by action: R.Action) -> Bool {
+    reducer.mayChange(foresight, by: action, in: state)
+  }
+
   /// Let the state know what was foreseen about the next action, or forget it. Returns false if that
   /// does not hold any more.
   @discardableResult
