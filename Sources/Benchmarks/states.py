@@ -1,7 +1,10 @@
 """Works on large states: W7 how one is loaded, received and held, W8 how costs grow with it and how
 long others wait."""
 
+import contextlib
+import os
 import socket
+import sqlite3
 import struct
 import sys
 import threading
@@ -13,6 +16,7 @@ from servers import CORES, HELLO, SERVER_CORE, receive, send
 LARGE = 1_000_000
 # The bytes of a snapshot of W7's state, which the limit writes as well.
 WHOLE = 35_000_000
+CONTENDED = "one of whose places others change 1,000 times a second"
 
 
 # MARK: W7
@@ -89,6 +93,7 @@ def w8(run, servers, entries):
     if server.peer == "lockstep" and (entries == LARGE or not run.quick):
       large(run, server, entries)
       jumps(run, entries)
+      kept(run, entries)
 
 
 def pauses(run, server, entries):
@@ -133,26 +138,57 @@ def large(run, server, entries):
     reader.start()
     send(writer, HELLO)
     receive(writer)
-    actions = {
-      "entries are removed": b"\x82\x02\x81\x67entries",
-      "members are set": b"\x83\x00\x81\x65large" + members(entries, 1),
-      "entries, a transaction of 100,000 actions": transaction(100_000),
-      "members are replaced": b"\x83\x00\x81\x65large" + members(entries, 2),
-      "members are moved": b"\x83\x06\x81\x65large\x81\x65moved",
-      "members are replaced by none": b"\x83\x00\x81\x65moved\xa0",
+    moves = [b"\x83\x06\x81\x65large\x81\x65moved", b"\x83\x06\x81\x65moved\x81\x65large"]
+    works = {
+      "entries are removed": [b"\x82\x02\x81\x67entries"],
+      "members are set": [b"\x83\x00\x81\x65large" + members(entries, 1)],
+      "entries, a transaction of 100,000 actions": [transaction(100_000)],
+      # Others change the counter all the time, which is the last that it changes.
+      f"entries, a transaction of 100,000 actions {CONTENDED}": [
+        transaction(100_000, b"\x82\x03\x81\x67counter")],
+      "members are replaced": [b"\x83\x00\x81\x65large" + members(entries, 2)],
+      "members are moved": moves[:1],
+      "members are moved back and forth, 50 moves": [moves[1], moves[0]] * 25,
+      "members are replaced by none": [b"\x83\x00\x81\x65moved\xa0"],
     }
-    for number, (what, action) in enumerate(actions.items(), 1):
+    last = 0
+    for what, actions in works.items():
+      changes = run.load.begin(
+        "pipeline", server, set(CORES), window=10, rate=1_000, count=1 << 40
+      ) if CONTENDED in what else None
       with run.ping(server) as pings:
         time.sleep(0.1)
-        send(writer, b"\x84\x04" + bytes([number]) + b"\x00" + action)
-        receive(writer)
+        for action in actions:
+          last += 1
+          send(writer, b"\x84\x04" + head(0, last) + b"\x00" + action)
+        while acknowledged(receive(writer)) < last:
+          pass
         # Until what has been dropped is released.
         time.sleep(0.3)
+      if changes:
+        run.load.end(changes)
       run.note("W8", f"{entries:,} {what}, a ping waits at most", "µs", server, pings["ping_max"],
                placement=ANYWHERE)
     mirror.shutdown(socket.SHUT_RDWR)
     reader.join()
   server.pin({SERVER_CORE})
+
+
+def head(major, value):
+  """The head of a CBOR item, of a value below 256."""
+  return bytes([major << 5 | value] if value < 24 else [major << 5 | 24, value])
+
+
+def acknowledged(message):
+  """The number of the last action that a message says is done; 0 if it says nothing of any."""
+  if message[1] != 0x0f:
+    return 0
+  numbers = iter(message[2:])
+  for _ in range(2):
+    number = next(numbers)
+    if number == 24:
+      number = next(numbers)
+  return number
 
 
 def members(count, value):
@@ -161,10 +197,12 @@ def members(count, value):
     b"\x68e%07d%c" % (number, value) for number in range(count))
 
 
-def transaction(count):
-  """As many actions in one, each of which sets another member of an object, as CBOR."""
+def transaction(count, *more):
+  """As many actions in one, as CBOR: these, and before them some that each set another member of an
+  object."""
   return b"\x82\x09\x9a" + struct.pack(">I", count) + b"".join(
-    b"\x83\x00\x82\x65large\x68e%07d\x03" % number for number in range(count))
+    b"\x83\x00\x82\x65large\x68e%07d\x03" % number for number in range(count - len(more))
+  ) + b"".join(more)
 
 
 def jumps(run, entries):
@@ -211,3 +249,27 @@ def jumps(run, entries):
                  placement=ANYWHERE)
         if not what:
           run.note("W8", row, "ms", server, took * 1000, placement=ANYWHERE)
+
+
+def kept(run, entries):
+  """How long a ping waits while the journal gets a snapshot of so many entries, beside 1,000 durable
+  changes a second."""
+  with run.server("lockstep", entries=entries, is_durable=True,
+                  options=["--limit", "journalAgeMs=1000"]) as server:
+    server.pin(set(CORES))
+    journal = os.path.join(server.home, "state", "journal.sqlite")
+    changes = run.load.begin("pipeline", server, set(CORES), window=100, entries=entries, durable=1,
+                             rate=1_000, count=1 << 40)
+    first = newest_snapshot(journal)
+    with run.ping(server) as pings:
+      while newest_snapshot(journal) < first + 2:
+        time.sleep(0.1)
+    run.load.end(changes)
+    row = f"{entries:,} entries, the journal gets a snapshot, a ping waits"
+    run.note("W8", f"{row} p99", "µs", server, pings["ping_p99"], placement=ANYWHERE)
+    run.note("W8", f"{row} at most", "µs", server, pings["ping_max"], placement=ANYWHERE)
+
+
+def newest_snapshot(journal):
+  with contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as file:
+    return file.execute("SELECT max(id) FROM snapshot").fetchone()[0]

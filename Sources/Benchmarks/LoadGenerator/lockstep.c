@@ -43,6 +43,7 @@ static const uint8_t increment_entry[] =
 enum { entry_digits = 4 + 7 + 1 + 1 };
 
 bool actions_are_durable;
+bool actions_set;
 
 static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
   out[4] = 0x84;
@@ -56,7 +57,14 @@ static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
   memcpy(out + at, increment_entry, sizeof increment_entry - 1);
   uint8_t *digit = out + at + entry_digits + 7;
   for (uint64_t rest = (uint64_t)entry; rest > 0; rest /= 10) *--digit = (uint8_t)('0' + rest % 10);
-  return finish_frame(out, at + sizeof increment_entry - 1);
+  size_t end = at + sizeof increment_entry - 1;
+  if (actions_set) {
+    // `set` with the same path, and a number of four bytes.
+    out[at] = 0x83;
+    out[at + 1] = 0;
+    end += put_head(out + end, 0, (1u << 30) + number % (1u << 30));
+  }
+  return finish_frame(out, end);
 }
 
 static size_t publish(uint8_t *out, uint64_t number) { return action(out, number, -1); }

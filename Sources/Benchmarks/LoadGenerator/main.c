@@ -44,6 +44,7 @@ int main(int count, char **given) {
   const Peer *peer = peer_named(given[2]);
   uint64_t actions = option("count", 100000);
   actions_are_durable = option("durable", 0) != 0;
+  actions_set = option("set", 0) != 0;
   if (strcmp(work, "roundtrip") == 0) {
     roundtrip(peer, path, actions);
   } else if (strcmp(work, "pipeline") == 0) {

@@ -83,6 +83,9 @@ extern const Peer lockstep_peer, redis_peer, limit_peer, nats_peer, dbus_peer, o
 // Whether Lockstep is to acknowledge actions once they are durable; others are told when they start.
 extern bool actions_are_durable;
 
+// Whether actions on entries put a new number there, instead of raising the one that is there.
+extern bool actions_set;
+
 const Peer *peer_named(const char *name);
 
 // Lockstep only.

@@ -1,4 +1,4 @@
-// Redis over RESP2. The counter is raised by INCR and HINCRBY. A change goes to subscribers as what
+// Redis over RESP2. The counter is raised by INCR, an entry by HINCRBY, or set by HSET. A change goes to subscribers as what
 // a user of Redis would send: INCR, and PUBLISH with the new value, in one write. The value has a
 // fixed width, so messages are counted by their length.
 #include <stdio.h>
@@ -19,8 +19,16 @@ void put_digits(uint8_t *end, uint64_t value) {
   for (; value > 0; value /= 10) *--end = (uint8_t)('0' + value % 10);
 }
 
+static size_t set_entry(uint8_t *out, uint64_t number, uint64_t entry) {
+  static const char set[] =
+      "*4\r\n$4\r\nHSET\r\n$8\r\ne0000000\r\n$5\r\nvalue\r\n$10\r\n1000000000\r\n";
+  memcpy(out, set, sizeof set - 1);
+  put_digits(out + 4 + 10 + 4 + 8, entry);
+  put_digits(out + sizeof set - 1 - 2, (1u << 30) + number % (1u << 30));
+  return sizeof set - 1;
+}
+
 static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
-  (void)number;
   static const char increment[] = "*2\r\n$4\r\nINCR\r\n$7\r\ncounter\r\n";
   static const char in_entry[] =
       "*4\r\n$7\r\nHINCRBY\r\n$8\r\ne0000000\r\n$5\r\nvalue\r\n$1\r\n1\r\n";
@@ -28,6 +36,7 @@ static size_t action(uint8_t *out, uint64_t number, int64_t entry) {
     memcpy(out, increment, sizeof increment - 1);
     return sizeof increment - 1;
   }
+  if (actions_set) return set_entry(out, number, (uint64_t)entry);
   memcpy(out, in_entry, sizeof in_entry - 1);
   put_digits(out + 4 + 13 + 4 + 8, (uint64_t)entry);
   return sizeof in_entry - 1;
