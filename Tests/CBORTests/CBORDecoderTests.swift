@@ -290,6 +290,8 @@ struct TextTests {
     do throws(CBORError) {
       let item = try CBORItem(input)
       #expect(item == .text(String(decoding: utf8, as: UTF8.self)))
+      let text = try CBORDecoder.read(input) { (decoder) throws(CBORError) in try decoder.text() }
+      #expect(text.utf8.elementsEqual(utf8))
       #expect(skipped == nil)
       return true
     } catch {
@@ -315,6 +317,20 @@ struct TextTests {
   ])
   func `the boundary values of UTF-8 are accepted as text`(hex: String) {
     #expect(isText(bytes(hex)))
+  }
+
+  @Test func `one byte that is not ASCII is found wherever it is in a short text`() {
+    for length in 0...17 {
+      let ascii = (0..<length).map { UInt8(ascii: "a") + UInt8($0) }
+      #expect(isText(ascii))
+      for place in ascii.indices {
+        var utf8 = ascii
+        utf8[place] = 0x80
+        #expect(!isText(utf8), "\(hex(utf8))")
+        utf8.replaceSubrange(place...place, with: "é".utf8)
+        #expect(isText(utf8), "\(hex(utf8))")
+      }
+    }
   }
 
   @Test func `validation agrees with the standard library`() {

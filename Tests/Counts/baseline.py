@@ -46,14 +46,16 @@ class Count:
     is_cut: bool = False
     # What was spent in generic functions of the core.
     generic: dict[str, float] = dataclasses.field(default_factory=dict)
+    # And in witnesses of protocols.
+    witnesses: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, unit, profile):
-        generic = specialised.generic(profile)
+        generic, witnesses = specialised.generic(profile), specialised.witnesses(profile)
         profile = profile.renamed(callgrind.demangled(profile.functions, "--simplified"))
         total = Cost(profile.total["instructions"], profile.total["allocations"])
         functions = {name: Cost.of(name, profile) for name in profile.functions}
-        return cls(unit, total, functions, generic=generic)
+        return cls(unit, total, functions, generic=generic, witnesses=witnesses)
 
     @property
     def listed(self):

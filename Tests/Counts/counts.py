@@ -42,18 +42,37 @@ def complain(sentence):
 
 def generic_functions(counts):
     """A sentence if a work spends too much in what should be specialised, with what that is."""
-    most = {}
-    for name, count in counts.items():
-        if sum(count.generic.values()) * 100 > count.total.instructions * specialised.LIMIT:
-            for function, cost in count.generic.items():
-                most[function] = max(most.get(function, (0, "")), (cost, name))
-    if most:
-        rows = sorted(most.items(), key=lambda each: each[1], reverse=True)[:8]
+    if most := above(specialised.LIMIT, counts, lambda count: count.generic):
         yield (
             f"more than {specialised.LIMIT} % is spent in functions of the core that are not"
-            " specialised for the daemon's feature:\n"
-            + "\n".join(f"    {cost:10.1f}  {f} ({name})" for f, (cost, name) in rows)
+            " specialised for the daemon's feature:\n" + most
         )
+    if most := above(specialised.WITNESS_LIMIT, counts, lambda count: count.witnesses):
+        yield (
+            f"more than {specialised.WITNESS_LIMIT} % is spent in witnesses of protocols: what calls"
+            " them is not specialised:\n" + most
+        )
+
+
+def above(limit, counts, part):
+    """The most expensive functions among these parts of the works that spend more than so many percent
+    on them, as lines; empty if none does."""
+    most = {}
+    for name, count in counts.items():
+        if sum(part(count).values()) * 100 > count.total.instructions * limit:
+            for function, cost in part(count).items():
+                most[function] = max(most.get(function, (0, "")), (cost, name))
+    rows = sorted(most.items(), key=lambda each: each[1], reverse=True)[:8]
+    return "\n".join(f"    {cost:10.1f}  {f} ({name})" for f, (cost, name) in rows)
+
+
+def slow_for_users(counts):
+    """A sentence if an action costs more in a daemon that is built as users build theirs."""
+    if {"action", "typed-action"} <= counts.keys():
+        stock, typed = (counts[name].total.instructions for name in ("action", "typed-action"))
+        if typed > stock:
+            yield (f"an action of a typed counter costs {typed:,.0f} instructions in a user's own daemon,"
+                   f" and the stock daemon's {stock:,.0f}: it should not be the more expensive one")
 
 
 # MARK: Comparing
@@ -115,6 +134,23 @@ def update(counts):
 # MARK: The test of the test
 
 
+def test_sentences():
+    """Whether what is not specialised, and an expensive daemon of a user, are found and named."""
+
+    def count(instructions, **parts):
+        return baseline.Count("one", baseline.Cost(instructions, 0), {}, **parts)
+
+    for most, part in ((specialised.LIMIT, "generic"), (specialised.WITNESS_LIMIT, "witnesses")):
+        for cost, is_found in ((most, False), (most + 1, True)):
+            found = list(generic_functions({"a work": count(100, **{part: {"a function": cost}})}))
+            if bool(found) != is_found or is_found and "a function (a work)" not in found[0]:
+                raise client.Failure(f"with {cost} % in {part}, this is found: {found}")
+    for typed, is_found in ((100, False), (101, True)):
+        found = list(slow_for_users({"action": count(100), "typed-action": count(typed)}))
+        if bool(found) != is_found:
+            raise client.Failure(f"with {typed} instructions against 100, this is found: {found}")
+
+
 def test_itself(lockstepd, steady):
     """Whether nothing is found where nothing changed, and a planted fault is, and is named."""
     names = specialised.functions(lockstepd)
@@ -130,6 +166,7 @@ def test_itself(lockstepd, steady):
     planting = "DaemonCore.Server.plant(DaemonCore.Faults) -> ()"
     if not list(specialised.plantable([*names, planting])):
         raise client.Failure(f"a daemon with {planting} passes")
+    test_sentences()
     chosen = [work for work in works.ALL if work.name in ("round-trip", "durable")]
     first, second = (count_all(chosen, lockstepd, steady) for _ in range(2))
     for name in first:
@@ -181,7 +218,7 @@ def main():
     names = specialised.functions(lockstepd)
     faults = [*specialised.missing(names), *specialised.plantable(names)]
     counts = count_all(chosen, lockstepd, steady, options.typed.resolve())
-    faults += generic_functions(counts)
+    faults += [*generic_functions(counts), *slow_for_users(counts)]
     is_fine = not faults
     if options.before:
         before = count_all(chosen, options.before.resolve(), steady)

@@ -22,9 +22,13 @@ REQUIRED = [
 ]
 # How much of a work, in percent, may be spent in generic functions of the core.
 LIMIT = 1
+# And in witnesses of protocols: by these, what is not specialised calls what a type does for a protocol.
+# What is specialised has it inlined, or calls one where the type has no other function for it.
+WITNESS_LIMIT = 2
 
 SPECIALISED = re.compile(
     rf"generic specialization <[\w.]*DocumentFeature> of \w+\.({CORE})\.\(?(\w+)")
+WITNESS = re.compile("protocol witness for ")
 FUNCTION = re.compile(rf"(?:[^<]* in )?\w+\.({CORE})\.\(?(\w+)")
 
 
@@ -71,7 +75,16 @@ def plantable(names):
 
 def generic(profile):
     """The instructions of each function of the core that ran though it is not specialised."""
+    return of_those(profile, FUNCTION)
+
+
+def witnesses(profile):
+    """The instructions of each witness of a protocol that ran."""
+    return of_those(profile, WITNESS)
+
+
+def of_those(profile, pattern):
     names = callgrind.demangled(profile.instructions)
-    symbols = [symbol for symbol, name in names.items() if FUNCTION.match(name)]
+    symbols = [symbol for symbol, name in names.items() if pattern.match(name)]
     short = callgrind.demangled(symbols, "--simplified")
     return {short[symbol]: profile.instructions[symbol] for symbol in symbols}

@@ -9,6 +9,7 @@ import client
 MIRRORS = 100
 ENTRIES = 1_000_000
 ROWS = 500
+MEMBERS = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +154,20 @@ def resumption(connect):
     return step
 
 
+def snapshot(connect):
+    writer, mirror, numbers = connect(), connect(), itertools.count(256)
+
+    def step():
+        # Another state, so that no snapshot is there already.
+        writer.send([client.increment("entries", entry(0))])
+        writer.read_acknowledgement()
+        number = next(numbers)
+        mirror.subscribe("entries", number=number)
+        mirror.unsubscribe(number)
+
+    return step
+
+
 KEEPING = ("--state-dir", "state", "--durability", "sync")
 
 ALL = [
@@ -181,6 +196,11 @@ ALL = [
     Work(
         "delivery-in-window", f"patch to one of {MIRRORS} mirrors, 256 changes in one write",
         delivery(256), MIRRORS * 256, warm_up=20, few=2, many=22,
+    ),
+    Work(
+        "snapshot", f"an entry of a snapshot of {MEMBERS:,}",
+        snapshot, MEMBERS, warm_up=20, few=2, many=42,
+        state=lambda: {"entries": {entry(number): 256 for number in range(MEMBERS)}},
     ),
     Work(
         "subscription", "one more subscription of a connection that has 5,000",

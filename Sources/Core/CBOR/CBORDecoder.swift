@@ -280,7 +280,11 @@ public struct CBORDecoder {
   /// Read a text string of definite length. O(n).
   @inlinable
   public mutating func text() throws(CBORError) -> String {
-    String(decoding: try utf8Range(), as: UTF8.self)
+    let start = offset
+    let range = try stringRange(.text)
+    if let text = ShortText.string(range) { return text }
+    guard UTF8Validation.isValid(range) else { throw CBORError(.invalidText, at: start) }
+    return String(decoding: range, as: UTF8.self)
   }
 
   @usableFromInline

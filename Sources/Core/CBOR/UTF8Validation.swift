@@ -1,7 +1,9 @@
 /// Validates UTF-8 without making a `String`, which would allocate.
+@usableFromInline
 enum UTF8Validation {
   /// Whether the bytes are UTF-8 (RFC 3629): no overlong form, no surrogate, nothing above
   /// U+10FFFF.
+  @usableFromInline
   static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var index = 0
     while index + 8 <= bytes.count {
