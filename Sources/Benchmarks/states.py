@@ -2,6 +2,7 @@
 long others wait."""
 
 import contextlib
+import itertools
 import os
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ from servers import CORES, HELLO, SERVER_CORE, receive, send
 LARGE = 1_000_000
 # The bytes of a snapshot of W7's state, which the limit writes as well.
 WHOLE = 35_000_000
+ACKNOWLEDGEMENT, REJECTED = 15, 4
 CONTENDED = "one of whose places others change 1,000 times a second"
 
 
@@ -181,14 +183,17 @@ def head(major, value):
 
 def acknowledged(message):
   """The number of the last action that a message says is done; 0 if it says nothing of any."""
-  if message[1] != 0x0f:
+  if message[1] != ACKNOWLEDGEMENT:
     return 0
-  numbers = iter(message[2:])
-  for _ in range(2):
-    number = next(numbers)
-    if number == 24:
-      number = next(numbers)
-  return number
+  rest = iter(message[2:])
+  values = []
+  for byte in itertools.islice(rest, 5):
+    length = 1 << byte - 24 if byte >= 24 else 0
+    values.append(int.from_bytes(itertools.islice(rest, length)) if length else byte)
+  _, last, _, _, outcome = values
+  if outcome == REJECTED:
+    sys.exit(f"lockstepd rejected a large action: {message!r}")
+  return last
 
 
 def members(count, value):
@@ -260,9 +265,11 @@ def kept(run, entries):
     journal = os.path.join(server.home, "state", "journal.sqlite")
     changes = run.load.begin("pipeline", server, set(CORES), window=100, entries=entries, durable=1,
                              rate=1_000, count=1 << 40)
-    first = newest_snapshot(journal)
+    first, end = newest_snapshot(journal), time.monotonic() + 60
     with run.ping(server) as pings:
       while newest_snapshot(journal) < first + 2:
+        if time.monotonic() > end:
+          sys.exit("the journal got no snapshot")
         time.sleep(0.1)
     run.load.end(changes)
     row = f"{entries:,} entries, the journal gets a snapshot, a ping waits"
@@ -272,4 +279,4 @@ def kept(run, entries):
 
 def newest_snapshot(journal):
   with contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as file:
-    return file.execute("SELECT max(id) FROM snapshot").fetchone()[0]
+    return file.execute("SELECT coalesce(max(id), 0) FROM snapshot").fetchone()[0]

@@ -74,8 +74,8 @@ extension LargeActionTests {
 
   /// A bench in which others have changed what a transaction touches three times. Three others have one
   /// each to send: one that touches it, and two that do not.
-  private func reserving() -> Bench {
-    var bench = bench([7, 8, 9, 9])
+  private func reserving(_ other: Bench? = nil) -> Bench {
+    var bench = other ?? bench([7, 8, 9, 9])
     bench.act(1, 1, Self.counting)
     _ = bench.handle(.turnEnded)
     for number in 1...3 as ClosedRange<UInt64> {
@@ -123,12 +123,59 @@ extension LargeActionTests {
       bench.act(2, 4, .put("n", 6))
       bench.act(3, 1, .put("n", 7))
       bench.handle(.closed(ConnectionID(3)))
+      _ = bench.handle(.turnEnded)
+      #expect(bench.server.state.root == ["n": 5])
       bench.handle(isClosed ? .closed(id) : .blocked(id, unsent: 1))
       bench.handle(.actionDecoded(id, job?.decoded()))
       _ = bench.handle(.turnEnded)
       _ = bench.handle(.turnEnded)
       #expect(bench.server.state.root == ["n": 6])
     }
+  }
+
+  @Test func `a transaction that reserved for half a second does not any more`() {
+    var bench = reserving()
+    let id = ConnectionID(1)
+    let job = bench.server.action(for: id)
+    bench.act(2, 4, .put("n", 6))
+    bench.now = bench.now + .milliseconds(500)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 5])
+    bench.now = bench.now + .milliseconds(1)
+    _ = bench.handle(.turnEnded)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 6])
+    bench.handle(.actionDecoded(id, job?.decoded()))
+    #expect(decoded(in: bench.handle(.turnEnded)) == [1])
+    #expect(decoded(in: finish(1, in: &bench) { $0.act(2, 5, .put("n", 7)) }) == [1])
+    #expect(decoded(in: finish(1, in: &bench)).isEmpty)
+    #expect(bench.server.state.root == ["n": 307])
+  }
+
+  @Test func `the half second begins once, however often it is worked out meanwhile`() {
+    var bench = reserving()
+    bench.act(2, 4, .put("n", 6))
+    for _ in 1...2 {
+      bench.now = bench.now + .milliseconds(300)
+      // The daemon's own action waits for none.
+      _ = finish(1, in: &bench) { $0.handle(.acted(.increment(["n"], by: 1))) }
+    }
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 6])
+  }
+
+  @Test func `what will be rejected does not wait`() {
+    let rules = [
+      Rule(users: [7, 8], mayConnect: true, read: [.whole], act: [.all]),
+      Rule(users: [9], mayConnect: true, read: [.whole]),
+    ]
+    var bench = Bench(["n": 0], limits: Self.limits, policy: Policy(rules))
+    for (number, uid) in [(1, 7), (2, 8), (3, 9)] as [(UInt64, UInt64)] {
+      bench.join(number, uid: uid)
+    }
+    bench = reserving(bench)
+    bench.act(3, 1, .put("n", 9))
+    #expect(bench.said(to: 3, bench.handle(.turnEnded)).contains { "\($0)".contains("reject") })
   }
 
   @Test func `who waits and does not read goes on when it reads`() {

@@ -1,4 +1,5 @@
 import Lockstep
+import Wire
 
 // Theory of operation
 //
@@ -9,8 +10,8 @@ import Lockstep
 // What it will do is worked out there, too (`Reducer.foresee`), with what the server asks about a patch:
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
 // worked out again. From the fourth time on what it touches is reserved: actions of others that may change
-// it wait, and all else goes on. (So long transactions end beside optimistic ones: Kung and Robinson, 1981,
-// let who starves lock.) A short action that may take long (`Reducer.takesLong`), since it has many parts,
+// it wait, half a second at most, and all else goes on. (So long transactions end beside optimistic ones:
+// Kung and Robinson, 1981, let who starves lock.) A short action that may take long (`Reducer.takesLong`), since it has many parts,
 // or moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
@@ -44,10 +45,12 @@ struct LargeActions<Action: Sendable>: Sendable {
   private final class Reservation: Sendable {
     let owner: ConnectionID
     let foresight: Foresight
+    let began: Instant
 
-    init(_ owner: ConnectionID, _ foresight: Foresight) {
+    init(_ owner: ConnectionID, _ foresight: Foresight, at now: Instant) {
       self.owner = owner
       self.foresight = foresight
+      began = now
     }
   }
 
@@ -65,6 +68,11 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// ended.
   private var postponed: [ConnectionID] = []
 
+  /// The connection whose action has reserved for too long, and must not again.
+  private var overdue: ConnectionID?
+
+  /// How long others wait for an action at most: it may wait for memory or a processor itself.
+  private static var longestReservation: Duration { .milliseconds(500) }
   /// How often an action is worked out at most.
   static var mostTries: Int { 6 }
   /// How often of these others may change what it touches.
@@ -85,7 +93,15 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// Whether a connection may wait to have its action decoded, or is to read a postponed one.
   @inline(__always)
   var areQueued: Bool {
-    !users.isEmpty || repeating != nil || reservation == nil && !postponed.isEmpty
+    !users.isEmpty || repeating != nil || !postponed.isEmpty
+  }
+
+  /// End the reservation if it has lasted too long, or its owner is not ready any more.
+  mutating func endReservation(at now: Instant, unless isReady: (ConnectionID) -> Bool) {
+    guard let reservation else { return }
+    let isTooLong = now > reservation.began + Self.longestReservation
+    if isTooLong { overdue = reservation.owner }
+    if isTooLong || !isReady(reservation.owner) { self.reservation = nil }
   }
 
   /// Whether there is an action for which others may have to wait.
@@ -140,12 +156,21 @@ struct LargeActions<Action: Sendable>: Sendable {
 
   /// Note that what has been worked out about the action of a connection does not hold any more. It has
   /// been taken, and is the next: so no more than one is kept.
-  mutating func enter(_ id: ConnectionID, again action: DecodedAction<Action>) {
+  mutating func enter(
+    _ id: ConnectionID, again action: DecodedAction<Action>, at now: Instant
+  ) {
     stages[id] = .decoding(again: action)
     repeating = id
-    if action.tries >= Self.freeTries, let foreseen = action.foreseen {
-      reservation = Reservation(id, foreseen.foresight)
-    }
+    if action.tries >= Self.freeTries, overdue != id { reserve(action, by: id, at: now) }
+  }
+
+  /// Reserve what an action touches, or something else than before.
+  private mutating func reserve(
+    _ action: DecodedAction<Action>, by id: ConnectionID, at now: Instant
+  ) {
+    guard let foresight = action.foreseen?.foresight else { return }
+    let began = reservation?.owner == id ? reservation?.began : nil
+    reservation = Reservation(id, foresight, at: began ?? now)
   }
 
   /// What an action was decoded to that is being worked out again; nil if it is being decoded for the
@@ -176,6 +201,7 @@ struct LargeActions<Action: Sendable>: Sendable {
     }
     if let action {
       stages[id] = .decoded(action)
+      if let reservation, reservation.owner == id { reserve(action, by: id, at: reservation.began) }
       return (true, [known].compactMap(\.self))
     }
     var last = known
@@ -184,10 +210,11 @@ struct LargeActions<Action: Sendable>: Sendable {
     return (true, [])
   }
 
-  /// Remove and return the decoded action of a connection; nil if there is none yet.
+  /// Remove and return the decoded action of a connection, to perform it (`endReservation`) or to enter it
+  /// again; nil if there is none yet.
   mutating func take(_ id: ConnectionID) -> DecodedAction<Action>?? {
     guard case .decoded(let action) = stages[id] else { return nil }
-    leave(id)
+    stages[id] = nil
     return .some(action)
   }
 
@@ -203,7 +230,13 @@ struct LargeActions<Action: Sendable>: Sendable {
 
   @discardableResult
   private mutating func leave(_ id: ConnectionID) -> Stage? {
-    if reservation?.owner == id { reservation = nil }
+    endReservation(of: id)
     return stages.removeValue(forKey: id)
+  }
+
+  /// End the reservation of a connection, if it has one: its action is being performed.
+  mutating func endReservation(of id: ConnectionID) {
+    if reservation?.owner == id { reservation = nil }
+    if overdue == id { overdue = nil }
   }
 }

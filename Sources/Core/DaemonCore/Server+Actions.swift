@@ -62,7 +62,7 @@ extension Server {
       if !isDecoded, core.takesLong(action) {
         return stop(before: place)
       }
-      if !isDecoded, mustWait(action) {
+      if !isDecoded, mustWait(action, at: place) {
         return postpone(place)
       }
       if let rejection = excess(of: byteCount, at: place)

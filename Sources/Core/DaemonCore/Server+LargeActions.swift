@@ -11,17 +11,17 @@ extension Server {
     _ head: MessageHead, _ decoder: inout CBORDecoder, _ place: Int,
     _ attachment: ServerSession.Attachment, _ commands: inout [Command]
   ) throws(WireError) -> FrameDecoder.Step {
-    guard var decoded = largeActions.take(connections[place: place].id) else {
-      return stop(before: place)
-    }
+    let id = connections[place: place].id
+    guard var decoded = largeActions.take(id) else { return stop(before: place) }
     if let foreseen = decoded?.foreseen, !core.recall(foreseen.foresight) {
       if let decoded, decoded.tries < LargeActions<R.Action>.mostTries {
-        largeActions.enter(connections[place: place].id, again: decoded)
+        largeActions.enter(id, again: decoded, at: clock.now)
         return .stopBefore
       }
       decoded?.foreseen = nil
       turn.remains.add(foreseen)
     }
+    largeActions.endReservation(of: id)
     turn.known = decoded
     defer {
       turn.known = nil
@@ -43,13 +43,17 @@ extension Server {
 
   /// Whether an action has to wait, because it may change what the large action of another touches.
   @inline(__always)
-  func mustWait(_ action: R.Action) -> Bool {
-    largeActions.isAnyReserved && mayChangeReserved(action)
+  func mustWait(_ action: R.Action, at place: Int) -> Bool {
+    largeActions.isAnyReserved && mayChangeReserved(action, at: place)
   }
 
+  /// One that will be rejected does not wait for that.
   @inline(never)
-  private func mayChangeReserved(_ action: R.Action) -> Bool {
-    largeActions.reserved.map { core.mayChange($0, by: action) } ?? false
+  private func mayChangeReserved(_ action: R.Action, at place: Int) -> Bool {
+    guard let foresight = largeActions.reserved, !pause.isOn,
+      connections[place: place].rights?.missingRight(for: action, in: core.state) == nil
+    else { return false }
+    return core.mayChange(foresight, by: action)
   }
 
   /// Stop a connection before an action until that of another has been performed.
@@ -79,6 +83,7 @@ extension Server {
   @inline(never)
   private mutating func decodeNext(_ commands: inout [Command]) {
     if case .handingOver = ending { return }
+    largeActions.endReservation(at: clock.now, unless: isReady)
     for id in largeActions.takePostponed() {
       if let place = connections.place(of: id) { releaseIfPossible(id, at: place) }
     }

@@ -173,9 +173,12 @@ extension Daemon {
 
   /// Decode the large action that a connection holds.
   func decodeAction(_ id: ConnectionID) {
-    guard let bytes = server.actionMemory(for: id) else { return tell(.actionDecoded(id, nil)) }
+    // The job is of the state at the command, also if it has to wait: so a replay makes the same.
+    guard let bytes = server.actionMemory(for: id), let job = server.action(for: id) else {
+      return tell(.actionDecoded(id, nil))
+    }
     memoryDesk.request(bytes) { [unowned self] in
-      guard let job = server.action(for: id) else {
+      guard server.actionMemory(for: id) != nil else {
         memoryDesk.finished(bytes)
         return tell(.actionDecoded(id, nil))
       }
