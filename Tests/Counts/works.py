@@ -201,6 +201,8 @@ ALL = [
         "snapshot", f"an entry of a snapshot of {MEMBERS:,}",
         snapshot, MEMBERS, warm_up=20, few=2, many=42,
         state=lambda: {"entries": {entry(number): 256 for number in range(MEMBERS)}},
+        # On the loop: beside it, the threads meet in another way each time.
+        options=("--limit", "inlineSnapshotBytes=1000000"),
     ),
     Work(
         "subscription", "one more subscription of a connection that has 5,000",

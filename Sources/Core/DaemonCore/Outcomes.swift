@@ -96,7 +96,8 @@ struct Outcomes: Sendable, Equatable {
       }
       mergeOlder()
     }
-    forget()
+    // The newest is never too old.
+    if start < runs.count - 1 { forget() }
   }
 
   /// The number of newest runs that have sequence numbers. Actions of other clients come between

@@ -62,6 +62,14 @@ extension Document {
       Result { () throws(Rejection) in try Value.sum(.integer(0), amount, at: path) }
     }
     try modify(at: path, ifAbsent: sum()) { (place, keys, notes) throws(Rejection) in
+      // The usual case, in which no value has to be copied.
+      if case .integer(let old) = place, case .integer(let more) = amount {
+        let (sum, overflows) = old.addingReportingOverflow(more)
+        if !overflows {
+          place = .integer(sum)
+          return notes.note(keys, was: .integer(old), is: .integer(sum))
+        }
+      }
       guard place.isNumber else { throw .notNumber(place, at: keys) }
       let old = place
       place = try Value.sum(old, amount, at: path)

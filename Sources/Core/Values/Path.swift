@@ -95,8 +95,16 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
   public init(from decoder: inout CBORDecoder) throws(CBORError) {
     let count = try decoder.array()
     keys = []
-    keys.reserveCapacity(Swift.min(count, 64))
-    for _ in 0..<count { keys.append(try PathKey(from: &decoder)) }
+    for index in 0..<count {
+      let key = try PathKey(from: &decoder)
+      if count == 1 {
+        // Made at once, which is cheaper than an empty one that grows.
+        keys = [key]
+      } else {
+        if index == 0 { keys.reserveCapacity(Swift.min(count, 64)) }
+        keys.append(key)
+      }
+    }
     decoder.close()
   }
 
