@@ -1,3 +1,5 @@
+import DaemonCore
+import Documents
 import Foundation
 import Testing
 import Values
@@ -19,5 +21,22 @@ import Values
     #expect(throws: DocumentFile.Failure.self) {
       try DocumentFile.read("/dev/zero", limit: 1 << 20)
     }
+  }
+
+  @Test("a daemon that begins with a document hashes it once, with a seed of its own")
+  func seed() throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+    try Data(#"{"a":{"b":1}}"#.utf8).write(to: URL(filePath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let (first, second) = (try DocumentFile.document(path), try DocumentFile.document(path))
+    #expect(first.seed != .unseeded && first.seed != second.seed)
+    guard case .object(let members) = first.root, case .object(let inner)? = members["a"] else {
+      Issue.record("\(first.root)")
+      return
+    }
+    #expect(members.seed == first.seed && inner.seed == first.seed)
+    #expect(try Startup.anew(first, nil).seed == first.seed)
+    // A document that nobody has read has no seed to take.
+    #expect(try Startup.anew(Document(), nil).seed != .unseeded)
   }
 }

@@ -11,13 +11,20 @@ public enum DocumentFile {
     public let description: String
   }
 
-  /// The document that a file holds: any JSON. O(its bytes). Throws `Failure`.
-  public static func document(_ path: String) throws -> Document { Document(try read(path)) }
+  /// The document that a file holds: any JSON. It hashes with a random seed, which a daemon that begins
+  /// with it takes for its own: else all of it would be hashed twice. O(its bytes). Throws `Failure`.
+  public static func document(_ path: String) throws -> Document {
+    var random = SystemRandomNumberGenerator()
+    let seed = HashSeed(random.next())
+    return Document(try read(path, seed: seed), seed: seed)
+  }
 
   /// The most bytes of a file: a document takes several times its text in memory.
   static let sizeLimit = 1 << 30
 
-  static func read(_ path: String, limit: Int = sizeLimit) throws -> Value {
+  static func read(
+    _ path: String, limit: Int = sizeLimit, seed: HashSeed = .unseeded
+  ) throws -> Value {
     let bytes: [UInt8]?
     do throws(Errno) { bytes = try FileDescriptor.contents(of: path, limit: limit) } catch {
       throw Failure(description: "cannot read \(path): \(error)")
@@ -27,7 +34,7 @@ public enum DocumentFile {
         description: "\(path) has more than \(limit) bytes: too many for an initial state")
     }
     do {
-      return try JSON.parse(bytes)
+      return try JSON.parse(bytes, seed: seed)
     } catch {
       throw Failure(description: "\(path): \(error)")
     }

@@ -1,4 +1,5 @@
 import DaemonCore
+import Documents
 import Glibc
 import Journal
 import Lockstep
@@ -65,8 +66,8 @@ struct Startup<State: Synchronizable> {
     (start, isNew) = (.first, true)
   }
 
-  /// The state of a new epoch.
-  private static func anew(
+  /// The state of a new epoch. It has the seed with which a document hashes already, if it is one.
+  static func anew(
     _ state: State, _ file: JournalFile?
   ) throws(JournalError) -> RestoredState<State> {
     var random = SystemRandomNumberGenerator()
@@ -74,9 +75,10 @@ struct Startup<State: Synchronizable> {
     let known = try file?.identity()
     let last = known == nil ? nil : try file?.contents().runs.last
     let run = JournalRun(run: (last?.run.run ?? 0) + 1, base: 0)
+    let own = (state as? Document)?.seed ?? .unseeded
     var kept = RestoredState(
       state: state, epoch: known?.epoch ?? random.next(),
-      seed: known?.seed ?? HashSeed(random.next()),
+      seed: known?.seed ?? (own == .unseeded ? HashSeed(random.next()) : own),
       run: run.run, runs: [run], revision: 0, base: 0, sequence: 0)
     // It may also have served from memory, under a run number that the file does not know.
     if known != nil { kept.leaveRoomForRuns() }
