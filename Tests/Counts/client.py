@@ -41,6 +41,10 @@ def frame(item):
     return struct.pack("<I", len(item)) + item
 
 
+def unsubscription(number):
+    return frame(b"\x82\x03" + head(0, number))
+
+
 def increment(*keys):
     """The payload of the action that adds 1 to the number at a path."""
     return b"\x82\x03" + path(*keys)
@@ -83,14 +87,17 @@ class Client:
         self.is_welcome = False
         self.read_until(lambda: self.is_welcome)
 
-    def subscribe(self, *keys, number=1, position=b"\xf6"):
-        """Mirror what stands at a path; returns when its snapshot has come, or it needs none."""
+    def subscribe(self, *keys, number=1, position=b"\xf6", instead_of=None):
+        """Mirror what stands at a path; returns when its snapshot has come, or it needs none. The
+        subscription that it replaces ends in the same write, and so in the same turn."""
         self.is_ready = False
-        self.socket.sendall(frame(b"\x84\x02" + head(0, number) + path(*keys) + position))
+        former = b"" if instead_of is None else unsubscription(instead_of)
+        self.socket.sendall(
+            former + frame(b"\x84\x02" + head(0, number) + path(*keys) + position))
         self.read_until(lambda: self.is_ready)
 
     def unsubscribe(self, number):
-        self.socket.sendall(frame(b"\x82\x03" + head(0, number)))
+        self.socket.sendall(unsubscription(number))
 
     def send(self, payloads, is_durable=False):
         """Send actions in one write, and do not wait."""

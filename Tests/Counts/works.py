@@ -155,15 +155,15 @@ def resumption(connect):
 
 
 def snapshot(connect):
-    writer, mirror, numbers = connect(), connect(), itertools.count(256)
+    writer, mirror, numbers = connect(), connect(), itertools.count(257)
+    mirror.subscribe("entries", number=256)
 
     def step():
         # Another state, so that no snapshot is there already.
         writer.send([client.increment("entries", entry(0))])
         writer.read_acknowledgement()
         number = next(numbers)
-        mirror.subscribe("entries", number=number)
-        mirror.unsubscribe(number)
+        mirror.subscribe("entries", number=number, instead_of=number - 1)
 
     return step
 
