@@ -36,7 +36,7 @@ import Values
     }
     #expect(members.seed == first.seed && inner.seed == first.seed)
     #expect(try Startup.anew(first, nil).seed == first.seed)
-    // A document that nobody has read has no seed to take.
+    // One that was not read from a file has no seed to take.
     #expect(try Startup.anew(Document(), nil).seed != .unseeded)
   }
 }

@@ -111,11 +111,11 @@ extension LargeActionTests {
     let said = bench.said(to: 2, next)
     #expect(said.contains(Acknowledgement.reduced(4, 4, at: 6)))
     #expect(said.contains(.pong(9, revision: 6)))
-    // It read what it would have read without the transaction, or behind it.
+    // The test waited for the transaction, too, and fails behind it.
     #expect(bench.said(to: 4, next).contains { "\($0)".contains("reject") })
   }
 
-  @Test func `who waits goes on if the transaction's client goes, or does not read`() {
+  @Test func `what waits goes on if the transaction's client goes, or does not read`() {
     for isClosed in [true, false] {
       var bench = reserving()
       let id = ConnectionID(1)
@@ -178,7 +178,7 @@ extension LargeActionTests {
     #expect(bench.said(to: 3, bench.handle(.turnEnded)).contains { "\($0)".contains("reject") })
   }
 
-  @Test func `who waits and does not read goes on when it reads`() {
+  @Test func `a client that waits and does not read goes on when it reads`() {
     var bench = reserving()
     let id = ConnectionID(2)
     _ = finish(1, in: &bench) { bench in

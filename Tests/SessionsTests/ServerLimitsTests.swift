@@ -198,7 +198,7 @@ private struct Echo: Reducer {
         resumed.append(ids.count)
         for id in ids { bench.say(id, isLittle ? .ping(1) : Self.much) }
       }
-      // To go on takes a microsecond each, also who has nothing to say: there is a bound.
+      // Each costs a microsecond, even with nothing to say: so there is a bound.
       #expect(resumed == (isLittle ? [1, 2, 4, 8, 16, 16, 16] : [1, 1, 1, 1, 1, 1, 1]))
     }
   }

@@ -10,9 +10,9 @@ import Wire
 // What it will do is worked out there, too (`Reducer.foresee`), with what the server asks about a patch:
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
 // worked out again. From the fourth time on what it touches is reserved: actions of others that may change
-// it wait, half a second at most, and all else goes on. (So long transactions end beside optimistic ones:
-// Kung and Robinson, 1981, let who starves lock.) A short action that may take long (`Reducer.takesLong`), since it has many parts,
-// or moves or replaces a large value, is treated in the same way.
+// it wait, half a second at most, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
+// that starves, too.) A short action that may take long (`Reducer.takesLong`), since it has many parts, or
+// moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
@@ -27,8 +27,8 @@ import Wire
 /// Invariants: at most one is being decoded, or decoded and not yet read, so that they take one thread
 /// and the memory of one; users take turns, and so do the connections of each. A connection is here
 /// from the time at which it holds a large action until that has been read, or until the connection is
-/// not ready to read it any more; and while its short action is postponed. What is reserved is so while its
-/// owner is here, and what is postponed then is taken as soon as it is not.
+/// not ready to read it any more; and while its short action is postponed. A reservation lasts at most as long
+/// as its owner is here, and postponed actions are read as soon as there is none.
 struct LargeActions<Action: Sendable>: Sendable {
   private enum Stage: Sendable {
     case waiting
@@ -36,7 +36,7 @@ struct LargeActions<Action: Sendable>: Sendable {
     case decoding(again: DecodedAction<Action>?)
     /// Nil: to be decoded by who reads it.
     case decoded(DecodedAction<Action>?)
-    /// A short action, which waits until another's has what it has reserved.
+    /// A short action, which waits until the action that has reserved what it may change is done.
     case postponed
   }
 

@@ -53,9 +53,9 @@ public protocol Reducer<State, Action>: Feature {
   /// too. False by default. It must be fast: it is asked about every action of a client.
   func takesLong(_ action: Action, in state: State) -> Bool
 
-  /// Whether an action may change what was foreseen about another: then it waits until that one, which
-  /// others have overtaken some times, has been performed. By default it may. It is asked about each action
-  /// of a client meanwhile.
+  /// Whether an action may change what was foreseen about another. If so, it waits until that one has been
+  /// performed, for which this is asked about the actions of clients after others have overtaken it some
+  /// times. True by default.
   func mayChange(_ foresight: Foresight, by action: Action, in state: State) -> Bool
 
   /// Remember what was foreseen until the next action has been performed, or forget it. Returns false
