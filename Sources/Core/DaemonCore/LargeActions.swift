@@ -27,8 +27,8 @@ import Wire
 /// Invariants: at most one is being decoded, or decoded and not yet read, so that they take one thread
 /// and the memory of one; users take turns, and so do the connections of each. A connection is here
 /// from the time at which it holds a large action until that has been read, or until the connection is
-/// not ready to read it any more; and while its short action is postponed. A reservation lasts at most as long
-/// as its owner is here, and postponed actions are read as soon as there is none.
+/// not ready to read it any more; and while its short action is postponed. A reservation ends when its owner
+/// leaves, or before, and postponed actions are read as soon as there is none.
 struct LargeActions<Action: Sendable>: Sendable {
   private enum Stage: Sendable {
     case waiting
