@@ -36,6 +36,19 @@ import Wire
     #expect(!merged.isEmpty)
   }
 
+  @Test(arguments: [1, 2, 5] as [UInt64])
+  func `an outcome is forgotten as soon as it is older than the window`(window: UInt64) {
+    var limits = Limits()
+    limits.window = Int(window)
+    var outcomes = Outcomes(limits)
+    for number in 1...20 as ClosedRange<UInt64> {
+      // No two are merged.
+      let rejection = RejectionMessage(code: 8, message: "\(number)", path: nil)
+      outcomes.append(.rejected(rejection), revision: 3, mark: .applied, sequence: nil)
+      #expect(outcomes.oldest == (number > window ? number - window + 1 : 1))
+    }
+  }
+
   @Test func `every action keeps its outcome`() {
     let outcomes = outcomes(5000, rejecting: 7)
     var next: UInt64 = 1
