@@ -49,16 +49,33 @@ private struct Climate: HandWritten, Equatable {
   static var parts: [any FieldCoding<Climate>] { [Coded(0, "fan", \Climate.fan)] }
 }
 
+private struct OldRemark: HandWritten, Equatable {
+  var text = ""
+
+  static var parts: [any FieldCoding<OldRemark>] { [Coded(0, "text", \OldRemark.text)] }
+}
+
+private struct NewRemark: HandWritten, Equatable {
+  var text = ""
+  var author: String?
+
+  static var parts: [any FieldCoding<NewRemark>] {
+    [Coded(0, "text", \NewRemark.text), Coded(1, "author", \NewRemark.author)]
+  }
+}
+
 private struct OldState: HandWritten, Equatable {
   var climate = Climate()
   var screen = OldScreen.list
   var visited: [OldScreen] = []
   var rooms: SyncMap<Int, OldScreen> = [:]
+  var remarks: SyncArray<OldRemark> = []
 
   static var parts: [any FieldCoding<OldState>] {
     [
       Coded(0, "climate", \OldState.climate), Coded(1, "screen", \OldState.screen),
       Coded(2, "visited", \OldState.visited), Coded(3, "rooms", \OldState.rooms),
+      Coded(4, "remarks", \OldState.remarks),
     ]
   }
 }
@@ -68,13 +85,31 @@ private struct NewState: HandWritten, Equatable {
   var screen = NewScreen.list
   var visited: [NewScreen] = []
   var rooms: SyncMap<Int, NewScreen> = [:]
+  var remarks: SyncArray<OldRemark> = []
   var note: String?
 
   static var parts: [any FieldCoding<NewState>] {
     [
       Coded(0, "climate", \NewState.climate), Coded(1, "screen", \NewState.screen),
       Coded(2, "visited", \NewState.visited), Coded(3, "rooms", \NewState.rooms),
-      Coded(4, "note", \NewState.note),
+      Coded(4, "remarks", \NewState.remarks), Coded(5, "note", \NewState.note),
+    ]
+  }
+}
+
+/// The state of a version whose remarks have authors.
+private struct SignedState: HandWritten, Equatable {
+  var climate = Climate()
+  var screen = OldScreen.list
+  var visited: [OldScreen] = []
+  var rooms: SyncMap<Int, OldScreen> = [:]
+  var remarks: SyncArray<NewRemark> = []
+
+  static var parts: [any FieldCoding<SignedState>] {
+    [
+      Coded(0, "climate", \SignedState.climate), Coded(1, "screen", \SignedState.screen),
+      Coded(2, "visited", \SignedState.visited), Coded(3, "rooms", \SignedState.rooms),
+      Coded(4, "remarks", \SignedState.remarks),
     ]
   }
 }
@@ -101,6 +136,8 @@ private enum PlantAction: WrittenAction {
   /// Removes all rooms and visits.
   case forget
   case note(String)
+  /// Adds a remark, with an author where remarks have authors.
+  case remark(String)
 
   var name: String { words[0] }
 
@@ -110,6 +147,7 @@ private enum PlantAction: WrittenAction {
     case .show(let number): ["show", "\(number)"]
     case .forget: ["forget"]
     case .note(let text): ["note", text]
+    case .remark(let text): ["remark", text]
     }
   }
 
@@ -122,6 +160,7 @@ private enum PlantAction: WrittenAction {
     case "show": self = .show(rest.first.flatMap { Int($0) } ?? 0)
     case "forget": self = .forget
     case "note": self = .note(rest.first.map(String.init) ?? "")
+    case "remark": self = .remark(rest.first.map(String.init) ?? "")
     default: return nil
     }
   }
@@ -142,6 +181,7 @@ private struct OldPlant: Reducer {
     case .show(let number): state.screen = OldScreen.allCases[number]
     case .forget: (state.visited, state.rooms) = ([], [:])
     case .note: break
+    case .remark(let text): state.remarks.append(OldRemark(text: text))
     }
     return .none
   }
@@ -157,6 +197,18 @@ private struct NewPlant: Reducer {
       state.rooms[number] = state.screen
     case .forget: (state.visited, state.rooms) = ([], [:])
     case .note(let text): state.note = text
+    case .remark(let text): state.remarks.append(OldRemark(text: text))
+    }
+    return .none
+  }
+}
+
+private struct SignedPlant: Reducer {
+  func reduce(into state: inout SignedState, action: PlantAction) -> Effect<PlantAction> {
+    switch action {
+    case .climate(.fan(let speed)): state.climate.fan = speed
+    case .remark(let text): state.remarks.append(NewRemark(text: text, author: "me"))
+    case .show, .forget, .note: break
     }
     return .none
   }
@@ -408,12 +460,38 @@ private struct KeepingHandler: LogHandler {
     #expect(error?.description.contains("Start that version again") == true)
   }
 
-  @Test func `dropped fields are logged once, and kept in a copy`() async throws {
+  @Test func `fields that an older daemon does not know wait in its journal for a newer one`()
+    async throws
+  {
     defer { clean() }
     let new = try await live(NewPlant(), NewState(), [.note("hello"), .climate(.fan(3))])
     let old = try await live(OldPlant(), OldState(), [.climate(.fan(4))])
     #expect(old.began == OldState(climate: Climate(fan: 3)))
-    let warnings = lines.all.filter { $0.hasPrefix("warning") && $0.contains("state.note") }
+    // Another process of the older version goes on.
+    let last = try await live(OldPlant(), OldState(), [.climate(.fan(5))])
+    let back = try await live(NewPlant(), NewState())
+    var expected = new.ended
+    expected.climate.fan = 5
+    #expect(back.began == expected && back.revision == last.revision)
+    let told = lines.all.filter { $0.contains("wait") }
+    #expect(told.count == 2 && told[0].contains("state.note") && told[1].contains("are back"))
+    // Nothing was lost, so there is no copy.
+    #expect(try files().allSatisfy { !$0.contains("before-dropping-fields") })
+    // What the newer one has changed since is not undone by what has waited.
+    try await live(NewPlant(), NewState(), [.note("goodbye")])
+    #expect(try await live(NewPlant(), NewState()).began.note == "goodbye")
+  }
+
+  @Test func `dropped parts of elements are logged once, and kept in a copy`() async throws {
+    defer { clean() }
+    let new = try await live(
+      SignedPlant(), SignedState(), [.remark("hello"), .climate(.fan(3))])
+    let old = try await live(OldPlant(), OldState(), [.climate(.fan(4))])
+    #expect(
+      old.began == OldState(climate: Climate(fan: 3), remarks: [OldRemark(text: "hello")]))
+    let warnings = lines.all.filter {
+      $0.hasPrefix("warning") && $0.contains("state.remarks[].author")
+    }
     let copies = try files().filter { $0.contains("before-dropping-fields") }
     #expect(warnings.count == 1 && copies == ["journal.sqlite.before-dropping-fields"])
     let path = folder + "/state/" + (try #require(copies.first))
@@ -421,14 +499,14 @@ private struct KeepingHandler: LogHandler {
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     #expect(mode == 0o600)
 
-    // The newer version, started on this journal, lacks the note; started on the copy, it has
-    // everything.
-    #expect(try await live(NewPlant(), NewState()).began.note == nil)
+    // The newer version, started on this journal, lacks the author; on the copy, it has everything.
+    let back = try await live(SignedPlant(), SignedState()).began
+    #expect(back == SignedState(climate: Climate(fan: 4), remarks: [NewRemark(text: "hello")]))
     let other = folder + "/other"
     try FileManager.default.createDirectory(
       atPath: other, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     try FileManager.default.copyItem(atPath: path, toPath: other + "/journal.sqlite")
-    let restored = try await live(NewPlant(), NewState(), in: other)
+    let restored = try await live(SignedPlant(), SignedState(), in: other)
     #expect(restored.began == new.ended && restored.revision == new.revision)
     // A version that drops nothing makes no copy.
     #expect(try files().filter { $0.contains("before-dropping-fields") } == copies)

@@ -40,6 +40,7 @@ extension Server {
       state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
       sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
+    kept.leftOut = journaling.leftOut
     kept.history = publication.history
     kept.past = past.handedOver(at: counters.changedBytes)
     kept.log = core.log.all.map(LoggedAction.init)

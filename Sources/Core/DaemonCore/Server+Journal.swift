@@ -155,7 +155,7 @@ extension Server {
         revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },
         sessionCount: sessions.total),
-      partBytes: 1 << 20)
+      leftOut: journaling.leftOut, partBytes: 1 << 20)
   }
 
   // MARK: News

@@ -186,7 +186,7 @@ public struct Server<R: Reducer>: Sendable {
     past = kept.past
     journaling = Journaling(
       setup.durability, base: kept.base, revision: kept.revision,
-      ephemeral: EphemeralPaths(of: R.State.self), durable: kept.durable,
+      ephemeral: EphemeralPaths(of: R.State.self), leftOut: kept.leftOut, durable: kept.durable,
       journaled: kept.journaledBytes, poisoned: kept.poisoned, suspects: kept.suspects,
       marker: inFlight, at: now)
     memory = StateMemory(limit: limits.stateBytes)

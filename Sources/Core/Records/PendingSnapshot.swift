@@ -8,26 +8,35 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
   let schema: Schema
   /// The metadata of the state; `encode` computes its digest.
   public let head: JournalSnapshot
+  /// What former versions kept and this one does not know.
+  let leftOut: [LeftOut]
   let partBytes: Int
 
   /// A state at a revision, with its schema and its metadata, whose digest `encode` computes.
   public init(
-    state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, partBytes: Int
+    state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, leftOut: [LeftOut] = [],
+    partBytes: Int
   ) {
     self.state = state
     self.seed = seed
     self.schema = schema
     self.head = head
+    self.leftOut = leftOut
     self.partBytes = partBytes
   }
 
   /// Encode the state in parts, off the loop: `[schema, value]`, so that the bytes describe
-  /// themselves. O(the state).
+  /// themselves, or `[schema, value, [left out, …]]` if former versions have left anything.
+  /// O(the state).
   public func encode() -> (head: JournalSnapshot, parts: [[UInt8]]) {
     var encoder = CBOREncoder()
-    encoder.array(2)
+    encoder.array(leftOut.isEmpty ? 2 : 3)
     schema.encode(into: &encoder)
     state.encode(into: &encoder)
+    if !leftOut.isEmpty {
+      encoder.array(leftOut.count)
+      for item in leftOut { item.encode(into: &encoder) }
+    }
     var head = head
     head.digest = Digest(state.digest(seed: seed))
     let bytes = encoder.bytes

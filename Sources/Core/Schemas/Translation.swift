@@ -41,8 +41,11 @@ public struct Translation: Sendable {
   let start: Int
   /// The cases that have no translation, with the names by which people know them.
   let unknownCases: [(number: UInt64, name: String)]
-  /// The names of the parts of the source that the target leaves out: fields, values of cases, and
-  /// cases that become their fallback.
+  /// The names of the fields of the source that the target does not have, and that can be put back
+  /// later (`leftOut(of:)`).
+  public let leftOut: [String]
+  /// The names of the other parts of the source that the target does not have: values of cases,
+  /// cases that become their fallback, and fields of what is inside an array or a case.
   public let dropped: [String]
 
   /// The translation between two schemas. O(the types that meet).
@@ -56,7 +59,7 @@ public struct Translation: Sendable {
     isNamed = planner.isNamed
     nodes = planner.nodes
     unknownCases = planner.unknownCases
-    dropped = planner.dropped.sorted()
+    (leftOut, dropped) = planner.losing
   }
 
   /// Whether both sides have the same types with the same numbers, so that nothing is to be done.

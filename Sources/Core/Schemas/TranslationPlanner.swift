@@ -14,7 +14,7 @@ struct TranslationPlanner {
   private(set) var nodes = [Translation.Node(form: .copy)]
   private(set) var differences: [String] = []
   private(set) var unknownCases: [(number: UInt64, name: String)] = []
-  private(set) var dropped: [String] = []
+  private var losses: [Loss] = []
   private var known: [Pair: Int] = [:]
   /// Pairs of types whose members are still to be visited. It is a list, so that long schemas take
   /// no more stack.
@@ -23,6 +23,15 @@ struct TranslationPlanner {
   private struct Pair: Hashable {
     let source: String
     let target: String?
+  }
+
+  /// A part of the source that the target does not have.
+  private struct Loss {
+    let name: String
+    /// The node of the type that has it.
+    let node: Int
+    /// Whether it is a field of a struct.
+    let isField: Bool
   }
 
   private struct Waiting {
@@ -146,7 +155,8 @@ struct TranslationPlanner {
       guard let other = others.first(where: { String.isSame($0.name, field.name) }) else {
         node.isIdentity = false
         node.isLossless = false
-        dropped.append("\(item.place).\(field.name)")
+        losses.append(
+          Loss(name: "\(item.place).\(field.name)", node: item.node, isField: true))
         return .init(id: field.id, target: nil, node: Self.copy, becomesDefault: false)
       }
       if other.id != field.id { node.isIdentity = false }
@@ -216,9 +226,9 @@ struct TranslationPlanner {
       guard let second = others.first(where: { String.isSame($0.name, first.name) }) else {
         node.isIdentity = false
         node.isLossless = false
-        return unknown(first, fallback, item.place)
+        return unknown(first, fallback, item)
       }
-      return match(first, second, "\(item.place).\(first.name)", &node)
+      return match(first, second, "\(item.place).\(first.name)", item.node, &node)
     }
     for other in others where !cases.contains(where: { String.isSame($0.name, other.name) }) {
       node.isIdentity = false
@@ -228,14 +238,15 @@ struct TranslationPlanner {
   }
 
   private mutating func unknown(
-    _ item: Schema.Case, _ fallback: Schema.Case?, _ place: String
+    _ first: Schema.Case, _ fallback: Schema.Case?, _ item: Waiting
   ) -> Translation.CasePlan {
-    let id = UInt64(clamping: item.id)
+    let id = UInt64(clamping: first.id)
+    let name = "\(item.place).\(first.name)"
     guard let fallback, fallback.fields.allSatisfy({ $0.kind.isOptional || $0.hasDefault }) else {
-      unknownCases.append((id, "\(place).\(item.name)"))
+      unknownCases.append((id, name))
       return .init(id: id, form: .unknown, fields: [])
     }
-    dropped.append("\(place).\(item.name)")
+    losses.append(Loss(name: name, node: item.node, isField: false))
     var encoder = CBOREncoder()
     if !fallback.fields.isEmpty { encoder.array(1) }
     encoder.encode(fallback.id)
@@ -243,7 +254,7 @@ struct TranslationPlanner {
   }
 
   private mutating func match(
-    _ first: Schema.Case, _ second: Schema.Case, _ place: String,
+    _ first: Schema.Case, _ second: Schema.Case, _ place: String, _ index: Int,
     _ node: inout Translation.Node
   ) -> Translation.CasePlan {
     var fields = [Int?](repeating: nil, count: first.fields.count)
@@ -262,7 +273,7 @@ struct TranslationPlanner {
     if first.id != second.id || slots != Array(first.fields.indices) { node.isIdentity = false }
     for (field, kept) in zip(first.fields, fields) where kept == nil {
       node.isLossless = false
-      dropped.append("\(place).\(field.name)")
+      losses.append(Loss(name: "\(place).\(field.name)", node: index, isField: false))
     }
     let id = UInt64(clamping: first.id)
     if second.fields.isEmpty {
@@ -327,6 +338,27 @@ struct TranslationPlanner {
 
   // MARK: Properties of nodes
 
+  /// The names of what the target does not have: fields that can be put back, because the way to
+  /// them is through structs and the entries of maps only, and the rest. O(the nodes).
+  var losing: (leftOut: [String], dropped: [String]) {
+    // What is inside an array or a case.
+    var isAdrift = [Bool](repeating: false, count: nodes.count)
+    var waiting: [Int] = []
+    func drift(_ parts: [Int]) {
+      for part in parts where !isAdrift[part] {
+        isAdrift[part] = true
+        waiting.append(part)
+      }
+    }
+    for node in nodes where node.form.hasAdriftParts { drift(node.form.parts) }
+    while let node = waiting.popLast() { drift(nodes[node].form.parts) }
+    let isLeftOut = losses.map { $0.isField && !isAdrift[$0.node] }
+    return (
+      zip(losses, isLeftOut).filter(\.1).map(\.0.name).sorted(),
+      zip(losses, isLeftOut).filter { !$0.1 }.map(\.0.name).sorted()
+    )
+  }
+
   /// A node that contains a changing node is changing, and one that contains a lossy node is lossy.
   /// O(the nodes).
   private mutating func propagate() {
@@ -352,6 +384,14 @@ struct TranslationPlanner {
 }
 
 extension Translation.Form {
+  /// Whether nothing says which of the parts a value was, once the whole has changed.
+  fileprivate var hasAdriftParts: Bool {
+    switch self {
+    case .array, .enumeration: true
+    case .copy, .pointer, .optional, .map, .structure: false
+    }
+  }
+
   /// The nodes directly inside this form.
   fileprivate var parts: [Int] {
     switch self {

@@ -21,7 +21,7 @@ public struct UntypedState: Sendable {
   private var root: Node?
 
   /// The state of these bytes, a value in value form.
-  init(_ bytes: [UInt8]) { root = .bytes(bytes[...]) }
+  public init(_ bytes: [UInt8]) { root = .bytes(bytes[...]) }
 
   // MARK: Patches
 
@@ -120,6 +120,39 @@ public struct UntypedState: Sendable {
       elements[index] = element ?? .bytes([0xf7])
     }
     patch.close()
+  }
+
+  // MARK: Putting back
+
+  /// Replace the fields that a patch replaces (`Translation.leftOut(of:)`), where the parts that have
+  /// them are still there. O(the patch + the entries of the maps on the way).
+  @_optimize(size)
+  public mutating func putBack(_ patch: [UInt8]) throws(CBORError) {
+    try CBORDecoder.read(patch) { (decoder) throws(CBORError) in
+      try Self.putBack(&root, by: &decoder)
+    }
+  }
+
+  @_optimize(size)
+  private static func putBack(
+    _ node: inout Node?, by patch: inout CBORDecoder
+  ) throws(CBORError) {
+    if try patch.isArrayOfOneNext() {
+      _ = try patch.array()
+      node = try bytes(&patch)
+      return patch.close()
+    }
+    try expand(&node)
+    guard case .map(var entries)? = node else { return try patch.skip() }
+    node = nil
+    for _ in 0..<(try patch.map()) {
+      let key = try PathKey(from: &patch)
+      var entry = entries.removeValue(forKey: key)
+      try putBack(&entry, by: &patch)
+      entries[key] = entry
+    }
+    patch.close()
+    node = .map(entries)
   }
 
   // MARK: Bytes

@@ -61,7 +61,8 @@ extension HandOver {
 
   @_optimize(size)
   private func encodeRun(into encoder: inout CBOREncoder) {
-    encoder.array(11)
+    // The last item was added later: without it a former version reads the run, too.
+    encoder.array(kept.leftOut.isEmpty ? 11 : 12)
     encoder.encode(kept.epoch)
     encoder.encode(kept.seed.rawValue)
     encoder.encode(kept.run)
@@ -78,6 +79,9 @@ extension HandOver {
     kept.past.encode(into: &encoder)
     encoder.array(kept.log.count)
     for action in kept.log { action.encode(into: &encoder) }
+    if kept.leftOut.isEmpty { return }
+    encoder.array(kept.leftOut.count)
+    for item in kept.leftOut { item.encode(into: &encoder) }
   }
 
   /// Read the hand-over of a former process. If its schema is another one, the state is matched by
@@ -118,7 +122,6 @@ extension HandOver {
     let schema = try Schema(from: &decoder)
     // The seed is after the state: collections take it when the server adopts them.
     isTranslated = schema.fingerprint != current.fingerprint
-    let state: State
     if isTranslated {
       let start = decoder.offset
       let translation: Translation
@@ -127,16 +130,16 @@ extension HandOver {
       } catch {
         throw CBORError(.notAllowed("the state is of another kind: \(error)"), at: start)
       }
-      dropped = translation.dropped
-      var encoder = CBOREncoder()
-      try translation.value(from: &decoder, into: &encoder)
-      state = try CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
-        try State(from: &decoder, seed: .unseeded)
-      }
+      (dropped, leftOutNames) = (translation.dropped, translation.leftOut)
+      let former = [UInt8](try decoder.rawItem())
+      var value = try Self.translated(former, by: translation)
+      kept = try Self.run(of: try Self.state(of: value), &decoder)
+      hasPutBack = try kept.leftOut.carry(
+        from: former, of: schema, by: translation, into: &value, of: current)
+      if hasPutBack { kept.state = try Self.state(of: value) }
     } else {
-      state = try State(from: &decoder, seed: .unseeded)
+      kept = try Self.run(of: try State(from: &decoder, seed: .unseeded), &decoder)
     }
-    kept = try Self.run(of: state, &decoder)
     if isTranslated {
       kept.history = History(base: kept.revision)
       kept.past = Past()
@@ -152,14 +155,30 @@ extension HandOver {
     decoder.close()
   }
 
+  private static func translated(
+    _ value: [UInt8], by translation: Translation
+  ) throws(CBORError) -> [UInt8] {
+    try CBORDecoder.read(value) { (decoder) throws(CBORError) in
+      var encoder = CBOREncoder()
+      try translation.value(from: &decoder, into: &encoder)
+      return encoder.bytes
+    }
+  }
+
+  private static func state(of value: [UInt8]) throws(CBORError) -> State {
+    try CBORDecoder.read(value) { (decoder) throws(CBORError) in
+      try State(from: &decoder, seed: .unseeded)
+    }
+  }
+
   @_optimize(size)
   private static func run(
     of state: State, _ decoder: inout CBORDecoder
   ) throws(CBORError) -> RestoredState<State> {
     let first = decoder.offset
     let items = try decoder.array()
-    guard items == 9 || items == 11 else {
-      throw CBORError(.notAllowed("a run has 9 or 11 items, not \(items)"), at: first)
+    guard items == 9 || items == 11 || items == 12 else {
+      throw CBORError(.notAllowed("a run has 9, 11 or 12 items, not \(items)"), at: first)
     }
     let (epoch, seed, run) = (
       try decoder.unsigned(), HashSeed(try decoder.unsigned()), try decoder.count()
@@ -188,6 +207,9 @@ extension HandOver {
       else {
         throw CBORError(.notAllowed("a past or a log that is not of this run"), at: start)
       }
+    }
+    if items > 11 {
+      kept.leftOut = try decoder.list { decoder throws(CBORError) in try LeftOut(from: &decoder) }
     }
     decoder.close()
     return kept

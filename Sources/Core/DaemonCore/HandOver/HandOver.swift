@@ -15,8 +15,14 @@ public struct HandOver<State: Synchronizable>: Sendable {
   public var kept: RestoredState<State>
   /// Whether the state had another schema in the former process.
   public var isTranslated = false
-  /// The names of fields or cases that the former process had and this one does not.
+  /// The names of fields or cases that the former process had and this one does not; their values are
+  /// dropped.
   public var dropped: [String] = []
+  /// The names of the fields that the former process had and this one does not, and whose values are
+  /// kept (`RestoredState.leftOut`).
+  public var leftOutNames: [String] = []
+  /// Whether something that a former process had left out was put back.
+  public var hasPutBack = false
   public var connections: [HandedConnection]
   /// The number of connections of the epoch so far: later ones have larger ordinals.
   public var connectionCount: UInt64

@@ -62,6 +62,10 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   private let translation: Translation?
   /// The schema with which the bytes were written, if they are replayed without types.
   private let untyped: Schema?
+  /// What former versions kept and this one does not know.
+  public private(set) var leftOut: [LeftOut]
+  /// Whether something that a former version had left out was put back.
+  public private(set) var hasPutBack = false
 
   /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that have not
   /// been forgotten until the last row; nil for those of the snapshot. If the state's schema has
@@ -88,7 +92,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
         lastGood: 0, "the snapshot of revision \(snapshot.revision) is numbered as none can be")
     }
     do throws(SnapshotError) {
-      (state, translation, untyped) = try Self.read(bytes, current, seed)
+      (state, translation, untyped, leftOut) = try Self.read(bytes, current, seed)
     } catch {
       throw error.recoveryError(snapshot.revision)
     }
@@ -134,27 +138,39 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   @_optimize(size)
   private static func read(
     _ bytes: [UInt8], _ current: Schema, _ seed: HashSeed
-  ) throws(SnapshotError) -> (State, Translation?, Schema?) {
+  ) throws(SnapshotError) -> (State, Translation?, Schema?, [LeftOut]) {
     let (schema, ours, value): (Schema, State?, [UInt8])
+    var leftOut: [LeftOut] = []
     do throws(CBORError) {
       (schema, ours, value) = try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
         let start = decoder.offset
-        guard try decoder.array() == 2 else {
-          throw CBORError(.notAllowed("a snapshot is [schema, value]"), at: start)
+        let items = try decoder.array()
+        guard items == 2 || items == 3 else {
+          throw CBORError(.notAllowed("a snapshot has 2 or 3 items, not \(items)"), at: start)
         }
         defer { decoder.close() }
         let schema = try Schema(from: &decoder)
+        var (ours, value): (State?, [UInt8]) = (nil, [])
         if isUntyped || schema.fingerprint == current.fingerprint {
-          return (schema, try State(from: &decoder, seed: seed), [])
+          ours = try State(from: &decoder, seed: seed)
+        } else {
+          value = [UInt8](try decoder.rawItem())
         }
-        return (schema, nil, [UInt8](try decoder.rawItem()))
+        if items == 3 {
+          leftOut = try decoder.list { decoder throws(CBORError) in try LeftOut(from: &decoder) }
+        }
+        return (schema, ours, value)
       }
     } catch {
       throw .unreadable(error)
     }
-    if let ours { return (ours, nil, isUntyped ? schema : nil) }
-    let (state, translation) = try translate(value, from: schema, to: current, seed)
-    return (state, translation, nil)
+    if let ours { return (ours, nil, isUntyped ? schema : nil, leftOut) }
+    let (bytes, translation) = try translate(value, from: schema, to: current)
+    do throws(CBORError) {
+      return (try decode(bytes, seed), translation, nil, leftOut)
+    } catch {
+      throw .unreadable(error)
+    }
   }
 
   private static var isUntyped: Bool { State.self is UntypedState.Type }
@@ -167,8 +183,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   @_optimize(size)
   private static func translate(
-    _ value: [UInt8], from schema: Schema, to current: Schema, _ seed: HashSeed
-  ) throws(SnapshotError) -> (State, Translation) {
+    _ value: [UInt8], from schema: Schema, to current: Schema
+  ) throws(SnapshotError) -> ([UInt8], Translation) {
     let translation: Translation
     do throws(SchemaMismatch) {
       translation = try Translation(from: schema, to: .schema(current), root: .state)
@@ -180,23 +196,34 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       try CBORDecoder.read(value) { (decoder) throws(CBORError) in
         try translation.value(from: &decoder, into: &encoder)
       }
-      return (try decode(encoder.bytes, seed), translation)
+      return (encoder.bytes, translation)
     } catch {
       guard let what = translation.unknownCase(error) else { throw .unreadable(error) }
       throw .otherVersion("holds \(what)")
     }
   }
 
-  /// Translate the result of an untyped recovery to the current schema. O(the state).
+  /// Translate the result of an untyped recovery to the current schema. What a former version kept
+  /// and this one knows is put back; what this one does not know is left out, for the next that does.
+  /// O(the state).
   @_optimize(size)
   public init(
     translating former: JournalReplay<UntypedState>, to current: Schema
   ) throws(JournalReplayError) {
     // Invariant: an untyped recovery has read the schema of its snapshot.
     let schema = former.untyped.unsafelyUnwrapped
+    let bytes = former.state.encoded
+    leftOut = former.leftOut
     do throws(SnapshotError) {
-      (state, translation) = try Self.translate(
-        former.state.encoded, from: schema, to: current, former.seed)
+      var (value, translation) = try Self.translate(bytes, from: schema, to: current)
+      do throws(CBORError) {
+        hasPutBack = try leftOut.carry(
+          from: bytes, of: schema, by: translation, into: &value, of: current)
+        state = try Self.decode(value, former.seed)
+      } catch {
+        throw SnapshotError.unreadable(error)
+      }
+      self.translation = translation
     } catch {
       throw error.recoveryError(former.revision)
     }
@@ -217,6 +244,16 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
 
   /// The names in the former schema that the current one does not have; their values are dropped.
   public var dropped: [String] { translation?.dropped ?? [] }
+
+  /// The names of the fields of the former schema that the current one does not have, and whose values
+  /// are kept (`leftOut`).
+  public var leftOutNames: [String] { translation?.leftOut ?? [] }
+
+  /// Whether anything of another version is left out, or may be put back, which only an untyped
+  /// recovery does (`init(translating:to:)`).
+  public var needsUntyped: Bool {
+    translation.map { !$0.leftOut.isEmpty || !leftOut.isEmpty } ?? false
+  }
 
   /// Whether the state has the form whose digests the journal has.
   var comparesDigests: Bool { translation == nil && untyped == nil }
@@ -336,7 +373,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       head: JournalSnapshot(
         revision: revision, base: base, sequence: sequence, time: time, digest: Digest(0),
         sessions: keptSessions, sessionCount: sessionCount),
-      partBytes: 1 << 20)
+      leftOut: leftOut, partBytes: 1 << 20)
   }
 
   private var keptSessions: [JournalSession] {
@@ -363,6 +400,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
       sequence: sequence, sessionCount: sessionCount)
     kept.sessions = keptSessions
+    kept.leftOut = leftOut
     kept.history = history
     kept.past = marks.past(in: history)
     kept.log = log.latest

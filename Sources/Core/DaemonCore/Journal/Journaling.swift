@@ -74,10 +74,13 @@ struct Journaling: Sendable {
   private var changesSinceDigest = 0
   /// The paths of fields that are not journaled.
   let ephemeral: EphemeralPaths
+  /// What former versions of the feature kept and this one does not know: for every snapshot.
+  let leftOut: [LeftOut]
 
   init(
     _ durability: Durability, base: UInt64, revision: UInt64, ephemeral: EphemeralPaths,
-    durable: UInt64? = nil, journaled: Int = 0, poisoned: Set<SessionAction> = [],
+    leftOut: [LeftOut] = [], durable: UInt64? = nil, journaled: Int = 0,
+    poisoned: Set<SessionAction> = [],
     suspects: Set<SessionAction> = [], marker: InFlightActionMarker? = nil, at now: Instant
   ) {
     snapshots = SnapshotSchedule(journaled: journaled, at: now)
@@ -87,6 +90,7 @@ struct Journaling: Sendable {
     self.durability = durability
     self.base = base
     self.ephemeral = ephemeral
+    self.leftOut = leftOut
     self.durable = durable ?? revision
     batch = JournalBatch(number: 1, revision: revision)
   }

@@ -24,6 +24,8 @@ public struct RestoredState<State: Synchronizable>: Sendable {
   public var history: History
   /// Checkpoints of former states among the patches of `history`.
   var past = Past()
+  /// What former versions of the feature kept and this one does not know.
+  public var leftOut: [LeftOut] = []
   /// The latest actions of former processes, the oldest first.
   public var log: [LoggedAction] = []
   /// Actions that have ended the process more often than chance explains: they are rejected.
@@ -67,6 +69,6 @@ extension PendingSnapshot {
       head: JournalSnapshot(
         revision: kept.revision, base: kept.base, sequence: kept.sequence, time: time,
         digest: Digest(0), sessions: kept.sessions, sessionCount: kept.sessionCount),
-      partBytes: 1 << 20)
+      leftOut: kept.leftOut, partBytes: 1 << 20)
   }
 }

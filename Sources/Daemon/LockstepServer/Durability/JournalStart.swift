@@ -84,8 +84,9 @@ struct JournalStart<State: Synchronizable> {
     var kept = try handed?.image.next ?? recover(file, contents, context, translatingInto: file)
     try countKills(file, context.logger)
     try judgeSuspects(of: file, &kept)
-    if let handed, handed.image.isTranslated {
-      try keepCopy(file, handed.image.dropped, context.logger)
+    if let image = handed?.image, image.isTranslated {
+      try keepCopy(file, image.dropped, context.logger)
+      tell(of: image.leftOutNames, hasPutBack: image.hasPutBack, context.logger)
     }
     if let handed, handed.image.isTranslated || handed.durable != nil {
       // Later changes are based on a state that the file lacks, or has in another form.
@@ -155,6 +156,7 @@ struct JournalStart<State: Synchronizable> {
       let (recovery, rows) = try replay.run(State.self, context.logger, context.progress)
       if recovery.isTranslated {
         try keepCopy(file, recovery.dropped, context.logger)
+        tell(of: recovery.leftOutNames, hasPutBack: recovery.hasPutBack, context.logger)
         // Later changes will be in the new form, and so must be the snapshot that they are based
         // on.
         if let file {
@@ -192,6 +194,18 @@ struct JournalStart<State: Synchronizable> {
     logger.warning(
       "what another version of the feature kept is not known to this one, which leaves it out",
       metadata: ["left out": "\(dropped.joined(separator: ", "))", "kept in": "\(copy)"])
+  }
+
+  /// Log the fields of another version's state that wait for a version that knows them.
+  static func tell(of leftOut: [String], hasPutBack: Bool, _ logger: Logger) {
+    if !leftOut.isEmpty {
+      logger.notice(
+        "fields that another version of the feature kept are not known to this one: they wait for one that knows them",
+        metadata: ["fields": "\(leftOut.joined(separator: ", "))"])
+    }
+    if hasPutBack {
+      logger.notice("fields that waited for a version of the feature that knows them are back")
+    }
   }
 
   /// The error of a journal that a daemon cannot continue from, with advice.

@@ -23,11 +23,15 @@ struct Replay {
   ///
   /// A change that this version of the feature does not know may be superseded by later ones: the
   /// changes are then replayed without their types, and only the final state has to be known here.
+  /// So they are where this version does not know all fields, which wait for one that does.
   func run<State: Synchronizable>(
     _ type: State.Type, _ logger: Logger, _ progress: () -> Void
   ) throws -> (JournalReplay<State>, rows: Int) {
     do {
-      return try read(State.self, progress)
+      let (recovery, rows) = try read(State.self, progress)
+      if !recovery.needsUntyped { return (recovery, rows) }
+      let (former, _) = try read(UntypedState.self, progress)
+      return (try JournalReplay(translating: former, to: schema), rows)
     } catch let error as JournalReplayError where error.kind == .otherVersion {
       let (former, rows) = try read(UntypedState.self, progress)
       do throws(JournalReplayError) {

@@ -53,8 +53,11 @@ struct Startup<State: Synchronizable> {
       inheritance = nil
     } else {
       inheritance = stored
-      if journal == nil, let dropped = stored?.image.dropped, !dropped.isEmpty {
-        JournalStart<State>.warn(of: dropped, keptIn: "nothing", logger)
+      if journal == nil, let image = stored?.image {
+        if !image.dropped.isEmpty {
+          JournalStart<State>.warn(of: image.dropped, keptIn: "nothing", logger)
+        }
+        JournalStart<State>.tell(of: image.leftOutNames, hasPutBack: image.hasPutBack, logger)
       }
     }
     if let kept = journal?.kept ?? (journal == nil ? stored?.image.next : nil) {
