@@ -37,7 +37,7 @@ extension Subscription<BoardState> {
 
 extension Connection {
   fileprivate func useEverything() {
-    _ = (state, states, welcome, schema, sessionNumber, unacknowledged, rejectedPosts)
+    _ = (state, states, welcome, schema, sessionNumber, unacknowledged, rejections)
     _ = (divergences, lastDivergence, reports("log.follow"))
     post(BoardAction.load(true))
   }

@@ -63,12 +63,54 @@ private typealias JudgedMirror = MirrorStore<Judge>
       mirror.post(.load(true), .optimistic)
       await #expect(throws: ClientError.self) { try await mirror.send(.load(true), .optimistic) }
       #expect(mirror.isLoading == false && mirror.pending.isEmpty)
-      #expect(mirror.connection.rejectedPosts == 2)
+      #expect(mirror.connection.rejections == 2)
       mirror.connection.close()
       // A slow reader may skip what showed for a moment.
       var last: Bool?
       for await isLoading in loads { last = isLoading }
       #expect(last == false)
+    }
+  }
+
+  @Test func `F4: a post that is not done is told, with its action and the reason`() async throws {
+    try await withDaemon(of: Judge(isStrict: true), state: BoardState()) { socket, daemon in
+      let mirror = try await JudgedMirror.connect(optimistic: Judge(), .at(socket))
+      var failed = mirror.failedPosts.makeAsyncIterator()
+      let panel = try await mirror.scope(state: \.rows, id: 7, action: \.row)
+      var failedInRow = panel.failedPosts.makeAsyncIterator()
+      mirror.post(.load(true), .optimistic)
+      mirror.post(.increment, .optimistic)
+      // Its sender is told, and those that follow posts are not.
+      await #expect(throws: ClientError.self) { try await mirror.send(.load(false), .optimistic) }
+      mirror.post(.load(false))
+      let first = try #require(await failed.next())
+      #expect(first.action == .load(true))
+      guard case .rejected(let rejection) = first.error else {
+        Issue.record("\(first.error)")
+        return
+      }
+      #expect(rejection.message == "the daemon is strict")
+      #expect(try #require(await failed.next()).action == .load(false))
+      #expect(mirror.isLoading == false && mirror.count == 1)
+      // What can never be sent any more.
+      await daemon.stop()
+      await eventually { mirror.connection.state != .live }
+      mirror.post(.increment, .optimistic)
+      mirror.post(.row(3, .set(1)))
+      panel.post(.set(2))
+      mirror.connection.close()
+      #expect(try #require(await failed.next()).action == .increment)
+      #expect(try #require(await failed.next()).action == .row(3, .set(1)))
+      let last = try #require(await failed.next())
+      #expect(last.action == .row(7, .set(2)))
+      guard case .closed = last.error else {
+        Issue.record("\(last.error)")
+        return
+      }
+      // The store of a row is told of that row's actions alone.
+      #expect(try #require(await failedInRow.next()).action == .set(2))
+      #expect(await failed.next() == nil)
+      #expect(await failedInRow.next() == nil)
     }
   }
 
@@ -121,6 +163,8 @@ private typealias JudgedMirror = MirrorStore<Judge>
     try await withDaemon(of: Judge(), state: BoardState()) { socket, daemon in
       let mirror = try await JudgedMirror.connect(optimistic: Judge(), .at(socket))
       await daemon.stop()
+      // Before the client knows of the end, it would send the action, whose outcome cannot be known.
+      await eventually { mirror.connection.state != .live }
       mirror.post(.increment, .optimistic)
       #expect(mirror.count == 1 && mirror.confirmed.count == 0)
       let next = try await HostedDaemon(socket, reducer: Judge(), state: BoardState())

@@ -99,6 +99,19 @@ import Wire
     }
   }
 
+  @Test func `a binding of an optimistic mirror reads what it has just set`() async throws {
+    try await withDaemon(of: Player(), state: Player.State()) { socket, daemon in
+      let mirror = try await MirrorStore<Player>.connect(optimistic: Player(), .at(socket))
+      let volume = mirror.binding(\.volume)
+      await daemon.stop()
+      for value in [8, 9] {
+        volume.wrappedValue = value
+        #expect(volume.wrappedValue == value && mirror.volume == value)
+      }
+      #expect(mirror.confirmed.volume == 5)
+    }
+  }
+
   @Test func `a mirror begins a request, and cannot send its outcome`() async throws {
     try await withDaemon(of: Player(), state: Player.State()) { socket, _ in
       let mirror = try await MirrorStore<Player>.connect(.at(socket))

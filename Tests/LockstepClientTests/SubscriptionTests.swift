@@ -77,7 +77,7 @@ private typealias BoardSubscription = Subscription<BoardState>
       #expect(connection?.sessionNumber != nil && connection?.state == .live)
       try await connection?.send(BoardAction.increment)
       #expect(try await connection?.send(BoardAction.increment).revision == 2)
-      #expect(connection?.unacknowledged == 0 && connection?.rejectedPosts == 0)
+      #expect(connection?.unacknowledged == 0 && connection?.rejections == 0)
       // The last reference is gone: the connection says goodbye.
       connection = nil
       var seen: [ConnectionState] = []

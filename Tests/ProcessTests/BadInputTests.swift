@@ -234,7 +234,7 @@ struct BadInputTests {
         #expect(mirror.position?.revision == revision)
       }
       #expect(mirror.value("/kept") == nil)
-      #expect(mirror.connection.rejectedPosts == UInt64(Self.unfit.count))
+      #expect(mirror.connection.rejections == UInt64(Self.unfit.count))
       try await mirror.send(DocumentAction.set(["deep"], Self.nested(99)))
     }
   }

@@ -36,7 +36,7 @@ struct ExactlyOnceTests {
       proxy.letThrough()
       try await mirror.send(DocumentAction.set(["last"], .integer(number)))
       #expect(mirror.connection.unacknowledged == 0)
-      #expect(mirror.connection.rejectedPosts == 0)
+      #expect(mirror.connection.rejections == 0)
       let revision = try await watcher.nextDaemonDigest().revision
       let log = try #require(watcher.value("/log")).elements.compactMap(\.number)
       #expect(log == Array(1...number))

@@ -71,7 +71,7 @@ private func answers(
   _ commands: [ClientSession.Command]
 ) -> [(ClosedRange<ActionID>, Acknowledgement.Outcome)] {
   commands.compactMap { command in
-    if case .notify(.acknowledged(let range, let answer)) = command {
+    if case .notify(.acknowledged(let range, let answer, _)) = command {
       (range, answer.outcome)
     } else {
       nil

@@ -305,7 +305,7 @@ private struct Meeting<Mirrored: Synchronizable> {
 
   var outcomes: [Acknowledgement.Outcome] {
     notices.flatMap { notice -> [Acknowledgement.Outcome] in
-      guard case .acknowledged(let ids, let answer) = notice else { return [] }
+      guard case .acknowledged(let ids, let answer, _) = notice else { return [] }
       return Array(
         repeating: answer.outcome, count: Int(ids.upperBound.rawValue - ids.lowerBound.rawValue) + 1
       )

@@ -221,7 +221,7 @@ final class ClientConnection {
       events.append(
         .refused(
           subscription, code: UInt64(LOCKSTEP_REFUSAL_UNREADABLE.rawValue), goodbye.message))
-    case .acknowledged(let actions, let acknowledgement):
+    case .acknowledged(let actions, let acknowledgement, _):
       events.append(.outcome(actions, acknowledgement))
     case .report(let query, let value): events.append(.report(query, value))
     // The session has dealt with the others itself.

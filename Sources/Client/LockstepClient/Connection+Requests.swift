@@ -39,7 +39,8 @@ extension Connection {
   }
 
   /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
-  /// after a reconnect; a rejection is only counted (`rejectedPosts`).
+  /// after a reconnect; a rejection is only counted (`rejections`), and a store tells of it
+  /// (`MirrorStore.failedPosts`).
   public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
 
   /// Send an action that is already encoded, without waiting.
@@ -56,6 +57,15 @@ extension Connection {
     var encoder = CBOREncoder()
     action.encode(into: &encoder)
     return encoder.bytes
+  }
+
+  /// The action that a payload was made of; nil if it was one of another type.
+  static func action<Action: SynchronizableAction>(
+    _ payload: [UInt8], seed: HashSeed = .unseeded
+  ) -> Action? {
+    try? CBORDecoder.read(payload) { (decoder) throws(CBORError) in
+      try Action(from: &decoder, seed: seed)
+    }
   }
 
   // MARK: Questions

@@ -136,7 +136,7 @@ public final class Connection: Sendable {
 
   /// How often the daemon has rejected actions, sent or posted; those that end with their session
   /// count once.
-  public var rejectedPosts: UInt64 { link.state.withLock { $0.rejectedPosts } }
+  public var rejections: UInt64 { link.state.withLock { $0.rejections } }
 
   /// How often a mirror diverged from the daemon's state, and was replaced.
   public var divergences: UInt64 { link.state.withLock { $0.divergences } }

@@ -40,8 +40,8 @@ extension Link {
       for observer in state.observers.values where observer.subscription == subscription {
         if let onConnection = observer.onConnection { state.deliver { onConnection(stale) } }
       }
-    case .acknowledged(let actions, let acknowledgement):
-      acknowledge(actions, acknowledgement, &state)
+    case .acknowledged(let actions, let acknowledgement, let undone):
+      acknowledge(actions, acknowledgement, undone, &state)
     case .pong(let number, let revision):
       if let waiter = state.pongs.removeValue(forKey: number) {
         state.deliver { waiter.resume(returning: revision) }
@@ -93,15 +93,31 @@ extension Link {
   }
 
   private func acknowledge(
-    _ actions: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ state: inout State
+    _ actions: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ undone: [[UInt8]],
+    _ state: inout State
   ) {
-    if case .rejected = acknowledgement.outcome {
-      state.rejectedPosts += 1
-    }
+    if case .rejected = acknowledgement.outcome { state.rejections += 1 }
+    if !undone.isEmpty { tellFailures(actions, acknowledgement, undone, &state) }
     guard !state.actions.isEmpty else { return }
     for number in actions.lowerBound.rawValue...actions.upperBound.rawValue {
       guard let waiter = state.actions.removeValue(forKey: ActionID(number)) else { continue }
       state.answers.append { waiter.resume(with: Self.result(acknowledgement)) }
+    }
+  }
+
+  /// Tell those that follow failed posts of these actions, but for those of them that were sent: their
+  /// senders wait for the answer.
+  private func tellFailures(
+    _ actions: ClosedRange<ActionID>, _ acknowledgement: Acknowledgement, _ undone: [[UInt8]],
+    _ state: inout State
+  ) {
+    let observers = state.observers.values.compactMap(\.onFailure)
+    guard !observers.isEmpty,
+      case .failure(let error as ClientError) = Self.result(acknowledgement)
+    else { return }
+    for (number, payload) in zip(actions.lowerBound.rawValue..., undone)
+    where state.actions[ActionID(number)] == nil {
+      for onFailure in observers { state.deliver { onFailure(payload, error) } }
     }
   }
 

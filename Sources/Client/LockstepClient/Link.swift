@@ -51,7 +51,7 @@ final class Link: Sendable {
     var observers: [UInt64: Observer] = [:]
     /// Numbers pings, queries and observers.
     var lastNumber: UInt64 = 1
-    var rejectedPosts: UInt64 = 0
+    var rejections: UInt64 = 0
     var divergences: UInt64 = 0
     var lastDivergence: String?
 
@@ -94,6 +94,8 @@ final class Link: Sendable {
     var onChange: (@Sendable (ClientSubscription) -> Void)?
     var onRevision: (@Sendable (MirroredValue, UInt64, [UInt8]) -> Void)?
     var onConnection: (@Sendable (Session.ConnectionState) -> Void)?
+    /// An action that was posted and not done, encoded, and why.
+    var onFailure: (@Sendable ([UInt8], ClientError) -> Void)?
     var onEnd: @Sendable () -> Void
   }
 

@@ -348,7 +348,12 @@ extension ClientSession {
     func tell(_ range: Range<Int>, _ acknowledgement: Acknowledgement) {
       if range.isEmpty { return }
       let ids = pending[range.lowerBound].id...pending[range.upperBound - 1].id
-      commands.append(.notify(.acknowledged(ids, acknowledgement)))
+      let undone =
+        switch acknowledgement.outcome {
+        case .rejected, .outcomeUnknown: pending[range].map(\.payload)
+        case .reduced, .unchanged, .swallowed, .accepted: [] as [[UInt8]]
+        }
+      commands.append(.notify(.acknowledged(ids, acknowledgement, undone: undone)))
     }
     if case .rejected = acknowledgement.outcome {
       for index in first..<end {

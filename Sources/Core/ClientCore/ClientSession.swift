@@ -51,8 +51,9 @@ public struct ClientSession: Sendable {
     /// A mirror has received something unknown here. It shows its last value, if that is intact,
     /// and continues, if it can, on the next connection. The other mirrors follow the daemon.
     case unreadable(UInt64, Goodbye)
-    /// The outcome of actions: their identifiers, and the acknowledgement as received.
-    case acknowledged(ClosedRange<ActionID>, Acknowledgement)
+    /// The outcome of actions: their identifiers, and the acknowledgement as received. Of those that
+    /// were rejected, or whose outcome cannot be known, also the payloads, in their order.
+    case acknowledged(ClosedRange<ActionID>, Acknowledgement, undone: [[UInt8]] = [])
     case pong(UInt64, revision: UInt64)
     /// The answer to a query, its pages joined.
     case report(UInt64, Value)
@@ -357,6 +358,7 @@ public struct ClientSession: Sendable {
       // Never sent, so certainly not performed, and they never will be.
       let first = pending[firstPending].id
       let last = pending[pending.count - 1].id
+      let undone = pending[firstPending...].map(\.payload)
       pending.removeAll()
       firstPending = 0
       commands.append(
@@ -366,7 +368,8 @@ public struct ClientSession: Sendable {
             Acknowledgement(
               first: 0, last: 0, revision: 0,
               .rejected(
-                RejectionMessage(code: 0, message: "not sent: \(goodbye.message)", path: nil))))))
+                RejectionMessage(code: 0, message: "not sent: \(goodbye.message)", path: nil))),
+            undone: undone)))
     }
     commands.append(.notify(.connection(.closed(goodbye))))
   }
@@ -443,7 +446,8 @@ public struct ClientSession: Sendable {
       .notify(
         .acknowledged(
           first...last,
-          Acknowledgement(first: 0, last: 0, revision: 0, .outcomeUnknown))))
+          Acknowledgement(first: 0, last: 0, revision: 0, .outcomeUnknown),
+          undone: pending[firstPending..<(firstPending + sentInSession)].map(\.payload))))
     dropPending(sentInSession)
     sentInSession = 0
     sentOnConnection = 0

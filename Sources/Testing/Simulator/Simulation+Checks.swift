@@ -182,7 +182,7 @@ extension Simulation {
     _ notice: ClientSession.Notice, _ slot: Int
   ) throws(SimulationFailure) {
     switch notice {
-    case .acknowledged(let range, let acknowledgement):
+    case .acknowledged(let range, let acknowledgement, _):
       try checkAnswer(range, acknowledgement, slot)
     case .revised(let number, let value, let revision, _):
       guard let mirror = clients[slot].session.mirror(number), var position = mirror.position

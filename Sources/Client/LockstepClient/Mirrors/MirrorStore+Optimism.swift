@@ -48,9 +48,9 @@ extension MirrorStore where F: Reducer {
     }
     let predictor = Predictor(
       Prediction(of: feature, dependencies: dependencies), label: options.label)
-    return try MirrorStore(subscription, isolation, predictor: predictor) {
-      Connection.payload($0)
-    }
+    return try MirrorStore(
+      subscription, isolation, predictor: predictor, encode: { Connection.payload($0) },
+      decode: { Connection.action($0) })
   }
 
   /// The daemon's state as far as it was received, without the actions that wait.
@@ -76,6 +76,7 @@ extension MirrorStore where F: Reducer {
   }
 
   /// Send an action that shows at once, without waiting, as the other `send` with an `Optimism`.
+  /// `failedPosts` tells if it is not done.
   public func post(_ action: F.Action, _ optimism: Optimism) {
     checkOptimism()
     connection.post(payload: encode(action), optimism.mark, isOptimistic: true)

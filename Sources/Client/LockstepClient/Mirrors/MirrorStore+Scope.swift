@@ -18,7 +18,7 @@ extension MirrorStore where F.Action: CasePathable {
     action path: CaseKeyPath<F.Action, ChildAction>
   ) async throws -> MirrorStore<Part<Child, ChildAction>> where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Self.keys(of: property), isolation) { actions.embed($0) }
+    return try await part(Self.keys(of: property), isolation, actions)
   }
 
   /// A store of one entry of a map, or one row of an array, which may appear and disappear. The row
@@ -30,9 +30,8 @@ extension MirrorStore where F.Action: CasePathable {
   ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
   where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Self.keys(of: property) + Children.path(to: id), isolation) {
-      actions.embed((id, $0))
-    }
+    return try await part(
+      Self.keys(of: property) + Children.path(to: id), isolation, actions.row(id))
   }
 
   /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
@@ -43,9 +42,8 @@ extension MirrorStore where F.Action: CasePathable {
   ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
   where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Self.keys(of: property) + Children.path(to: id), isolation) {
-      actions.embed((id: id, action: $0))
-    }
+    return try await part(
+      Self.keys(of: property) + Children.path(to: id), isolation, actions.unlabelled().row(id))
   }
 
   /// A store of a part of an optional state; the part is absent while the state is.
@@ -57,7 +55,7 @@ extension MirrorStore where F.Action: CasePathable {
     action path: CaseKeyPath<F.Action, ChildAction>
   ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State == Wrapped? {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Wrapped.keys(of: property), isolation) { actions.embed($0) }
+    return try await part(Wrapped.keys(of: property), isolation, actions)
   }
 
   /// Connect to a daemon for a part of its state, and return when the part has arrived. Nothing else
@@ -75,7 +73,7 @@ extension MirrorStore where F.Action: CasePathable {
     _ options: Connection.Options = Connection.Options()
   ) async throws -> MirrorStore<Part<Child, ChildAction>> where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await connect(to: keys(of: property), isolation, options) { actions.embed($0) }
+    return try await connect(to: keys(of: property), isolation, options, actions)
   }
 
   /// Connect to a daemon for one entry of a map, or one row of an array of identified elements, which
@@ -88,9 +86,8 @@ extension MirrorStore where F.Action: CasePathable {
   ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
   where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await connect(to: keys(of: property) + Children.path(to: id), isolation, options) {
-      actions.embed((id, $0))
-    }
+    return try await connect(
+      to: keys(of: property) + Children.path(to: id), isolation, options, actions.row(id))
   }
 
   /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
@@ -102,21 +99,21 @@ extension MirrorStore where F.Action: CasePathable {
   ) async throws -> MirrorStore<Part<Children.ChildState?, ChildAction>>
   where F.State: ObservableState {
     let actions = F.Action.allCasePaths[keyPath: path]
-    return try await connect(to: keys(of: property) + Children.path(to: id), isolation, options) {
-      actions.embed((id: id, action: $0))
-    }
+    return try await connect(
+      to: keys(of: property) + Children.path(to: id), isolation, options,
+      actions.unlabelled().row(id))
   }
 
   private static func connect<Child: Synchronizable, ChildAction: SynchronizableAction>(
     to keys: [PathKey], _ isolation: (any Actor)?, _ options: Connection.Options,
-    _ embed: @escaping @Sendable (ChildAction) -> F.Action
+    _ actions: CasePath<F.Action, ChildAction>
   ) async throws -> MirrorStore<Part<Child, ChildAction>> {
     var options = options
     options.schemaUse = .expected(F.schema)
     let part = try await Subscription<Child>.connect(to: Path(keys), options)
-    return try MirrorStore<Part<Child, ChildAction>>(part, isolation) { action in
-      Connection.payload(embed(action))
-    }
+    return try MirrorStore<Part<Child, ChildAction>>(
+      part, isolation, encode: { Connection.payload(actions.embed($0)) },
+      decode: { Connection.action($0).flatMap(actions.extract) })
   }
 
   private static func keys(of property: PartialKeyPath<F.State>) -> [PathKey]
@@ -126,13 +123,13 @@ extension MirrorStore where F.Action: CasePathable {
 
   private func part<Child: Synchronizable, ChildAction: SynchronizableAction>(
     _ keys: [PathKey], _ isolation: (any Actor)?,
-    _ embed: @escaping @Sendable (ChildAction) -> F.Action
+    _ actions: CasePath<F.Action, ChildAction>
   ) async throws -> MirrorStore<Part<Child, ChildAction>> {
     let part = connection.subscribe(to: Path(subscription.path.keys + keys), as: Child.self)
     try await part.reached(revision: 0)
-    return try MirrorStore<Part<Child, ChildAction>>(part, isolation) { [encode] action in
-      encode(embed(action))
-    }
+    return try MirrorStore<Part<Child, ChildAction>>(
+      part, isolation, encode: { [encode] in encode(actions.embed($0)) },
+      decode: { [decode] in decode($0).flatMap(actions.extract) })
   }
 }
 

@@ -18,8 +18,8 @@ public import Wire
 ///
 /// `mirror.name` is the state's own field, whatever its name, except for the members of this type:
 /// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session,
-/// end), `send`, `post`, `observe`, `changes`, `pulses`, `scope`, `bind` and `stateObservers`, and of
-/// a feature that is a reducer `confirmed` and `pending`. A field with one of these names is
+/// end), `send`, `post`, `failedPosts`, `observe`, `changes`, `pulses`, `scope`, `bind` and
+/// `stateObservers`, and of a feature that is a reducer `confirmed` and `pending`. A field with one of these names is
 /// `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
 @dynamicMemberLookup
 public final class MirrorStore<F: Feature>: ObservableStore {
@@ -29,6 +29,8 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   public let subscription: Subscription<F.State>
   /// Encodes an action for the wire, embedded in the actions of the enclosing features.
   let encode: @Sendable (F.Action) -> [UInt8]
+  /// Decodes an action of this connection; nil if it is not one of this feature.
+  let decode: @Sendable ([UInt8]) -> F.Action?
   public let stateObservers = StateObservers<F.State>()
   /// Shows actions before they are decided; nil for a store that does not.
   let predictor: (any StatePredictor<F.State>)?
@@ -45,19 +47,23 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     var options = options
     options.schemaUse = .expected(F.schema)
     let subscription = try await Subscription<F.State>.connect(options)
-    return try MirrorStore(subscription, isolation) { Connection.payload($0) }
+    return try MirrorStore(
+      subscription, isolation, encode: { Connection.payload($0) },
+      decode: { Connection.action($0) })
   }
 
   init(
     _ subscription: Subscription<F.State>, _ isolation: (any Actor)?,
     predictor: (any StatePredictor<F.State>)? = nil,
-    _ encode: @escaping @Sendable (F.Action) -> [UInt8]
+    encode: @escaping @Sendable (F.Action) -> [UInt8],
+    decode: @escaping @Sendable ([UInt8]) -> F.Action?
   ) throws {
     guard let state = subscription.state ?? Self.absent else {
       throw AbsentState(path: subscription.path)
     }
     self.subscription = subscription
     self.encode = encode
+    self.decode = decode
     self.predictor = predictor
     news = MirrorNotifier(told: state, isolation, subscription.link.loop)
     news.watch(self)
@@ -110,8 +116,26 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   }
 
   /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
-  /// after a reconnect.
+  /// after a reconnect. `failedPosts` tells if it is not done.
   public func post(_ action: F.Action) { connection.post(payload: encode(action)) }
+
+  /// The actions of this feature that are posted on this connection and not done, from now on, each
+  /// with the reason: `ClientError.rejected`, `.outcomeUnknown`, or `.closed` for one that was never
+  /// sent. What an optimistic one showed is gone by then. Ends with the connection; a reader that is more
+  /// than 1,000 behind misses the oldest.
+  ///
+  ///     for await failed in mirror.failedPosts { show("\(failed.action): \(failed.error)") }
+  public var failedPosts: AsyncStream<FailedPost<F.Action>> {
+    AsyncStream(bufferingPolicy: .bufferingNewest(1000)) { continuation in
+      let stop = subscription.link.observe(
+        Link.Observer(
+          onFailure: { [decode] payload, error in
+            guard let action = decode(payload) else { return }
+            continuation.yield(FailedPost(action: action, error: error))
+          }, onEnd: { continuation.finish() }))
+      continuation.onTermination(stop)
+    }
+  }
 
   // MARK: Binding
 
@@ -147,6 +171,12 @@ public final class MirrorStore<F: Feature>: ObservableStore {
       await bindings?.end()
     }
   }
+}
+
+/// An action that was posted and not done.
+public struct FailedPost<Action: Sendable>: Sendable {
+  public let action: Action
+  public let error: ClientError
 }
 
 /// The path has no value in the daemon's state, but the state of the store is not optional.

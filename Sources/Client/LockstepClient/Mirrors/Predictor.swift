@@ -63,7 +63,7 @@ final class Predictor<R: Reducer>: StatePredictor {
   /// The waiting actions.
   func pending(in subscription: Subscription<R.State>) -> [R.Action] {
     guard case .view(let view, let welcome) = look(at: subscription, nil) else { return [] }
-    return view.actions.compactMap { Self.action($0.payload, seed: welcome.seed) }
+    return view.actions.compactMap { Connection.action($0.payload, seed: welcome.seed) }
   }
 
   private func look(at subscription: Subscription<R.State>, _ known: Shown?) -> Look {
@@ -90,19 +90,13 @@ final class Predictor<R: Reducer>: StatePredictor {
           connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
           label: label, session: welcome.session ?? 0)))
     for (id, payload) in view.actions.dropFirst(shown.count) {
-      if let action = Self.action(payload, seed: welcome.seed) {
+      // As the daemon will decode it.
+      if let action: R.Action = Connection.action(payload, seed: welcome.seed) {
         prediction.reduce(
           action, into: &shown.state, from: cause, number: id.rawValue, seed: welcome.seed)
       }
     }
     shown.count = view.actions.count
     return shown
-  }
-
-  /// The action as the daemon will decode it.
-  private static func action(_ payload: [UInt8], seed: HashSeed) -> R.Action? {
-    try? CBORDecoder.read(payload) { (decoder) throws(CBORError) in
-      try R.Action(from: &decoder, seed: seed)
-    }
   }
 }

@@ -29,6 +29,17 @@ public struct CasePath<Root, Value>: Sendable {
       extract: { fromRoot($0).map { ($0.id, $0.action) } })
   }
 
+  /// The actions of one row.
+  package func row<ID: SyncKey, Action>(_ id: ID) -> CasePath<Root, Action>
+  where Value == (ID, Action) {
+    CasePath<Root, Action>(
+      embed: { toRoot((id, $0)) },
+      extract: { root in
+        guard let (other, action) = fromRoot(root), ID.isSame(id, other) else { return nil }
+        return action
+      })
+  }
+
   /// The path to a case of the associated value.
   public subscript<Inner>(
     dynamicMember path: CaseKeyPath<Value, Inner>

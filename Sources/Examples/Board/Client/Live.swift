@@ -20,6 +20,7 @@ struct Live: AsyncParsableCommand {
   private enum Event {
     case key(Key)
     case changed
+    case refused(ClientError)
     case ended
   }
 
@@ -30,10 +31,14 @@ struct Live: AsyncParsableCommand {
       for await _ in states { continuation.yield(.changed) }
       continuation.yield(.ended)
     }
+    let refusals = Task { [failed = board.failedPosts] in
+      for await post in failed { continuation.yield(.refused(post.error)) }
+    }
     Screen.readKeys { continuation.yield(.key($0)) }
     let screen = Screen()
     defer {
       changes.cancel()
+      refusals.cancel()
       screen.close()
     }
     var player = Player(name: name, board: board)
@@ -43,6 +48,7 @@ struct Live: AsyncParsableCommand {
       case .key(.quit): break events
       case .key(let key): player.press(key)
       case .changed: player.follow()
+      case .refused(let error): player.refused(error)
       case .ended: throw Ended()
       }
       let lines = player.lines
@@ -67,8 +73,6 @@ struct Live: AsyncParsableCommand {
   private var message: String?
   /// The session in which a hand was entered, and whether the daemon has shown it.
   private var entered: (session: UInt64, isSeen: Bool)?
-  /// How many of the actions were refused.
-  private var refusals: UInt64 = 0
 
   init(name: String, board: MirrorStore<Board>) {
     self.name = name
@@ -88,13 +92,14 @@ struct Live: AsyncParsableCommand {
   /// Come to terms with a new state.
   mutating func follow() {
     enter()
-    if board.connection.rejectedPosts > refusals {
-      refusals = board.connection.rejectedPosts
-      message = "the daemon has refused that"
-    }
     if card.flatMap({ board.state.place(of: $0) }) == nil {
       card = board.state.columns.lazy.compactMap(\.cards.first?.id).first
     }
+  }
+
+  /// Say why an action, which showed at once, was not done.
+  mutating func refused(_ error: ClientError) {
+    message = Picture.shown("that was not done: \(error)")
   }
 
   /// Show a hand: at the start, and again after a restart of the daemon. Once: it may refuse.
