@@ -143,3 +143,29 @@ extension SyncIdentifiedArray where Element: Comparable {
   @inlinable
   public mutating func sort() { sort(by: <) }
 }
+
+// MARK: Following
+
+extension SyncIdentifiedArray {
+  /// Pass each row that was inserted, removed or changed, or that may have moved among the others, to
+  /// `body`: its id, the element before and now, and whether it may have moved. Rows that are not passed
+  /// have the order that they had. O(changes · log n) for arrays of one lineage, else O(n).
+  package func forEachChangeOrMove(
+    from old: SyncIdentifiedArray,
+    _ body: (ID, _ old: Element?, _ new: Element?, _ mayHaveMoved: Bool) -> Void
+  ) {
+    // Labels rise along the order of either array, so rows with the labels that they had have the
+    // order that they had.
+    rows.forEachCandidate(from: old.rows) { id, old, new in
+      let mayHaveMoved = old?.label != new?.label
+      if !mayHaveMoved, let old, let new, new.isSame(as: old) { return true }
+      body(id, old?.element, new?.element, mayHaveMoved)
+      return true
+    }
+  }
+
+  /// Whether the row of one id comes before that of another. O(log n). Both must be there.
+  package func isOrdered(_ first: ID, before second: ID) -> Bool {
+    (label(of: first) ?? OrderLabel.none) < (label(of: second) ?? OrderLabel.none)
+  }
+}
