@@ -3,7 +3,9 @@ internal import Glibc
 
 /// Turns signals into calls on a loop.
 ///
-/// While it is open, the signals that it watches do not have their usual effect on the process.
+/// While it is open, the signals that it watches do not have their usual effect on the process. They are
+/// unblocked on the loop's thread: a process inherits what the thread that started it has blocked, and
+/// some libraries' threads block everything.
 /// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop.
 public final class SignalWatcher {
   /// The loop on which `onSignal` is called.
@@ -54,6 +56,10 @@ public final class SignalWatcher {
       return status
     }
     handles.append(handle)
+    var unblocked = sigset_t()
+    sigemptyset(&unblocked)
+    sigaddset(&unblocked, signal)
+    pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
     return uv_signal_start(
       handle,
