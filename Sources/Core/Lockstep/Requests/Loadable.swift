@@ -14,7 +14,7 @@ public import Values
 ///
 ///     var body: some Reducer<State, Action> {
 ///       Reduce { state, action in … }
-///         .loading(\.forecast, action: \.forecast, for: \.city) { [weather] city in
+///         .loading(\.forecast, action: \.forecast, for: \.city) { city in
 ///           try await weather.forecast(city)
 ///         }
 ///     }

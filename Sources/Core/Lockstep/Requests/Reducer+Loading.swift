@@ -4,7 +4,7 @@ extension Reducer where Action: CasePathable {
   /// Load a value by requests, for the actions of `LoadableAction`: Redux Toolkit's
   /// `createAsyncThunk`.
   ///
-  ///     .loading(\.forecast, action: \.forecast, for: \.city) { [weather] city in
+  ///     .loading(\.forecast, action: \.forecast, for: \.city) { city in
   ///       try await weather.forecast(city)
   ///     } catch: { error in
   ///       .unavailable("\(error)")

@@ -1,39 +1,7 @@
 import Lockstep
 import LockstepTesting
+import ShelfFeature
 import Testing
-
-/// A part of something, which has parts too.
-@ObservableState struct Part: Equatable, Identifiable {
-  var id: Int
-  var title: String
-  var isDone = false
-  var parts: SyncMap<Int, Part> = [:]
-}
-
-/// A feature whose rows are of its own type.
-struct Parts: Reducer {
-  typealias State = Part
-
-  @Action indirect enum Action: Equatable, Sendable {
-    case toggle
-    case add(String)
-    case part(Part.ID, Action)
-  }
-
-  var body: some Reducer<Part, Action> {
-    Reduce { state, action in
-      switch action {
-      case .toggle: state.isDone.toggle()
-      case .add(let title):
-        let id = state.parts.count + 1
-        state.parts[id] = Part(id: id, title: title)
-      case .part: break
-      }
-      return .none
-    }
-    .forEach(\.parts, action: \.part) { Parts() }
-  }
-}
 
 @Suite struct PartsTests {
   @Test func `a part of a part is done`() async {

@@ -1,95 +1,79 @@
 import Lockstep
 import LockstepTesting
+import ShelfFeature
 import Testing
-
-/// A shelf of records in an order, whose player is set by fields, and whose reviews are loaded.
-private struct Shelf: Reducer {
-  @ObservableState struct Record: Equatable, Identifiable {
-    var id: Int
-    var title: String
-    var mood = Mood.unknown
-  }
-
-  @ObservableState enum Mood: Equatable {
-    case calm, wild
-    @Fallback case unknown
-  }
-
-  @ObservableState struct State: Equatable {
-    var records: SyncIdentifiedArray<Record> = []
-    @Settable var volume = 5
-    var review = Loadable<String, String>()
-    @Ephemeral var listeners = Present<String>()
-
-    static let wild = Selector.count(of: \State.records) { $1.mood == .wild }
-  }
-
-  @Action enum RecordAction: Equatable, Sendable { case judge(Mood) }
-
-  @Action enum Action: Equatable, Sendable {
-    case put(String)
-    case move(Record.ID, to: Int)
-    case record(Record.ID, RecordAction)
-    case set(State.Setting)
-    case review(LoadableAction<String, String>)
-    case listeners(Presence<String>.Action)
-  }
-
-  struct Judge: Reducer {
-    func reduce(into record: inout Record, action: RecordAction) -> Effect<RecordAction> {
-      if case .judge(let mood) = action { record.mood = mood }
-      return .none
-    }
-  }
-
-  /// Refuses a high volume while there are records.
-  struct Neighbour: Middleware {
-    func before(
-      _ action: inout Action, state: State, context: inout MiddlewareContext<Action>
-    ) throws(Rejection) -> MiddlewareVerdict {
-      if case .set(.volume(11...)) = action, !state.records.isEmpty {
-        throw Rejection(.refused, "the neighbours sleep")
-      }
-      return .proceed
-    }
-  }
-
-  @Dependency(\.uuid) private var uuid
-
-  var body: some Reducer<State, Action> {
-    BindingReducer()
-    Scope(state: \.listeners, action: \.listeners) { Presence<String>() }
-    Reduce { state, action in
-      switch action {
-      case .put(let title):
-        state.records.append(Record(id: state.records.count + 1, title: title))
-      case .move(let id, let index): state.records.move(id: id, to: index)
-      case .record, .set, .review, .listeners: break
-      }
-      return .none
-    }
-    .forEach(\.records, action: \.record) { Judge() }
-    .loading(\.review, action: \.review, for: \.volume) { volume in "heard at \(volume)" }
-  }
-}
 
 @Suite struct WholeTests {
   @Test func `in a test store`() async {
-    let store = TestStore(initialState: Shelf.State()) { Shelf() }
+    let store = TestStore(initialState: Shelf.State()) {
+      Shelf()
+    } withDependencies: {
+      $0.critic = Critic { "heard at \($0)" }
+    }
     await store.send(.put("Blue")) { $0.records = [.init(id: 1, title: "Blue")] }
     await store.send(.put("Red")) { $0.records.append(.init(id: 2, title: "Red")) }
     await store.send(.move(2, to: 0)) { $0.records.move(id: 2, to: 0) }
     await store.send(.record(2, .judge(.wild))) { $0.records[id: 2]?.mood = .wild }
-    #expect(Shelf.State.wild(store.state) == 1)
-    await store.send(.set(.volume(7))) { $0.volume = 7 }
+    #expect(Shelf.State.wild(store.state).ids.elementsEqual([2]))
+    await store.send(.set(.volume(7))) {
+      $0.volume = 7
+      $0.turns = 1
+    }
     await store.send(.review(.load)) { $0.review.begin() }
     await store.receive(.review(.loaded("heard at 7"))) { $0.review = .loaded("heard at 7") }
     await store.finish()
   }
 
+  @Test func `children that come and go, in a test store`() async {
+    let store = TestStore(initialState: Shelf.State()) { Shelf() }
+    await store.send(.beginNote) { $0.note = Note.State() }
+    await store.send(.note(.write("loud"))) { $0.note?.text = "loud" }
+    await store.send(.endNote) { $0.note = nil }
+    await store.send(.screen(.open)) { $0.screen = .sleeve(Note.State()) }
+    await store.send(.screen(.sleeve(.write("soft")))) {
+      var note = Note.State()
+      note.text = "soft"
+      $0.screen = .sleeve(note)
+    }
+    await store.finish()
+  }
+
+  @Test func `a dependency of a part of the reducer, and of a test`() async {
+    let local = TestStore(initialState: Shelf.State()) {
+      Shelf().dependency(\.critic, Critic { _ in "local" })
+    } withDependencies: {
+      $0.critic = Critic { _ in "test" }
+    }
+    await local.send(.review(.load)) { $0.review.begin() }
+    await local.receive(.review(.loaded("local"))) { $0.review = .loaded("local") }
+    await local.finish()
+    await withDependencies {
+      $0.critic = Critic { _ in "around" }
+    } operation: {
+      let store = TestStore(initialState: Shelf.State()) { Shelf() }
+      await store.send(.review(.load)) { $0.review.begin() }
+      await store.receive(.review(.loaded("around"))) { $0.review = .loaded("around") }
+      await store.finish()
+    }
+  }
+
+  @Test func `the parent ends what its rows have begun`() async {
+    var state = Shelf.State()
+    state.records = [.init(id: 1, title: "Blue"), .init(id: 2, title: "Red")]
+    let store = TestStore(initialState: state) { Shelf() }
+    for id in [1, 2] {
+      await store.send(.record(id, .play)) { $0.records[id: id]?.isPlaying = true }
+    }
+    #expect(store.runningEffects.count == 2)
+    await store.send(.silence) {
+      for id in [1, 2] { $0.records[id: id]?.isPlaying = false }
+    }
+    await store.finish()
+  }
+
   @Test func `a middleware refuses by the state`() throws {
     let store = try SyncTestStore(
-      initialState: Shelf.State(), middleware: [Shelf.Neighbour()], seed: 3
+      initialState: Shelf.State(), middleware: [Neighbour()], seed: 3
     ) { Shelf() }
     let early = try store.send(.set(.volume(11)), from: 0)
     try store.send(.put("Blue"), from: 0)

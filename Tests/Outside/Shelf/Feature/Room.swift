@@ -1,0 +1,114 @@
+import Lockstep
+
+/// A room with a lamp.
+public struct Room: Reducer {
+  @ObservableState public struct State: Equatable {
+    public var lamp = Lamp.State()
+
+    public init() {}
+  }
+
+  @Action public enum Action: Equatable, Sendable { case lamp(Lamp.Action) }
+
+  public init() {}
+
+  public var body: some Reducer<State, Action> {
+    Scope(state: \.lamp, action: \.lamp) { Lamp() }
+  }
+}
+
+/// A lamp that counts how often its daemon has started.
+public struct Lamp: Reducer {
+  @ObservableState public struct State: Equatable {
+    public var isOn = false
+    public var starts = 0
+
+    public init() {}
+  }
+
+  @Action public enum Action: Equatable, Sendable { case toggle, began }
+
+  public init() {}
+
+  public var lifecycle: Lifecycle<State, Action> { .onStart { _ in .began } }
+
+  public func reduce(into state: inout State, action: Action) -> Effect<Action> {
+    switch action {
+    case .toggle: state.isOn.toggle()
+    case .began: state.starts += 1
+    }
+    return .none
+  }
+}
+
+/// What is being written on a sleeve.
+public struct Note: Reducer {
+  @ObservableState public struct State: Equatable {
+    public var text = ""
+
+    public init() {}
+  }
+
+  @Action public enum Action: Equatable, Sendable { case write(String) }
+
+  public init() {}
+
+  public func reduce(into state: inout State, action: Action) -> Effect<Action> {
+    if case .write(let text) = action { state.text += text }
+    return .none
+  }
+}
+
+/// The list, or one record.
+public struct Screen: Reducer {
+  @ObservableState public enum State: Equatable {
+    case list
+    case sleeve(Note.State)
+    @Fallback case unknown
+  }
+
+  @Action public enum Action: Equatable, Sendable {
+    case open
+    case close
+    case sleeve(Note.Action)
+  }
+
+  public init() {}
+
+  public var body: some Reducer<State, Action> {
+    Reduce { state, action in
+      switch action {
+      case .open: state = .sleeve(Note.State())
+      case .close: state = .list
+      case .sleeve: break
+      }
+      return .none
+    }
+    .ifCaseLet(\.sleeve, action: \.sleeve) { Note() }
+  }
+}
+
+/// What is searched for. A text that is equal to the one before is not searched for again.
+public struct Search: Reactor {
+  @ObservableState public struct State: Equatable {
+    public var texts: [String] = []
+
+    public init() {}
+  }
+
+  @Action public enum Action: Equatable, Sendable { case type(String) }
+
+  public var initialState: State { State() }
+
+  public init() {}
+
+  public func transform(action: ReactorStream<Action>) -> ReactorStream<Action> {
+    action.removeDuplicates()
+  }
+
+  public func reduce(state: State, mutation: Action) -> State {
+    var state = state
+    if case .type(let text) = mutation { state.texts.append(text) }
+    return state
+  }
+}

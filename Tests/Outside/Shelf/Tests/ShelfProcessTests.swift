@@ -1,0 +1,239 @@
+import Lockstep
+import LockstepClient
+import ShelfFeature
+import Testing
+
+/// The feature as it was before there were wild records and rooms.
+private struct OldShelf: Reducer {
+  @ObservableState enum Mood: Equatable {
+    case calm
+    @Fallback case unknown
+  }
+
+  @ObservableState struct Record: Equatable, Identifiable {
+    var id: Int
+    var title: String
+    var mood = Mood.unknown
+  }
+
+  @ObservableState struct State: Equatable {
+    var records: SyncIdentifiedArray<Record> = []
+    var volume = 5
+  }
+
+  @Action enum Action: Equatable, Sendable { case put(String) }
+
+  func reduce(into state: inout State, action: Action) -> Effect<Action> { .none }
+}
+
+/// What a feature is made of, once by real processes: the daemon is one, and this is its client.
+@Suite(.timeLimit(.minutes(2))) struct ShelfProcessTests {
+  private typealias Mirror = MirrorStore<Shelf>
+
+  private let shelf: ShelfProcess
+
+  init() throws { shelf = try ShelfProcess() }
+
+  private func connect() async throws -> Mirror { try await Mirror.connect(shelf.options) }
+
+  /// The rejection of what `body` sends.
+  private func rejection(_ body: () async throws -> Void) async -> Rejection? {
+    do {
+      try await body()
+      return nil
+    } catch {
+      guard case ClientError.rejected(let rejection) = error else {
+        Issue.record("\(error)")
+        return nil
+      }
+      return Rejection(Rejection.Code(rawValue: rejection.code), rejection.message)
+    }
+  }
+
+  @Test func `TCA forEach: rows keep their identity when others move and come before them`()
+    async throws
+  {
+    let (first, second) = (try await connect(), try await connect())
+    for title in ["Blue", "Red", "Green"] { try await first.send(.put(title)) }
+    let red = try await second.scope(state: \.records, id: 2, action: \.record)
+    try await first.send(.record(2, .play))
+    try await first.send(.move(2, to: 0))
+    try await first.send(.move(3, to: 0))
+    try await red.send(.judge(.wild))
+    #expect(red.state?.mood == .wild && red.state?.isPlaying == true)
+    try await wait(for: second.observe(\.records)) { $0.ids.elementsEqual([3, 2, 1]) }
+    let position = try #require(first.subscription.position)
+    try await second.subscription.reached(revision: position.revision)
+    #expect(second.state == first.state)
+  }
+
+  @Test func `createSelector: a filter follows in its order`() async throws {
+    let (first, second) = (try await connect(), try await connect())
+    for title in ["Blue", "Red", "Green"] { try await first.send(.put(title)) }
+    for id in [1, 3] { try await first.send(.record(id, .judge(.wild))) }
+    try await wait(for: second.observe(Shelf.State.wild)) { $0.ids.elementsEqual([1, 3]) }
+    try await first.send(.move(3, to: 0))
+    try await wait(for: second.observe(Shelf.State.wild)) { $0.ids.elementsEqual([3, 1]) }
+  }
+
+  @Test func `applyMiddleware: a middleware refuses by the state`() async throws {
+    let mirror = try await connect()
+    try await mirror.send(.set(.volume(11)))
+    try await mirror.send(.put("Blue"))
+    let refused = await rejection { try await mirror.send(.set(.volume(12))) }
+    #expect(refused == Rejection(.refused, "the neighbours sleep"))
+    #expect(mirror.volume == 11)
+  }
+
+  @Test func `cancel(id:): the parent ends what its rows have begun`() async throws {
+    let mirror = try await connect()
+    for title in ["Blue", "Red"] { try await mirror.send(.put(title)) }
+    for id in [1, 2] { try await mirror.send(.record(id, .play)) }
+    func running() async throws -> Int {
+      let report = try await mirror.connection.report("effects")
+      guard case .array(let effects) = report else {
+        Issue.record("\(report)")
+        return 0
+      }
+      return effects.count { effect in
+        guard case .object(let members) = effect else { return false }
+        return members["key"] == .text("play")
+      }
+    }
+    #expect(try await running() == 2)
+    try await mirror.send(.silence)
+    #expect(try await running() == 0 && mirror.records.allSatisfy { !$0.isPlaying })
+  }
+
+  @Test func `05-Recursion: a feature whose rows are of its own type`() async throws {
+    let mirror = try await connect()
+    try await mirror.send(.box(.add("tray")))
+    try await mirror.send(.box(.part(1, .add("cup"))))
+    try await mirror.send(.box(.part(1, .part(1, .toggle))))
+    #expect(mirror.box.parts[1]?.parts[1]?.isDone == true)
+    #expect(mirror.box.parts[1]?.parts[1]?.title == "cup")
+  }
+
+  @Test func `onStart, ifLet, ifCaseLet: children live as their states do`() async throws {
+    let mirror = try await connect()
+    #expect(mirror.room.lamp.starts == 1)
+    try await mirror.send(.note(.write("nothing is there")))
+    #expect(mirror.note == nil)
+    try await mirror.send(.beginNote)
+    try await mirror.send(.note(.write("loud")))
+    #expect(mirror.note?.text == "loud")
+    try await mirror.send(.endNote)
+    try await mirror.send(.beginNote)
+    #expect(mirror.note?.text == "")
+    try await mirror.send(.screen(.open))
+    try await mirror.send(.screen(.sleeve(.write("soft"))))
+    guard case .sleeve(let note) = mirror.screen else {
+      Issue.record("\(mirror.screen)")
+      return
+    }
+    #expect(note.text == "soft")
+    try shelf.restart()
+    try await wait(for: mirror.observe(\.room.lamp.starts)) { $0 == 2 }
+    #expect(mirror.note != nil)
+  }
+
+  @Test func `scope: a client connects to a part, and to a row`() async throws {
+    let whole = try await connect()
+    try await whole.send(.put("Blue"))
+    let lamp = try await Mirror.connect(
+      to: \.room.lamp, action: \.room.lamp, shelf.options)
+    try await lamp.send(.toggle)
+    #expect(lamp.isOn && lamp.starts == 1)
+    let row = try await Mirror.connect(
+      to: \.records, id: 1, action: \.record, shelf.options)
+    try await row.send(.judge(.calm))
+    #expect(row.state?.mood == .calm)
+    try await whole.send(.set(.owner("Ann")))
+    #expect(whole.room.lamp.isOn && whole.records[id: 1]?.mood == .calm)
+    // Nothing of the rest has come, which would be before the answer to a ping: only a snapshot of each
+    // part, and a patch.
+    for connection in [lamp.connection, row.connection] { _ = try await connection.ping() }
+    #expect(lamp.subscription.counters.patches == 1 && row.subscription.counters.patches == 1)
+  }
+
+  @Test func `BindableAction: fields are set without an action each`() async throws {
+    let mirror = try await connect()
+    try await mirror.send(.set(\.volume, 7))
+    try await mirror.send(.set(\.owner, "Ann"))
+    #expect(mirror.volume == 7 && mirror.owner == "Ann" && mirror.turns == 1)
+    try await mirror.send(.set(\.volume, 7))
+    #expect(mirror.turns == 1)
+  }
+
+  @Test func `createAsyncThunk: a request is done, fails, is cancelled and tried again`()
+    async throws
+  {
+    let mirror = try await connect()
+    try await mirror.send(.review(.load))
+    try await wait(for: mirror.observe(\.review)) { $0.phase == .loaded }
+    // What the daemon gave to this feature alone.
+    #expect(mirror.review.value == "the local paper heard it at 5")
+    try await mirror.send(.set(\.volume, 0))
+    try await mirror.send(.review(.load))
+    try await wait(for: mirror.observe(\.review)) { $0.failure == "too quiet" }
+    try await mirror.send(.set(\.volume, 1))
+    try await mirror.send(.review(.retry))
+    #expect(mirror.review.isLoading)
+    try await mirror.send(.review(.cancel))
+    #expect(!mirror.review.isLoading && mirror.review.phase == .failed)
+    try await mirror.send(.set(\.volume, 2))
+    try await mirror.send(.review(.retry))
+    try await wait(for: mirror.observe(\.review)) { $0.phase == .loaded }
+    #expect(mirror.review.value == "the local paper heard it at 2")
+    let forged = await rejection { try await mirror.send(.review(.loaded("forged"))) }
+    #expect(forged?.code == .denied)
+  }
+
+  @Test func `ReactorKit transform(action:): a stream of actions is transformed`() async throws {
+    let mirror = try await connect()
+    for text in ["a", "a", "ab", "ab", "a"] {
+      try await mirror.send(.search(.action(.type(text))))
+    }
+    try await wait(for: mirror.observe(\.search.texts)) { $0 == ["a", "ab", "a"] }
+  }
+
+  @Test func `presence: who listens is in the state as long as they are connected`() async throws {
+    let (first, second) = (try await connect(), try await connect())
+    try await second.send(.listeners(.enter("Ann")))
+    try await wait(for: first.observe(\.listeners)) { $0.map(\.entry) == ["Ann"] }
+    await second.connection.finish()
+    try await wait(for: first.observe(\.listeners)) { $0.isEmpty }
+  }
+
+  @Test func `optimistic: what is sent shows at once, and what is refused is told`() async throws {
+    let mirror = try await Mirror.connect(optimistic: Shelf(), shelf.options)
+    try await mirror.send(.put("Blue"), .optimistic)
+    var failed = mirror.failedPosts.makeAsyncIterator()
+    mirror.post(.put("Red"), .optimistic)
+    mirror.post(.move(2, to: 0), .optimistic)
+    mirror.post(.set(.volume(12)), .optimistic)
+    // The reducer runs here, too; the neighbours are asked in the daemon.
+    #expect(mirror.records.ids.elementsEqual([2, 1]))
+    let refused = try #require(await failed.next())
+    #expect(refused.action == .set(.volume(12)))
+    #expect(mirror.volume == 5 && mirror.pending.isEmpty)
+    #expect(mirror.confirmed == mirror.state)
+    let volume = mirror.binding(\.volume)
+    volume.wrappedValue = 3
+    #expect(volume.wrappedValue == 3)
+    try await mirror.send(.set(\.owner, "Ann"))
+    #expect(mirror.confirmed.volume == 3 && mirror.confirmed.turns == 1)
+  }
+
+  @Test func `@Fallback: an older client sees what it does not know as that case`() async throws {
+    let (new, old) = (
+      try await connect(), try await MirrorStore<OldShelf>.connect(shelf.options)
+    )
+    try await old.send(.put("Blue"))
+    try await new.send(.put("Red"))
+    try await new.send(.record(1, .judge(.wild)))
+    try await new.send(.record(2, .judge(.calm)))
+    try await wait(for: old.observe(\.records)) { $0.map(\.mood) == [.unknown, .calm] }
+    #expect(old.records.map(\.title) == ["Blue", "Red"])
+  }
+}
