@@ -99,29 +99,69 @@ private struct Foreign: Record, Equatable {
   var rows = SyncMap<Int, Poor.Row>()
   var list = SyncArray<Poor.Row>()
   var secrets = 0
+  var name = ""
   static let name = "State"
   static var parts: [any RecordPart<Self>] {
     [
       Part(0, "first", \Self.first), Part(1, "second", \Self.second),
       Part(2, "rows", \Self.rows), Part(3, "list", \Self.list),
       Part(4, "secrets", \Self.secrets, hasDefault: true),
+      Part(5, "name", \Self.name, hasDefault: true),
     ]
   }
 }
 
+/// A feature that began with nothing.
+private enum Series {
+  @ObservableState(frozen: true) enum NewMood: Equatable { case calm, wild }
+  @ObservableState(frozen: true) enum OldMood: Equatable { case calm }
+
+  @ObservableState struct NewEpisode: Equatable {
+    var title = ""
+    var stars = 0
+  }
+
+  @ObservableState struct OldEpisode: Equatable { var title = "" }
+
+  @ObservableState struct New: Equatable {
+    var name = ""
+    var count = 0
+    var episodes: [NewEpisode] = []
+    var mood = NewMood.calm
+    @Ephemeral var viewers: SyncMap<Int, String> = [:]
+  }
+
+  @ObservableState struct Old: Equatable {
+    var name = ""
+    var count = 0
+    var episodes: [OldEpisode] = []
+    var mood = OldMood.calm
+  }
+
+  @ObservableState struct Oldest: Equatable { var name = "" }
+}
+
 /// What one version of a feature keeps and the next does not know comes back with a version that does.
 @Suite struct LeftOutTests {
+  /// What a process begins with.
+  private struct Kept<State> {
+    var state: State
+    var leftOut: [LeftOut]
+    /// The names of what is lost.
+    var dropped: [String]
+  }
+
   /// How a state goes from one process to the next.
   enum Way: CaseIterable { case journal, handOver }
 
-  private static func schema<S: Record>(_ type: S.Type) -> Schema {
+  private static func schema<S: Synchronizable>(_ type: S.Type) -> Schema {
     Schema(state: S.self) { _ in .value }
   }
 
   /// The state with which a process of another version begins, and what it does not know.
-  private static func pass<S: Record, T: Record>(
+  private static func pass<S: Synchronizable, T: Synchronizable>(
     _ state: S, _ leftOut: [LeftOut], by way: Way, as type: T.Type
-  ) throws -> (state: T, leftOut: [LeftOut]) {
+  ) throws -> Kept<T> {
     let (former, current) = (schema(S.self), schema(T.self))
     var kept = RestoredState(
       state: state, epoch: 1, seed: .unseeded, run: 1, runs: [JournalRun(run: 1, base: 0)],
@@ -131,24 +171,26 @@ private struct Foreign: Record, Equatable {
     case .handOver:
       let image = HandOver(kept: kept, connections: [], connectionCount: 0)
       let next = try HandOver<T>(image.encoded(schema: former), schema: current)
-      return (next.kept.state, next.kept.leftOut)
+      return Kept(state: next.kept.state, leftOut: next.kept.leftOut, dropped: next.dropped)
     case .journal:
       let (head, parts) = PendingSnapshot(
         handing: kept, schema: former, time: Timestamp(nanoseconds: 0)
       ).encode()
       let bytes = parts.flatMap(\.self)
       let typed = try JournalReplay<T>(from: head, bytes, schema: current, seed: .unseeded)
-      if !typed.needsUntyped { return (typed.state, typed.leftOut) }
+      if !typed.needsUntyped {
+        return Kept(state: typed.state, leftOut: typed.leftOut, dropped: typed.dropped)
+      }
       let untyped = try JournalReplay<UntypedState>(
         from: head, bytes, schema: current, seed: .unseeded)
       let next = try JournalReplay<T>(translating: untyped, to: current)
-      return (next.state, next.leftOut)
+      return Kept(state: next.state, leftOut: next.leftOut, dropped: next.dropped)
     }
   }
 
-  private static func pass<S: Record>(
-    _ kept: (state: some Record, leftOut: [LeftOut]), by way: Way, as type: S.Type
-  ) throws -> (state: S, leftOut: [LeftOut]) {
+  private static func pass<S: Synchronizable>(
+    _ kept: Kept<some Synchronizable>, by way: Way, as type: S.Type
+  ) throws -> Kept<S> {
     try pass(kept.state, kept.leftOut, by: way, as: type)
   }
 
@@ -253,17 +295,21 @@ private struct Foreign: Record, Equatable {
   }
 
   @Test(arguments: Way.allCases)
-  func `what cannot be translated waits for a version that knows it`(way: Way) throws {
+  func `a field of another kind waits, and the others are the version's own from then on`(
+    way: Way
+  ) throws {
     var rich = Rich.State(name: "a", secrets: ["x"])
     rich.rows[1] = Rich.Row(title: "one", colour: "red", weight: 5)
     let poor = try Self.pass(rich, [], by: way, as: Poor.State.self)
-    // It has a field of the same name and another kind: all of it waits.
+    // It has a field of the same name and another kind.
     var foreign = try Self.pass(poor, by: way, as: Foreign.self)
-    #expect(foreign.state.secrets == 0 && foreign.leftOut == poor.leftOut)
+    #expect(foreign.state.secrets == 0 && foreign.state.name == "a")
     foreign.state.secrets = 3
+    foreign.state.name = "b"
     let again = try Self.pass(foreign, by: way, as: Poor.State.self)
     #expect(again.leftOut.count == 2)
     let back = try Self.pass(again, by: way, as: Rich.State.self)
+    rich.name = "b"
     #expect(back.state == rich)
     // Its own field still waits for it.
     #expect(back.leftOut.count == 1)
@@ -290,6 +336,35 @@ private struct Foreign: Record, Equatable {
     #expect(poor.leftOut.dropLast() == forgotten.suffix(7))
     let back = try Self.pass(poor, by: way, as: Rich.State.self)
     #expect(back.state.name == "a" && back.leftOut == forgotten.suffix(7))
+  }
+
+  @Test(arguments: Way.allCases)
+  func `what a version between loses of it is told, so that a copy is made`(way: Way) throws {
+    var new = Series.New()
+    new.episodes = [.init(title: "pilot", stars: 5)]
+    new.mood = .wild
+    let none = try Self.pass(new, [], by: way, as: Series.Oldest.self)
+    #expect(none.dropped.isEmpty && none.leftOut.count == 1)
+    let old = try Self.pass(none, by: way, as: Series.Old.self)
+    #expect(old.state.episodes == [.init(title: "pilot")] && old.state.mood == .calm)
+    #expect(
+      Set(old.dropped) == ["state.mood.wild", "state.episodes[].stars"], "\(old.dropped)")
+    // What it has set since is not undone, though not all could be translated.
+    var changed = old
+    changed.state.count = 7
+    let back = try Self.pass(changed, by: way, as: Series.New.self)
+    #expect(back.state.count == 7 && back.state.mood == .calm && back.leftOut.isEmpty)
+    #expect(back.state.episodes == [.init(title: "pilot", stars: 0)])
+  }
+
+  @Test(arguments: Way.allCases)
+  func `ephemeral fields that were handed over are not put back`(way: Way) throws {
+    var new = Series.New()
+    new.count = 3
+    new.viewers = [1: "Ann"]
+    let none = try Self.pass(new, [], by: .handOver, as: Series.Oldest.self)
+    let back = try Self.pass(none, by: way, as: Series.New.self)
+    #expect(back.state.count == 3 && back.state.viewers.isEmpty)
   }
 
   @Test func `a daemon has it in its snapshots and hand-overs`() throws {

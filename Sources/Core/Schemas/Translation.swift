@@ -48,11 +48,13 @@ public struct Translation: Sendable {
   /// cases that become their fallback, and fields of what is inside an array or a case.
   public let dropped: [String]
 
-  /// The translation between two schemas. O(the types that meet).
+  /// The translation between two schemas. With `toleratesOtherKinds`, a field that the target has by the
+  /// same name and another kind is one that it does not have. O(the types that meet).
   public init(
-    from source: Schema, to target: Target, root: Root
+    from source: Schema, to target: Target, root: Root, toleratesOtherKinds: Bool = false
   ) throws(SchemaMismatch) {
-    var planner = TranslationPlanner(from: source, to: target, root: root)
+    var planner = TranslationPlanner(
+      from: source, to: target, root: root, toleratesOtherKinds: toleratesOtherKinds)
     let start = planner.plan()
     if !planner.differences.isEmpty { throw SchemaMismatch(planner.differences) }
     self.start = start

@@ -10,6 +10,7 @@ struct TranslationPlanner {
   /// Nil when the target form is names.
   private let target: Schema?
   private let root: Translation.Root
+  private let toleratesOtherKinds: Bool
 
   private(set) var nodes = [Translation.Node(form: .copy)]
   private(set) var differences: [String] = []
@@ -41,9 +42,13 @@ struct TranslationPlanner {
     let place: String
   }
 
-  init(from source: Schema, to target: Translation.Target, root: Translation.Root) {
+  init(
+    from source: Schema, to target: Translation.Target, root: Translation.Root,
+    toleratesOtherKinds: Bool
+  ) {
     self.source = source
     self.root = root
+    self.toleratesOtherKinds = toleratesOtherKinds
     switch target {
     case .names: self.target = nil
     case .schema(let schema): self.target = schema
@@ -151,18 +156,23 @@ struct TranslationPlanner {
     _ fields: [Schema.Field], _ others: [Schema.Field], _ item: Waiting
   ) {
     var node = Translation.Node(form: .copy)
+    func unknown(_ field: Schema.Field) -> Translation.FieldPlan {
+      node.isIdentity = false
+      node.isLossless = false
+      losses.append(Loss(name: "\(item.place).\(field.name)", node: item.node, isField: true))
+      return .init(id: field.id, target: nil, node: Self.copy, becomesDefault: false)
+    }
     let plans = fields.map { field -> Translation.FieldPlan in
       guard let other = others.first(where: { String.isSame($0.name, field.name) }) else {
-        node.isIdentity = false
-        node.isLossless = false
-        losses.append(
-          Loss(name: "\(item.place).\(field.name)", node: item.node, isField: true))
-        return .init(id: field.id, target: nil, node: Self.copy, becomesDefault: false)
+        return unknown(field)
       }
+      let former = differences.count
+      defer { if toleratesOtherKinds { differences.removeLast(differences.count - former) } }
       if other.id != field.id { node.isIdentity = false }
       let mayLack = canLack(other)
       let inner = self.node(
         field.kind, other.kind, "\(item.place).\(field.name)", toleratesAbsence: mayLack)
+      if toleratesOtherKinds, differences.count > former { return unknown(field) }
       return .init(
         id: field.id, target: .integer(Int64(other.id)), node: inner,
         becomesDefault: mayLack && field.kind.isOptional && !other.kind.isOptional)

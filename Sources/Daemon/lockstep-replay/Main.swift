@@ -109,10 +109,9 @@ struct ReplayTool: ParsableCommand {
 
   private func run(_ file: String) throws {
     let bytes = try Self.contents(of: file)
-    var replay: Replay<DocumentFeature>
+    var replay = try begin(bytes, file)
     let report: Replay<DocumentFeature>.Report
     do {
-      replay = try Replay(bytes, reducer: DocumentFeature())
       report = try replay.run(until: until)
     } catch {
       throw Self.failure("\(file): \(error).", .damaged)
@@ -125,6 +124,14 @@ struct ReplayTool: ParsableCommand {
       "\(file): \(report.events) events, \(report.commands) commands: equal, to revision "
         + "\(report.revision), digest \(report.digest)\(end(of: report))")
     if withLast { replay.handleLastEvent() }
+  }
+
+  private func begin(_ bytes: [UInt8], _ file: String) throws -> Replay<DocumentFeature> {
+    do {
+      return try Replay(bytes, reducer: DocumentFeature())
+    } catch {
+      throw Self.failure("\(file): \(error).", .damaged)
+    }
   }
 
   private static func contents(of file: String) throws -> [UInt8] {

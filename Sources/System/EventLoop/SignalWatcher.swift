@@ -56,17 +56,21 @@ public final class SignalWatcher {
       return status
     }
     handles.append(handle)
-    var unblocked = sigset_t()
-    sigemptyset(&unblocked)
-    sigaddset(&unblocked, signal)
-    pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
-    return uv_signal_start(
+    let started = uv_signal_start(
       handle,
       { handle, signal in
         Unmanaged<SignalWatcher>.fromOpaque(handle!.pointee.data)
           ._withUnsafeGuaranteedRef { $0.arrived(signal) }
       }, signal)
+    if started == 0 {
+      // One that has waited arrives here, and this handle is told of it.
+      var unblocked = sigset_t()
+      sigemptyset(&unblocked)
+      sigaddset(&unblocked, signal)
+      pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
+    }
+    return started
   }
 
   private func arrived(_ signal: Int32) {

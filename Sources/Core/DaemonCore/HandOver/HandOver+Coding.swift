@@ -134,8 +134,11 @@ extension HandOver {
       let former = [UInt8](try decoder.rawItem())
       var value = try Self.translated(former, by: translation)
       kept = try Self.run(of: try Self.state(of: value), &decoder)
-      hasPutBack = try kept.leftOut.carry(
-        from: former, of: schema, by: translation, into: &value, of: current)
+      let carrying = try kept.leftOut.carry(
+        from: former, of: schema, by: translation, into: &value, of: current,
+        ephemeral: EphemeralPaths(of: State.self))
+      dropped += carrying.lost
+      hasPutBack = carrying.hasPutBack
       if hasPutBack { kept.state = try Self.state(of: value) }
     } else {
       kept = try Self.run(of: try State(from: &decoder, seed: .unseeded), &decoder)

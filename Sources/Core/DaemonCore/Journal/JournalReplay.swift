@@ -64,8 +64,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   private let untyped: Schema?
   /// What former versions kept and this one does not know.
   public private(set) var leftOut: [LeftOut]
-  /// Whether something that a former version had left out was put back.
-  public private(set) var hasPutBack = false
+  private var carrying = Carrying()
 
   /// Begin with the bytes of a snapshot (`PendingSnapshot.encode`), and the sessions that have not
   /// been forgotten until the last row; nil for those of the snapshot. If the state's schema has
@@ -217,8 +216,9 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     do throws(SnapshotError) {
       var (value, translation) = try Self.translate(bytes, from: schema, to: current)
       do throws(CBORError) {
-        hasPutBack = try leftOut.carry(
-          from: bytes, of: schema, by: translation, into: &value, of: current)
+        carrying = try leftOut.carry(
+          from: bytes, of: schema, by: translation, into: &value, of: current,
+          ephemeral: EphemeralPaths(of: State.self))
         state = try Self.decode(value, former.seed)
       } catch {
         throw SnapshotError.unreadable(error)
@@ -242,8 +242,12 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   /// before anything is appended to it.
   public var isTranslated: Bool { translation != nil }
 
-  /// The names in the former schema that the current one does not have; their values are dropped.
-  public var dropped: [String] { translation?.dropped ?? [] }
+  /// The names in former schemas that the current one does not have, and whose values cannot be kept:
+  /// they are dropped.
+  public var dropped: [String] { (translation?.dropped ?? []) + carrying.lost }
+
+  /// Whether something that a former version had left out was put back.
+  public var hasPutBack: Bool { carrying.hasPutBack }
 
   /// The names of the fields of the former schema that the current one does not have, and whose values
   /// are kept (`leftOut`).

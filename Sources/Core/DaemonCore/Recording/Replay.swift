@@ -11,7 +11,9 @@ import Wire
 /// The reducer, its middleware and its dependencies must be those of the recorded server: they are
 /// code, and no part of a recording. Effects are not run: the actions that they sent are in the
 /// recording.
-public struct Replay<R: Reducer>: Sendable {
+///
+/// It is not copied: the code that would copy a server is 50 KB.
+public struct Replay<R: Reducer>: ~Copyable, Sendable {
   /// The server after the events that have been replayed.
   public private(set) var server: Server<R>
   private var reader: RecordingReader<R>

@@ -9,7 +9,7 @@ import Values
 
 /// The state that a daemon starts with: the first available of the former process's hand-over, the
 /// contents of the journal, and a state that begins an epoch.
-struct Startup<State: Synchronizable> {
+final class Startup<State: Synchronizable> {
   let kept: RestoredState<State>
   let start: Start
   /// Whether the epoch begins with this start, and the journal needs its first snapshot.

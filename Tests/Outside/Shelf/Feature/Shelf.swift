@@ -13,7 +13,7 @@ public struct Shelf: Reducer {
     @Ephemeral public var listeners = Present<String>()
     public var box = Part(id: 0, title: "box")
     public var room = Room.State()
-    /// What is written on a sleeve; nil while nobody writes.
+    /// What is written on a sleeve; nil while nothing is being written.
     public var note: Note.State?
     public var screen = Screen.State.list
     public var search = Search.State()
@@ -99,7 +99,7 @@ public struct Neighbour: Middleware {
   }
 }
 
-/// Who reviews.
+/// Reviews what is played.
 public struct Critic: Sendable {
   public var review: @Sendable (_ volume: Int) async throws -> String
 

@@ -39,6 +39,7 @@ final class ShelfProcess {
   }
 
   private func end() {
+    guard process.isRunning else { return }
     process.terminate()
     process.waitUntilExit()
   }
