@@ -384,6 +384,20 @@ private enum Series {
     #expect(next.leftOut == poor.leftOut)
   }
 
+  @Test(arguments: Way.allCases)
+  func `of what takes more than 32 MB the oldest is given up, and told`(way: Way) throws {
+    var new = Series.New(name: "a")
+    new.episodes = [.init(title: String(repeating: "x", count: 1 << 24))]
+    let once = try Self.pass(new, [], by: way, as: Series.Oldest.self)
+    #expect(once.leftOut.count == 1 && once.dropped.isEmpty)
+    var rich = Rich.State()
+    rich.secrets = [String(repeating: "y", count: 1 << 24)]
+    let twice = try Self.pass(rich, once.leftOut, by: way, as: Poor.State.self)
+    #expect(twice.leftOut.count == 1)
+    #expect(twice.dropped.contains("state.episodes") && !twice.dropped.contains("state.secrets"))
+    #expect(try Self.pass(twice, by: way, as: Rich.State.self).state == rich)
+  }
+
   @Test func `the names of what waits and of what is lost are told apart`() throws {
     let translation = try Translation(
       from: Self.schema(Rich.State.self), to: .schema(Self.schema(Poor.State.self)), root: .state)

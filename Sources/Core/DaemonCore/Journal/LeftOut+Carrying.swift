@@ -12,8 +12,9 @@ struct Carrying {
 }
 
 extension [LeftOut] {
-  /// So many versions, each of which the next did not know, are remembered.
-  private static var most: Int { 8 }
+  /// So many versions, each of which the next did not know, are remembered, and so many bytes of what
+  /// they left out: every snapshot has them.
+  private static var most: (versions: Int, bytes: Int) { (8, 1 << 25) }
 
   /// Continue beside a state that has been translated. What the translation leaves out of `former`
   /// is added; what the current schema knows of what was left out before is put into `state`, the
@@ -49,7 +50,9 @@ extension [LeftOut] {
     if let patch = try translation.leftOut(of: former) {
       remaining.append(LeftOut(schema: schema, patch: patch))
     }
-    while remaining.count > Self.most {
+    while remaining.count > Self.most.versions
+      || remaining.reduce(0, { $0 + $1.patch.count }) > Self.most.bytes
+    {
       let oldest = remaining.removeFirst()
       carrying.lost += oldest.names(unknownTo: current)
     }
@@ -63,10 +66,14 @@ extension [LeftOut] {
 }
 
 extension LeftOut {
-  /// The names of the fields of this schema that another does not have.
+  /// The names of the fields of this schema that another does not have; of all fields of the state, if
+  /// the other is too different.
   @_optimize(size)
   fileprivate func names(unknownTo other: Schema) -> [String] {
-    translation(to: other)?.leftOut ?? []
+    if let translation = translation(to: other) { return translation.leftOut }
+    guard case .type(let name) = schema.state, case .structure(let fields)? = schema.types[name]
+    else { return ["state"] }
+    return fields.map { "state.\($0.name)" }
   }
 
   /// The translation of what it has; nil if the other schema is too different.
