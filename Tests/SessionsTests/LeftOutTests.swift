@@ -139,6 +139,16 @@ private enum Series {
   }
 
   @ObservableState struct Oldest: Equatable { var name = "" }
+
+  @ObservableState struct Listed: Equatable {
+    var byNumber: SyncMap<Int, NewEpisode> = [:]
+    var episodes: [NewEpisode] = []
+  }
+
+  @ObservableState struct OldListed: Equatable {
+    var byNumber: SyncMap<Int, OldEpisode> = [:]
+    var episodes: [OldEpisode] = []
+  }
 }
 
 /// What one version of a feature keeps and the next does not know comes back with a version that does.
@@ -365,6 +375,19 @@ private enum Series {
     let none = try Self.pass(new, [], by: .handOver, as: Series.Oldest.self)
     let back = try Self.pass(none, by: way, as: Series.New.self)
     #expect(back.state.count == 3 && back.state.viewers.isEmpty)
+  }
+
+  @Test(arguments: Way.allCases)
+  func `rows of a type that a list has, too, are kept where they have keys`(way: Way) throws {
+    var new = Series.Listed()
+    new.byNumber[1] = .init(title: "pilot", stars: 5)
+    new.episodes = [.init(title: "pilot", stars: 5)]
+    let old = try Self.pass(new, [], by: way, as: Series.OldListed.self)
+    // Those of the list are lost, so that a copy is made.
+    #expect(!old.dropped.isEmpty && old.leftOut.count == 1)
+    let back = try Self.pass(old, by: way, as: Series.Listed.self)
+    #expect(back.state.byNumber == new.byNumber)
+    #expect(back.state.episodes == [.init(title: "pilot")])
   }
 
   @Test func `a daemon has it in its snapshots and hand-overs`() throws {

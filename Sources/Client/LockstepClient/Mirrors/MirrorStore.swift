@@ -19,8 +19,8 @@ public import Wire
 /// `mirror.name` is the state's own field, whatever its name, except for the members of this type:
 /// `state`, `subscription` (position, digest, counters, status), `connection` (reports, session,
 /// end), `send`, `post`, `failedPosts`, `observe`, `changes`, `pulses`, `scope`, `bind` and
-/// `stateObservers`, and of a feature that is a reducer `confirmed` and `pending`. A field with one of these names is
-/// `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
+/// `stateObservers`, and of a feature that is a reducer `confirmed` and `pending`. A field with one of
+/// these names is `mirror.state.send`, or, to be observed, `mirror[dynamicMember: \.send]`.
 @dynamicMemberLookup
 public final class MirrorStore<F: Feature>: ObservableStore {
   public typealias State = F.State

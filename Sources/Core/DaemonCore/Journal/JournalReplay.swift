@@ -256,7 +256,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   /// Whether anything of another version is left out, or may be put back, which only an untyped
   /// recovery does (`init(translating:to:)`).
   public var needsUntyped: Bool {
-    translation.map { !$0.leftOut.isEmpty || !leftOut.isEmpty } ?? false
+    translation.map { !$0.isLossless || !leftOut.isEmpty } ?? false
   }
 
   /// Whether the state has the form whose digests the journal has.
