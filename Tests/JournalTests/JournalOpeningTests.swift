@@ -24,6 +24,29 @@ import Values
     _ = try directory.open()
   }
 
+  /// As one has that is being started, until it runs.
+  @Test func `The lock is released even if another process has a copy of its descriptor`() throws {
+    var copy: Int32 = -1
+    do {
+      let file = try directory.begun()
+      copy = dup(try #require(descriptor(of: directory.path + "/lock")))
+      withExtendedLifetime(file) {}
+    }
+    defer { close(copy) }
+    try #require(copy >= 0)
+    let file = try directory.open()
+    file.close()
+    _ = try directory.open()
+  }
+
+  private func descriptor(of path: String) -> Int32? {
+    (0..<1024).first { descriptor in
+      guard let name = realpath("/proc/self/fd/\(descriptor)", nil) else { return false }
+      defer { free(name) }
+      return String(cString: name) == path
+    }
+  }
+
   @Test func `A missing directory or journal is created only on request`() throws {
     let missing = directory.path + "/a"
     #expect(

@@ -1,6 +1,7 @@
 import DaemonCore
 import Files
 import Glibc
+import Journal
 import Lockstep
 public import Logging
 import SystemPackage
@@ -27,7 +28,7 @@ public final class RecordingFile {
   deinit { close() }
 
   private func close() {
-    file?.closeQuietly()
+    if let file { FileLock.release(file.rawValue) }
     file = nil
     buffer = []
   }
@@ -65,7 +66,7 @@ public final class RecordingFile {
     guard
       let former = try? FileDescriptor.opening(path, .readOnly, [.noFollow, .nonBlocking])
     else { return }
-    defer { former.closeQuietly() }
+    defer { FileLock.release(former.rawValue) }
     if flock(former.rawValue, LOCK_EX | LOCK_NB) != 0 {
       throw DaemonError("cannot record in \(path): another daemon does. Give another file.")
     }

@@ -7,7 +7,7 @@ import SocketPaths
 /// when the process ends, so that two daemons never share a path and a dead one's socket is taken
 /// over.
 struct SocketClaim: ~Copyable {
-  private let descriptor: Int32
+  private let lock: FileLock
 
   /// The reason that the path cannot be served on. Each text says what to do.
   enum Failure: Error, CustomStringConvertible, Equatable {
@@ -47,54 +47,32 @@ struct SocketClaim: ~Copyable {
 
   /// Claim a path, and remove a dead daemon's socket from it.
   init(_ path: String) throws(Failure) {
-    descriptor = try Self.lock(path)
+    lock = try Self.lock(path)
   }
 
-  private static func lock(_ path: String) throws(Failure) -> Int32 {
+  private static func lock(_ path: String) throws(Failure) -> FileLock {
     // No lock is left beside a file that is not a socket.
     if isTaken(path) { throw .notASocket(path: path) }
-    let descriptor = try openLock(path)
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let pid = pid(in: descriptor)
-      close(descriptor)
-      throw .inUse(path: path, pid: pid)
-    }
-    do throws(Failure) {
-      try removeStaleSocket(path)
+    let file = path + ".lock"
+    let lock: FileLock
+    do throws(FileLock.Failure) {
+      lock = try FileLock(file)
     } catch {
-      close(descriptor)
-      throw error
+      switch error {
+      case .held(let pid): throw .inUse(path: path, pid: pid)
+      case .file(.system(let number)) where number != ELOOP:
+        throw .noDirectory(path: path, reason: String(cString: strerror(number)))
+      case .file(let failure): throw .foreignLock(path: file, reason: failure.problem)
+      }
     }
-    ftruncate(descriptor, 0)
-    let text = Array("\(getpid())\n".utf8)
-    _ = pwrite(descriptor, text, text.count, 0)
-    return descriptor
+    try removeStaleSocket(path)
+    return lock
   }
-
-  private static func openLock(_ path: String) throws(Failure) -> Int32 {
-    let lock = path + ".lock"
-    do throws(OwnFile.Failure) {
-      return try OwnFile.open(lock)
-    } catch .system(let number) where number != ELOOP {
-      throw .noDirectory(path: path, reason: String(cString: strerror(number)))
-    } catch {
-      throw .foreignLock(path: lock, reason: error.problem)
-    }
-  }
-
-  deinit { close(descriptor) }
 
   /// Whether the path has a file that is not a socket.
   private static func isTaken(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
-  }
-
-  private static func pid(in descriptor: Int32) -> Int32? {
-    var bytes = [UInt8](repeating: 0, count: 16)
-    let count = pread(descriptor, &bytes, bytes.count, 0)
-    guard count > 0 else { return nil }
-    return Int32(String(decoding: bytes.prefix { $0 >= 0x30 && $0 <= 0x39 }, as: UTF8.self))
   }
 
   private static func removeStaleSocket(_ path: String) throws(Failure) {

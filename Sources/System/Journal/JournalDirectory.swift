@@ -7,7 +7,7 @@ import SystemPackage
 struct JournalDirectory: ~Copyable {
   /// Without symbolic links.
   let path: String
-  private var lock: Int32
+  private var lock: FileLock?
 
   var file: String { path + "/journal.sqlite" }
 
@@ -21,17 +21,12 @@ struct JournalDirectory: ~Copyable {
     }
     let path = try Self.resolve(name)
     try Self.checkDirectory(path)
-    let lock = try Self.lock(path + "/lock")
-    (self.path, self.lock) = (path, lock)
+    lock = try Self.lock(path + "/lock")
+    self.path = path
   }
-
-  deinit { if lock >= 0 { close(lock) } }
 
   /// Release the lock, so that another process can take the directory.
-  mutating func release() {
-    if lock >= 0 { close(lock) }
-    lock = -1
-  }
+  mutating func release() { lock = nil }
 
   private static func resolve(_ name: String) throws(JournalError) -> String {
     guard let resolved = realpath(name, nil) else {
@@ -76,36 +71,29 @@ struct JournalDirectory: ~Copyable {
     }
   }
 
-  private static func lock(_ path: String) throws(JournalError) -> Int32 {
-    let descriptor: Int32
-    do throws(OwnFile.Failure) {
-      descriptor = try OwnFile.open(path)
-    } catch .system(let number) {
-      throw JournalError(
+  private static func lock(_ path: String) throws(JournalError) -> FileLock {
+    do throws(FileLock.Failure) {
+      return try FileLock(path)
+    } catch {
+      throw Self.journalError(error, path)
+    }
+  }
+
+  private static func journalError(_ failure: FileLock.Failure, _ path: String) -> JournalError {
+    switch failure {
+    case .held(let pid):
+      let holder = pid.map { "process \($0)" } ?? "another process"
+      return JournalError(
+        .locked,
+        "\(path): \(holder) has the journal. Stop it, or name another directory.")
+    case .file(.system(let number)):
+      return JournalError(
         number == ENOSPC || number == EDQUOT ? .full : .unreachable,
         "\(path): the lock cannot be opened (\(SystemFailure(number))). "
           + "See to it that the directory can be written and that this is an ordinary file.")
-    } catch {
-      throw error.journalError(path, advice: "Remove it, or name another directory.")
+    case .file(let failure):
+      return failure.journalError(path, advice: "Remove it, or name another directory.")
     }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let holder = pid(in: descriptor).map { "process \($0)" } ?? "another process"
-      close(descriptor)
-      throw JournalError(
-        .locked,
-        "\(path): \(holder) has the journal. Stop it, or name another directory.")
-    }
-    _ = ftruncate(descriptor, 0)
-    let text = Array("\(getpid())\n".utf8)
-    _ = pwrite(descriptor, text, text.count, 0)
-    return descriptor
-  }
-
-  private static func pid(in descriptor: Int32) -> Int32? {
-    var bytes = [UInt8](repeating: 0, count: 16)
-    let count = pread(descriptor, &bytes, bytes.count, 0)
-    guard count > 0 else { return nil }
-    return Int32(String(decoding: bytes.prefix { $0 >= 0x30 && $0 <= 0x39 }, as: UTF8.self))
   }
 
   /// Whether a file exists, which must be a regular file of ours. It is not opened: closing it
