@@ -48,6 +48,8 @@ class Count:
     generic: dict[str, float] = dataclasses.field(default_factory=dict)
     # And in witnesses of protocols.
     witnesses: dict[str, float] = dataclasses.field(default_factory=dict)
+    # Instructions in SQLite.
+    in_sqlite: float = 0
 
     @classmethod
     def of(cls, unit, profile):
@@ -55,7 +57,8 @@ class Count:
         profile = profile.renamed(callgrind.demangled(profile.functions, "--simplified"))
         total = Cost(profile.total["instructions"], profile.total["allocations"])
         functions = {name: Cost.of(name, profile) for name in profile.functions}
-        return cls(unit, total, functions, generic=generic, witnesses=witnesses)
+        return cls(unit, total, functions, generic=generic, witnesses=witnesses,
+                   in_sqlite=profile.total["in SQLite"])
 
     @property
     def listed(self):

@@ -12,8 +12,14 @@ WRAPPERS = re.compile(
     r"|_copyCollectionToContiguousArray|_copyToContiguousArray|_allocateUninitialized)")
 
 
+# What is spent in SQLite is what calls of its functions take, also in the C library. Our own log is
+# written by functions of SQLite without a name, so it is not among that.
+SQLITE = "libsqlite3."
+
+
 class Profile:
-    """Instructions and allocations, in all and of each function by itself."""
+    """Instructions and allocations, in all and of each function by itself; and the instructions in
+    SQLite."""
 
     def __init__(self):
         self.total = collections.Counter()
@@ -65,7 +71,7 @@ def parse(dump):
     """
     label, profile = None, Profile()
     known = {"fn": {}, "ob": {}}
-    function = library = callee = None
+    function = library = callee = called_library = None
     is_call = False
     for line in dump.splitlines():
         key, _, value = line.partition("=")
@@ -74,6 +80,8 @@ def parse(dump):
             name = known[key[-2:]].setdefault(number, name)
             if key == "cfn":
                 callee = name
+            elif key == "cob":
+                called_library = pathlib.Path(name).name
             elif key == "ob":
                 library = pathlib.Path(name).name
             elif key == "fn":
@@ -87,10 +95,15 @@ def parse(dump):
             if is_wrapper(callee) and not is_wrapper(function):
                 profile.allocations[function] += count
         elif line[:1].isdigit() or line[:1] in ("+", "-", "*"):
+            cost = int(line.split()[1])
             if not is_call:
-                cost = int(line.split()[1])
                 profile.total["instructions"] += cost
                 profile.instructions[function] += cost
+            elif callee.startswith("sqlite3_") and (called_library or "").startswith(SQLITE):
+                # A library that is not named is the caller's own.
+                profile.total["in SQLite"] += cost
+            if is_call:
+                called_library = None
             is_call = False
         elif line.startswith(TRIGGER):
             label = line.removeprefix(TRIGGER)

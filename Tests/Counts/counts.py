@@ -84,7 +84,8 @@ def compare(before, after, is_verbose):
     too_much, won = [], []
     for name, count in after.items():
         changes = baseline.changes(before[name], count)
-        print(f"{name}: {', '.join(map(str, changes))}")
+        apart = f", {count.in_sqlite:,.1f} instructions in SQLite" if count.in_sqlite else ""
+        print(f"{name}: {', '.join(map(str, changes))}{apart}")
         for change in changes:
             if change.is_too_much or is_verbose and abs(change.percent) >= 0.1:
                 print(change.explanation())
