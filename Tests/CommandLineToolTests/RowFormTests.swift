@@ -31,8 +31,8 @@ import Wire
     let size = action?.count ?? 0
     let client = ClientOrigin(connection: 3, pid: 12, uid: 1000, gid: 100, label: "me")
     let row = JournalRow(
-      sequence: 7, time: Timestamp(nanoseconds: 1_000_000_000), origin: .client(client),
-      client: client, name: "todos.add", action: action.map { 0..<$0.count }, revision: 5,
+      sequence: 7, time: Timestamp(nanoseconds: 1_000_000_000), cause: Cause(.client(client)),
+      name: "todos.add", action: action.map { 0..<$0.count }, revision: 5,
       change: patch.map { JournalRow.Change(base: 4, patch: size..<(size + $0.count)) },
       answer: answer.map {
         JournalRow.Answer(session: SessionToken(high: 0xabcd << 48, low: 1), number: 9, outcome: $0)

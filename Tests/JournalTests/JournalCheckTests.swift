@@ -145,7 +145,7 @@ import Wire
     var batch = JournalBatch(number: 1, revision: 3)
     func row(_ sequence: UInt64, _ revision: UInt64, base: UInt64) -> JournalRow {
       JournalRow(
-        sequence: sequence, time: Story.time(0), origin: .owner, client: nil, name: "",
+        sequence: sequence, time: Story.time(0), cause: .owner, name: "",
         action: nil, revision: revision, change: .init(base: base, patch: 0..<0), answer: nil)
     }
     batch.rows = [row(1, 5, base: 7)]

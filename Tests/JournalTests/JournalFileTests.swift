@@ -235,7 +235,7 @@ import Wire
     batch.bytes = [1, 2, 3, 4, 5]
     var row = JournalRow(
       sequence: 1, time: Timestamp(nanoseconds: 1_700_000_000_007_000_000),
-      origin: .client(Story.client), client: Story.client, name: "increment", action: 0..<2,
+      cause: Cause(.client(Story.client)), name: "increment", action: 0..<2,
       revision: 1, change: .init(base: 0, patch: 2..<5), answer: nil)
     batch.rows.append(row)
     (row.sequence, row.name, row.change) = (2, "", nil)
@@ -243,8 +243,8 @@ import Wire
       session: token, number: 1,
       outcome: .rejected(.init(code: 1, message: "no such action", path: nil)))
     batch.rows.append(row)
-    (row.sequence, row.origin, row.revision, row.answer) = (
-      3, .timer(EffectID(1, salt: 42), name: "tick"), 2, nil
+    (row.sequence, row.cause, row.revision, row.answer) = (
+      3, Cause(.timer(EffectID(1, salt: 42), name: "tick")), 2, nil
     )
     row.name = "tick"
     row.change = .init(base: 1, patch: 0..<1)
@@ -272,7 +272,7 @@ import Wire
       batch.bytes = [UInt8](repeating: 7, count: 9000)
       batch.rows = [
         JournalRow(
-          sequence: count, time: Story.time(0), origin: .owner, client: nil, name: "", action: nil,
+          sequence: count, time: Story.time(0), cause: .owner, name: "", action: nil,
           revision: count, change: .init(base: count - 1, patch: 0..<9000), answer: nil)
       ]
       return batch

@@ -57,7 +57,7 @@ import Wire
     for number in 1...100 as ClosedRange<UInt64> {
       batch.rows.append(
         JournalRow(
-          sequence: number, time: Story.time(0), origin: .owner, client: nil, name: "set",
+          sequence: number, time: Story.time(0), cause: .owner, name: "set",
           action: nil, revision: number,
           change: .init(base: number - 1, patch: 0..<(number == 1 ? RowPack.limit : 3000)),
           answer: nil))
@@ -87,7 +87,7 @@ import Wire
     for number in 1...10 as ClosedRange<UInt64> {
       batch.rows.append(
         JournalRow(
-          sequence: story.sequence + number, time: Story.time(0), origin: .owner, client: nil,
+          sequence: story.sequence + number, time: Story.time(0), cause: .owner,
           name: "", action: nil, revision: story.revision, change: nil,
           answer: .init(session: token, number: 1000 + number, outcome: .unchanged)))
     }
@@ -100,7 +100,7 @@ import Wire
     var next = JournalBatch(number: 2, revision: story.revision + 1)
     next.rows = [
       JournalRow(
-        sequence: story.sequence + 11, time: Story.time(0), origin: .owner, client: nil, name: "",
+        sequence: story.sequence + 11, time: Story.time(0), cause: .owner, name: "",
         action: nil, revision: story.revision + 1,
         change: .init(base: story.base - 1, patch: 0..<0), answer: nil)
     ]
@@ -146,15 +146,47 @@ import Wire
     #expect(JournalReader.fsck(directory.journal).findings == [])
   }
 
+  @Test func `A cause that actions share is in each pack, and again behind another one`() throws {
+    var other = Story.client
+    other.connection += 1
+    let shared = [
+      .owner, Cause(.client(Story.client)), Cause(.client(other)),
+      Cause(.effect(EffectID(5, salt: 42), name: "fetch"), client: other),
+    ]
+    var (random, pack) = (SplitMix64(8), RowPack())
+    for _ in 1...100 {
+      let causes = (0..<6).map { _ in
+        let cause = shared[Int(random.next() % 4)]
+        // Equal, and not the same.
+        return random.next() % 2 == 0 ? cause : Cause(cause.origin, client: cause.client)
+      }
+      pack.removeAll()
+      for (index, cause) in causes.enumerated() {
+        var row = JournalRow(
+          sequence: UInt64(index) + 1, time: Story.time(0), cause: cause, name: "set", action: nil,
+          revision: 1, change: nil, answer: nil)
+        #expect(
+          pack.add(&row, UnsafeRawBufferPointer(start: nil, count: 0), session: nil, turn: nil))
+      }
+      var reader = RowPackReader()
+      pack.bytes.withUnsafeBytes { reader.begin($0, count: causes.count) }
+      for cause in causes {
+        try reader.next()
+        let read = reader.row(token: nil, salt: 42)?.cause
+        #expect(read?.origin == cause.origin && read?.client == cause.client)
+      }
+    }
+  }
+
   @Test func `Any bytes are a pack, or an error`() throws {
     var random = SplitMix64(3)
     for seed in 1...200 as ClosedRange<UInt64> {
       var (story, pack) = (Story(seed: seed), RowPack())
       let batch = story.batch(Int(random.next() % 12) + 1)
       batch.bytes.withUnsafeBytes { bytes in
-        for row in batch.rows {
+        for var row in batch.rows {
           let turn = random.next() % 3 == 0 ? row.revision + random.next() % 3 : nil
-          let isAdded = pack.add(row, bytes, session: 7, turn: turn)
+          let isAdded = pack.add(&row, bytes, session: 7, turn: turn)
           #expect(isAdded)
         }
       }

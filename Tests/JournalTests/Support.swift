@@ -150,21 +150,21 @@ struct Story {
     sequence += 1 + random.next() % 2
     let kind = random.next() % 8
     var row = JournalRow(
-      sequence: sequence, time: Self.time(sequence), origin: .client(Self.client),
-      client: Self.client, name: "set", action: nil, revision: revision, change: nil, answer: nil)
+      sequence: sequence, time: Self.time(sequence), cause: Cause(.client(Self.client)),
+      name: "set", action: nil, revision: revision, change: nil, answer: nil)
     switch kind {
     case 0:
-      row.origin = .effect(EffectID(random.next(), salt: 42), name: "fetch")
+      row.cause = Cause(
+        .effect(EffectID(random.next(), salt: 42), name: "fetch"), client: Self.client)
     case 1:
-      row.origin = .timer(EffectID(random.next(), salt: 42), name: "tick")
-      row.client = nil
-    case 2: (row.origin, row.client) = (.middleware("log"), nil)
-    case 3: (row.origin, row.client) = (.owner, nil)
+      row.cause = Cause(.timer(EffectID(random.next(), salt: 42), name: "tick"))
+    case 2: row.cause = Cause(.middleware("log"))
+    case 3: row.cause = .owner
     default:
       let answer = answer(&batch, refused: kind == 7)
       var client = Self.client
       client.session = sessions.first { $0.token == answer.session }?.number ?? 0
-      (row.origin, row.client, row.answer) = (.client(client), client, answer)
+      (row.cause, row.answer) = (Cause(.client(client)), answer)
     }
     if kind != 7 {
       revision += 1

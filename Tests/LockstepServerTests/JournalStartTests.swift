@@ -98,7 +98,7 @@ import Wire
       batch.bytes = encoder.bytes
       batch.rows = [
         JournalRow(
-          sequence: revision, time: .now, origin: .owner, client: nil, name: "increment",
+          sequence: revision, time: .now, cause: .owner, name: "increment",
           action: 0..<batch.bytes.count, revision: revision, change: nil,
           answer: JournalRow.Answer(
             session: session.token, number: revision, outcome: .unchanged))

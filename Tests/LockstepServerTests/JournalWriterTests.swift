@@ -28,7 +28,7 @@ import Values
     batch.bytes = [1]
     batch.rows = [
       JournalRow(
-        sequence: number, time: Timestamp(nanoseconds: 0), origin: .owner, client: nil, name: "",
+        sequence: number, time: Timestamp(nanoseconds: 0), cause: .owner, name: "",
         action: nil, revision: number, change: .init(base: number - 1, patch: 0..<1), answer: nil)
     ]
     return batch

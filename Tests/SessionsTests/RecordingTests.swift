@@ -301,7 +301,7 @@ import Wire
     commands += try recorded.handle(.turnEnded)
     let id = ConnectionID(3)
     let row = JournalRow(
-      sequence: 1, time: Timestamp(nanoseconds: 2), origin: .owner, client: nil, name: "a",
+      sequence: 1, time: Timestamp(nanoseconds: 2), cause: .owner, name: "a",
       action: nil, revision: 3, change: nil, answer: nil)
     var batch = JournalBatch(number: 1, revision: 3)
     batch.rows = [row]

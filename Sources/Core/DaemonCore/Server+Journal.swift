@@ -52,20 +52,15 @@ extension Server {
 
   mutating func record(_ reduction: Reduction, _ answer: SessionAction?) {
     let isChange = if case .changed = reduction { true } else { false }
-    guard isChange || answer != nil && !faults.forgetsAnswers, let record = core.log.newest else {
-      return
+    guard isChange || answer != nil && !faults.forgetsAnswers else { return }
+    let answer = answer.map {
+      JournalRow.Answer(
+        session: $0.session, number: $0.number, outcome: Acknowledgement.Outcome(reduction))
     }
-    let row = JournalRow(
-      sequence: record.sequence, time: record.time, origin: record.cause.origin,
-      client: record.cause.client, name: record.name, action: nil, revision: record.revision,
-      change: nil,
-      answer: answer.map {
-        JournalRow.Answer(
-          session: $0.session, number: $0.number, outcome: Acknowledgement.Outcome(reduction))
-      })
-    let action = record.action
+    // A record is large to copy.
+    let log = core.log
     turn.patch.bytes.withUnsafeBytes { bytes in
-      journaling.record(row, patch: isChange ? bytes : nil, action: action?.encode)
+      log.withNewest { journaling.record($0, patch: isChange ? bytes : nil, answer: answer) }
     }
   }
 
@@ -80,8 +75,9 @@ extension Server {
         number: sessions[place: place].number))
   }
 
-  /// The rejection of an action before it is reduced; nil if it may be reduced.
-  func refusal(of action: SessionAction, _ mark: Mark) -> Rejection? {
+  /// The rejection of an action before it is reduced; nil if it may be reduced. Mutating, because for
+  /// a function that is not, the compiler copied the whole server: 5 KB an action.
+  mutating func refusal(of action: SessionAction, _ mark: Mark) -> Rejection? {
     if journaling.isPoisoned(action) {
       return Rejection(
         .poisoned, "this action ended the daemon's process twice and is not tried again")
@@ -105,11 +101,10 @@ extension Server {
     guard journaling.records, !faults.forgetsAnswers else { return }
     core.skipSequence()
     journaling.record(
-      JournalRow(
-        sequence: core.sequence, time: core.time, origin: cause.origin, client: cause.client,
-        name: "", action: nil, revision: core.revision, change: nil,
-        answer: .init(session: action.session, number: action.number, outcome: outcome)),
-      patch: nil, action: nil)
+      refusal: JournalRow(
+        sequence: core.sequence, time: core.time, cause: cause, name: "", action: nil,
+        revision: core.revision, change: nil,
+        answer: .init(session: action.session, number: action.number, outcome: outcome)))
   }
 
   // MARK: Turns

@@ -34,16 +34,38 @@ public struct JournalBatch: Equatable, Sendable {
   }
 
   public var isEmpty: Bool { rows.isEmpty && forgotten.isEmpty }
+
+  /// Call `body` with the address of each row, since rows are large to copy, the bytes of which it names
+  /// ranges, and whether it is the last one. Ends early if `body` returns false, and returns that.
+  @discardableResult
+  public func forEachRow<E: Error>(
+    _ body: (
+      _ row: UnsafePointer<JournalRow>, _ bytes: UnsafeRawBufferPointer, _ isLast: Bool
+    ) throws(E) -> Bool
+  ) throws(E) -> Bool {
+    try bytes.withUnsafeBufferPointer { bytes throws(E) in
+      try rows.withUnsafeBufferPointer { rows throws(E) in
+        guard let first = rows.baseAddress else { return true }
+        for index in rows.indices {
+          let isLast = index == rows.count - 1
+          guard try body(first + index, UnsafeRawBufferPointer(bytes), isLast) else { return false }
+        }
+        return true
+      }
+    }
+  }
 }
 
 /// The record of an action that was taken.
+///
+/// What it has of its cause is the sender, and the client that started the cascade: the rest is neither
+/// persisted nor compared.
 public struct JournalRow: Equatable, Sendable {
   /// Counts the actions of the epoch; those that are not persisted leave gaps.
   public var sequence: UInt64
   public var time: Timestamp
-  /// The sender, and the client that started the cascade.
-  public var origin: Origin
-  public var client: ClientOrigin?
+  /// Shared by the actions of a connection, so that a row is small.
+  public var cause: Cause
   public var name: String
   /// The encoded action; nil when it is larger than `Limits.logActionBytes`.
   public var action: Range<Int>?
@@ -84,18 +106,25 @@ public struct JournalRow: Equatable, Sendable {
   @inlinable
 
   public init(
-    sequence: UInt64, time: Timestamp, origin: Origin, client: ClientOrigin?, name: String,
-    action: Range<Int>?, revision: UInt64, change: Change?, answer: Answer?
+    sequence: UInt64, time: Timestamp, cause: Cause, name: String, action: Range<Int>?,
+    revision: UInt64, change: Change?, answer: Answer?
   ) {
     self.sequence = sequence
     self.time = time
-    self.origin = origin
-    self.client = client
+    self.cause = cause
     self.name = name
     self.action = action
     self.revision = revision
     self.change = change
     self.answer = answer
+  }
+
+  public static func == (first: JournalRow, second: JournalRow) -> Bool {
+    first.sequence == second.sequence && first.time == second.time && first.name == second.name
+      && first.action == second.action && first.revision == second.revision
+      && first.change == second.change && first.answer == second.answer
+      && (first.cause.isTriviallyIdentical(to: second.cause)
+        || first.cause.origin == second.cause.origin && first.cause.client == second.cause.client)
   }
 }
 

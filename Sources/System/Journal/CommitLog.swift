@@ -1,6 +1,7 @@
 import Glibc
 import Records
 import Values
+import Wire
 
 // Theory of operation
 //
@@ -116,18 +117,15 @@ final class CommitLog {
   /// not fit: then nothing may be committed.
   func add(
     _ batch: JournalBatch,
-    number: (JournalRow.Answer?) throws(JournalError) -> UInt64?
+    number: (SessionToken?) throws(JournalError) -> UInt64?
   ) throws(JournalError) -> Bool {
     pack.removeAll()
-    for index in batch.rows.indices {
-      let session = try number(batch.rows[index].answer)
-      let isPacked = batch.bytes.withUnsafeBytes {
-        pack.add(
-          batch.rows[index], $0, session: session,
-          turn: index == batch.rows.count - 1 ? batch.revision : nil)
-      }
-      if !isPacked { return false }
+    let isPacked = try batch.forEachRow { row, bytes, isLast throws(JournalError) in
+      pack.add(
+        row, bytes, session: try number(row.pointee.answer?.session),
+        turn: isLast ? batch.revision : nil)
     }
+    if !isPacked { return false }
     let start = draft.count
     append(0)
     append(0)

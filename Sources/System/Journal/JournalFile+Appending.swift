@@ -187,38 +187,30 @@ extension JournalFile {
     for session in batch.sessions {
       try introduce(session, since: since, identity)
     }
-    let result = batch.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
-      do throws(JournalError) {
-        for index in batch.rows.indices {
-          let isLast = index == batch.rows.count - 1
-          let session = try number(of: batch.rows[index].answer)
-          // A pack has no room for a digest.
-          if packs, !isLast || !endsRow && batch.digest == nil,
-            writer.pack(
-              batch.rows[index], bytes, session: session, turn: isLast ? batch.revision : nil)
-          {
-            continue
-          }
-          try writer.write(
-            batch.rows[index], bytes, session: session, turn: isLast ? batch.revision : nil,
-            digest: isLast ? batch.digest : nil)
-        }
-        return .success(())
-      } catch {
-        return .failure(error)
+    try batch.forEachRow { row, bytes, isLast throws(JournalError) in
+      let session = try number(of: row.pointee.answer?.session)
+      let turn = isLast ? batch.revision : nil
+      // A pack has no room for a digest.
+      if packs, !isLast || !endsRow && batch.digest == nil,
+        writer.pack(row, bytes, session: session, turn: turn)
+      {
+        return true
       }
+      try writer.write(
+        row, bytes, session: session, turn: turn, digest: isLast ? batch.digest : nil)
+      return true
     }
-    try result.get()
     for token in batch.forgotten { try forget(token, at: last) }
   }
 
-  func number(of answer: JournalRow.Answer?) throws(JournalError) -> UInt64? {
-    guard let answer else { return nil }
-    if let last = state.lastNumber, last.token == answer.session { return last.number }
-    guard let number = state.numbers[answer.session] else {
-      throw defect("a row names session \(answer.session), which no batch has introduced")
+  /// The number of the session that a row answers.
+  func number(of session: SessionToken?) throws(JournalError) -> UInt64? {
+    guard let session else { return nil }
+    if let last = state.lastNumber, last.token == session { return last.number }
+    guard let number = state.numbers[session] else {
+      throw defect("a row names session \(session), which no batch has introduced")
     }
-    state.lastNumber = (answer.session, number)
+    state.lastNumber = (session, number)
     return number
   }
 

@@ -41,8 +41,8 @@ extension JournalFile {
       CommitLogHead(
         epoch: identity.epoch, run: run.run.run, sequence: state.sequence, chain: state.chain))
     for index in batches.indices {
-      let fits = try commits.add(batches[index]) { answer throws(JournalError) in
-        try number(of: answer)
+      let fits = try commits.add(batches[index]) { session throws(JournalError) in
+        try number(of: session)
       }
       if !fits {
         commits.abandon()
@@ -182,8 +182,10 @@ extension JournalReader {
       let result = pack.bytes.withUnsafeBytes { bytes -> Result<Void, JournalError> in
         do throws(JournalError) {
           return .success(
-            try writer.write(
-              row, bytes, session: pack.session, turn: pack.turn, digest: digest))
+            try withUnsafePointer(to: row) { row throws(JournalError) in
+              try writer.write(
+                row, bytes, session: pack.session, turn: pack.turn, digest: digest)
+            })
         } catch {
           return .failure(error)
         }

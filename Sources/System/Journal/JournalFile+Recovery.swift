@@ -206,7 +206,7 @@ extension JournalFile {
       do throws(JournalError) {
         return .success(
           try writer.write(
-            row, bytes, session: isKnown ? session : nil,
+            &row, bytes, session: isKnown ? session : nil,
             turn: entry.turn.map { min($0, revision) },
             digest: entry.digest))
       } catch {

@@ -39,6 +39,8 @@ struct RowPack {
   private(set) var changed: UInt64?
   private var last = Position()
   private var cause: RowCause?
+  /// What `cause` was made of: the actions of a connection share it.
+  private var source: Cause?
   private var name: String?
 
   private struct Position {
@@ -50,44 +52,50 @@ struct RowPack {
 
   mutating func removeAll() {
     encoder.bytes.removeAll(keepingCapacity: true)
-    (count, changed, last, cause, name) = (0, nil, Position(), nil, nil)
+    (count, changed, last, cause, source, name) = (0, nil, Position(), nil, nil, nil)
   }
 
   /// Add a row that names ranges of `bytes`, of an action of the session of this number; the last of a
   /// turn with the revision at its end. Returns false, and adds nothing, if the pack is full or the
   /// row is too large. O(its bytes).
   mutating func add(
-    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?
+    _ row: UnsafePointer<JournalRow>, _ bytes: UnsafeRawBufferPointer, session: UInt64?,
+    turn: UInt64?
   ) -> Bool {
-    let size = (row.action?.count ?? 0) + (row.change?.patch.count ?? 0)
+    let size = (row.pointee.action?.count ?? 0) + (row.pointee.change?.patch.count ?? 0)
     guard encoder.bytes.count + size < Self.limit else { return false }
     encoder.array(turn == nil ? 8 : 9)
-    encoder.encode(row.sequence &- last.sequence)
-    encoder.encode(row.revision &- last.revision)
-    encoder.encode(row.time.nanoseconds &- last.time)
-    (last.sequence, last.revision, last.time) = (row.sequence, row.revision, row.time.nanoseconds)
-    addCause(RowCause(row))
-    addName(row.name)
-    add(row.action.map { UnsafeRawBufferPointer(rebasing: bytes[$0]) })
-    if let change = row.change {
+    encoder.encode(row.pointee.sequence &- last.sequence)
+    encoder.encode(row.pointee.revision &- last.revision)
+    encoder.encode(row.pointee.time.nanoseconds &- last.time)
+    (last.sequence, last.revision, last.time) = (
+      row.pointee.sequence, row.pointee.revision, row.pointee.time.nanoseconds
+    )
+    addCause(row.pointee.cause)
+    addName(row.pointee.name)
+    add(row.pointee.action.map { UnsafeRawBufferPointer(rebasing: bytes[$0]) })
+    if let change = row.pointee.change {
       encoder.array(2)
-      encoder.encode(row.revision &- change.base)
+      encoder.encode(row.pointee.revision &- change.base)
       add(UnsafeRawBufferPointer(rebasing: bytes[change.patch]))
-      changed = row.revision
+      changed = row.pointee.revision
     } else {
       encoder.encodeNull()
     }
-    if let answer = row.answer, let session {
+    if let answer = row.pointee.answer, let session {
       add(answer, session)
     } else {
       encoder.encodeNull()
     }
-    if let turn { encoder.encode(turn &- row.revision) }
+    if let turn { encoder.encode(turn &- row.pointee.revision) }
     count += 1
     return true
   }
 
-  private mutating func addCause(_ next: consuming RowCause) {
+  private mutating func addCause(_ source: Cause) {
+    if self.source?.isTriviallyIdentical(to: source) == true { return encoder.encodeNull() }
+    self.source = source
+    let next = RowCause(source)
     if cause == next { return encoder.encodeNull() }
     encoder.array(next.client == nil ? 3 : 8)
     encoder.encode(next.kind.rawValue)
@@ -141,8 +149,8 @@ struct RowPackReader {
   private var cause = RowCause()
   /// The action that was read last, without its origin and its session's token.
   private(set) var row = JournalRow(
-    sequence: 0, time: Timestamp(nanoseconds: 0), origin: .owner, client: nil, name: "",
-    action: nil, revision: 0, change: nil, answer: nil)
+    sequence: 0, time: Timestamp(nanoseconds: 0), cause: .owner, name: "", action: nil,
+    revision: 0, change: nil, answer: nil)
   /// The number of the session that it answers.
   private(set) var session: UInt64?
   /// The revision at the end of its turn, if it is the last of one.
@@ -199,8 +207,8 @@ struct RowPackReader {
   /// The action that was read last, of a session with this token.
   func row(token: SessionToken?, salt: UInt64) -> JournalRow? {
     var row = row
-    guard let (origin, client) = cause.origin(session: session ?? 0, salt: salt) else { return nil }
-    (row.origin, row.client) = (origin, client)
+    guard let cause = cause.cause(session: session ?? 0, salt: salt) else { return nil }
+    row.cause = cause
     if let token, let answer {
       row.answer = JournalRow.Answer(
         session: token, number: answer.number, outcome: answer.outcome)
@@ -258,10 +266,10 @@ struct RowCause: Equatable {
 
   init() {}
 
-  init(_ row: borrowing JournalRow) {
-    client = row.client
-    switch row.origin {
-    case .client(let origin): (kind, client) = (.client, origin)
+  init(_ cause: Cause) {
+    client = cause.client
+    switch cause.origin {
+    case .client: kind = .client
     case .effect(let id, let name): (kind, actor, effect) = (.effect, name, id.rawValue)
     case .timer(let id, let name): (kind, actor, effect) = (.timer, name, id.rawValue)
     case .middleware(let name): (kind, actor) = (.middleware, name)
@@ -287,18 +295,17 @@ struct RowCause: Equatable {
     decoder.close()
   }
 
-  /// The origin of an action of a session, and the client that began the cascade; nil if a client
-  /// is missing.
-  func origin(session: UInt64, salt: UInt64) -> (Origin, ClientOrigin?)? {
+  /// The cause of an action of a session; nil if a client is missing.
+  func cause(session: UInt64, salt: UInt64) -> Cause? {
     var client = client
     client?.session = session
     let effect = EffectID(effect ?? 0, salt: salt)
     switch kind {
-    case .owner: return (.owner, client)
-    case .client: return client.map { (.client($0), $0) }
-    case .effect: return (.effect(effect, name: actor ?? ""), client)
-    case .timer: return (.timer(effect, name: actor ?? ""), client)
-    case .middleware: return (.middleware(actor ?? ""), client)
+    case .owner: return Cause(.owner, client: client)
+    case .client: return client.map { Cause(.client($0)) }
+    case .effect: return Cause(.effect(effect, name: actor ?? ""), client: client)
+    case .timer: return Cause(.timer(effect, name: actor ?? ""), client: client)
+    case .middleware: return Cause(.middleware(actor ?? ""), client: client)
     }
   }
 }

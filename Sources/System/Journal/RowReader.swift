@@ -9,7 +9,7 @@ struct RowReader {
   /// The row that was read last.
   var entry = JournalEntry(
     row: JournalRow(
-      sequence: 0, time: Timestamp(nanoseconds: 0), origin: .owner, client: nil, name: "",
+      sequence: 0, time: Timestamp(nanoseconds: 0), cause: .owner, name: "",
       action: nil, revision: 0, change: nil, answer: nil),
     bytes: [])
   private let reader: JournalReader
@@ -179,10 +179,9 @@ struct RowReader {
     entry.bytes.removeAll(keepingCapacity: true)
     entry.turn = statement.optionalUnsigned(2)
     entry.digest = statement.optionalUnsigned(3).map { Digest($0) }
-    let (origin, client) = try cause()
     entry.row = JournalRow(
       sequence: statement.unsigned(0), time: Timestamp(nanoseconds: statement.integer(4)),
-      origin: origin, client: client, name: statement.text(13), action: take(14),
+      cause: try cause(), name: statement.text(13), action: take(14),
       revision: statement.unsigned(1), change: nil, answer: try answer())
     if let base = statement.optionalUnsigned(15), let patch = take(16) {
       entry.row.change = JournalRow.Change(base: base, patch: patch)
@@ -222,7 +221,7 @@ struct RowReader {
     return start..<entry.bytes.count
   }
 
-  private func cause() throws(JournalError) -> (Origin, ClientOrigin?) {
+  private func cause() throws(JournalError) -> Cause {
     var cause = RowCause()
     guard let kind = OriginKind(rawValue: statement.integer(5)) else {
       throw unreadable("comes from nobody")
@@ -235,10 +234,10 @@ struct RowReader {
         connection: connection, pid: statement.unsigned(9), uid: statement.unsigned(10),
         gid: statement.unsigned(11), label: statement.text(12))
     }
-    guard let origin = cause.origin(session: session ?? 0, salt: salt) else {
+    guard let cause = cause.cause(session: session ?? 0, salt: salt) else {
       throw unreadable("comes from nobody")
     }
-    return origin
+    return cause
   }
 
   private func answer() throws(JournalError) -> JournalRow.Answer? {

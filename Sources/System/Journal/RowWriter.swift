@@ -32,7 +32,8 @@ struct RowWriter {
   /// Have a row that names ranges of `bytes` stored with one that is written after it. Returns false,
   /// and does nothing, if that is impossible: then this one must be written.
   mutating func pack(
-    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?
+    _ row: UnsafePointer<JournalRow>, _ bytes: UnsafeRawBufferPointer, session: UInt64?,
+    turn: UInt64?
   ) -> Bool {
     pack.add(row, bytes, session: session, turn: turn)
   }
@@ -40,25 +41,25 @@ struct RowWriter {
   /// Write a row that names ranges of `bytes`, with those that were packed since the one before. The
   /// last row of a turn carries the turn's revision and, if there is one, the digest.
   mutating func write(
-    _ row: borrowing JournalRow, _ bytes: UnsafeRawBufferPointer, session: UInt64?, turn: UInt64?,
-    digest: Digest?
+    _ row: UnsafePointer<JournalRow>, _ bytes: UnsafeRawBufferPointer, session: UInt64?,
+    turn: UInt64?, digest: Digest?
   ) throws(JournalError) {
     defer { statement.reset() }
     // In the order of the columns; `RowReader.seal(of:)` does the same.
     seal.begin()
     seal.add(chain)
-    add(1, row.sequence)
-    add(2, row.revision)
+    add(1, row.pointee.sequence)
+    add(2, row.pointee.revision)
     addOptional(3, turn)
     addOptional(4, digest?.rawValue)
-    add(5, UInt64(bitPattern: row.time.nanoseconds))
-    addCause(row)
-    seal.add(row.name)
-    statement.bind(14, row.name)
-    addBytes(15, row.action.map { UnsafeRawBufferPointer(rebasing: bytes[$0]) })
-    addOptional(16, row.change?.base)
-    addBytes(17, row.change.map { UnsafeRawBufferPointer(rebasing: bytes[$0.patch]) })
-    addAnswer(row.answer, session)
+    add(5, UInt64(bitPattern: row.pointee.time.nanoseconds))
+    addCause(row.pointee.cause)
+    seal.add(row.pointee.name)
+    statement.bind(14, row.pointee.name)
+    addBytes(15, row.pointee.action.map { UnsafeRawBufferPointer(rebasing: bytes[$0]) })
+    addOptional(16, row.pointee.change?.base)
+    addBytes(17, row.pointee.change.map { UnsafeRawBufferPointer(rebasing: bytes[$0.patch]) })
+    addAnswer(row.pointee.answer, session)
     addPack()
     chain = seal.value
     statement.bind(24, chain)
@@ -77,8 +78,8 @@ struct RowWriter {
     }
   }
 
-  private mutating func addCause(_ row: borrowing JournalRow) {
-    let cause = RowCause(row)
+  private mutating func addCause(_ cause: Cause) {
+    let cause = RowCause(cause)
     add(6, UInt64(bitPattern: cause.kind.rawValue))
     addText(7, cause.actor)
     addOptional(8, cause.effect)

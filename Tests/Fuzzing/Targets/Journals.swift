@@ -30,7 +30,7 @@ func fuzzJournal(_ given: Input) {
   else { return }
   var expected: Value? = value
   var row = JournalRow(
-    sequence: snapshot.sequence, time: Timestamp(nanoseconds: 0), origin: .owner, client: nil,
+    sequence: snapshot.sequence, time: Timestamp(nanoseconds: 0), cause: .owner,
     name: "", action: nil, revision: snapshot.revision, change: nil, answer: nil)
   var base = snapshot.base
   while !input.isEmpty {

@@ -40,10 +40,10 @@ struct RowForm {
     }
     var members: TrieMap<String, Value> = [
       "sequence": Value(row.sequence), "revision": Value(row.revision),
-      "time": .text(row.time.description), "origin": .text(row.origin.description),
+      "time": .text(row.time.description), "origin": .text(row.cause.origin.description),
       "action": .text(row.name), "outcome": .text(Self.outcome(of: row)),
     ]
-    if let client = row.client, client.label != "" {
+    if let client = row.cause.client, client.label != "" {
       members.updateValue(.text(client.label), forKey: "label")
     }
     if let answer = row.answer {

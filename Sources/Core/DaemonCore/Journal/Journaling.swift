@@ -136,36 +136,51 @@ struct Journaling: Sendable {
   @inline(__always)
   func noteInFlight(_ action: SessionAction) { marker?.note(action) }
 
-  /// Add a row, with the action, and with the patch if it changed journaled fields.
-  mutating func record(
-    _ row: JournalRow, patch: UnsafeRawBufferPointer?, action: ((inout CBOREncoder) -> Void)?
+  /// Add the row of an action, with the patch if it changed journaled fields, and with the outcome if a
+  /// client of a session sent it.
+  mutating func record<Action: SynchronizableAction>(
+    _ record: UnsafePointer<ActionRecord<Action>>, patch: UnsafeRawBufferPointer?,
+    answer: JournalRow.Answer?
   ) {
-    var row = row
+    var change: JournalRow.Change?
     if let patch {
       let start = batch.bytes.count
       if ephemeral.appendKept(of: patch, to: &batch.bytes) {
-        row.change = JournalRow.Change(base: base, patch: start..<batch.bytes.count)
-        base = row.revision
+        change = JournalRow.Change(base: base, patch: start..<batch.bytes.count)
+        base = record.pointee.revision
         changesSinceDigest += 1
       }
     }
     // A row without a journaled change is needed only if a client may resend its action.
-    guard row.change != nil || row.answer != nil else { return }
-    if let action {
-      let start = batch.bytes.count
-      var encoder = CBOREncoder()
-      swap(&encoder.bytes, &batch.bytes)
-      action(&encoder)
-      swap(&encoder.bytes, &batch.bytes)
-      row.action = start..<batch.bytes.count
-    }
-    if let answer = row.answer {
-      noteAnswered(SessionAction(session: answer.session, number: answer.number))
-    }
+    guard change != nil || answer != nil else { return }
+    let action = append(record.pointee.action)
+    if let answer { noteAnswered(answer) }
+    batch.rows.append(
+      JournalRow(
+        sequence: record.pointee.sequence, time: record.pointee.time, cause: record.pointee.cause,
+        name: record.pointee.name, action: action, revision: record.pointee.revision,
+        change: change, answer: answer))
+  }
+
+  /// The range of the batch's bytes that an action has.
+  private mutating func append<Action: SynchronizableAction>(_ action: Action?) -> Range<Int>? {
+    guard let action else { return nil }
+    let start = batch.bytes.count
+    var encoder = CBOREncoder()
+    swap(&encoder.bytes, &batch.bytes)
+    action.encode(into: &encoder)
+    swap(&encoder.bytes, &batch.bytes)
+    return start..<batch.bytes.count
+  }
+
+  /// Add the row of an action that the store did not reduce.
+  mutating func record(refusal row: JournalRow) {
+    if let answer = row.answer { noteAnswered(answer) }
     batch.rows.append(row)
   }
 
-  private mutating func noteAnswered(_ action: SessionAction) {
+  private mutating func noteAnswered(_ answer: JournalRow.Answer) {
+    let action = SessionAction(session: answer.session, number: answer.number)
     if let last = answeredLast, last.session != action.session {
       answered[last.session] = last.number
     }

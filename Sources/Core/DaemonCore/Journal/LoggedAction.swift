@@ -41,8 +41,8 @@ public struct LoggedAction: Sendable {
     if row.name.isEmpty { return nil }
     sequence = row.sequence
     time = row.time
-    origin = row.origin
-    if case .client = origin { client = nil } else { client = row.client }
+    origin = row.cause.origin
+    if case .client = origin { client = nil } else { client = row.cause.client }
     parent = nil
     name = row.name
     self.action = action.map(Array.init)

@@ -125,8 +125,8 @@ extension JournalRow {
     encoder.array(9)
     encoder.encode(sequence)
     encoder.encode(time.nanoseconds)
-    encoder.encode(origin.description)
-    encoder.encodeOptional(client) { encoder, client in
+    encoder.encode(cause.origin.description)
+    encoder.encodeOptional(cause.client) { encoder, client in
       encoder.array(6)
       for number in [client.connection, client.session, client.pid, client.uid, client.gid] {
         encoder.encode(number)

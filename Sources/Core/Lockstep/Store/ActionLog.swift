@@ -79,6 +79,14 @@ public struct ActionLog<Action: Sendable>: Sendable {
     records.isEmpty ? nil : records[place(records.count - 1)]
   }
 
+  /// Call `body` with the address of the newest record, if there is one: it is large to copy.
+  public func withNewest(_ body: (UnsafePointer<ActionRecord<Action>>) -> Void) {
+    records.withUnsafeBufferPointer {
+      guard let first = $0.baseAddress, !$0.isEmpty else { return }
+      body(first + place($0.count - 1))
+    }
+  }
+
   /// The record of a sequence number, if there is one. O(log n).
   public subscript(sequence: UInt64) -> ActionRecord<Action>? {
     guard sequence > 0 else { return nil }

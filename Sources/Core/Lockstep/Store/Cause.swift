@@ -94,8 +94,11 @@ public struct Cause: Hashable, Sendable {
   }
 
   public static func == (first: Cause, second: Cause) -> Bool {
-    first.storage === second.storage || first.fields == second.fields
+    first.isTriviallyIdentical(to: second) || first.fields == second.fields
   }
+
+  /// Whether both are copies of one: then they are equal. Equal ones need not be. O(1).
+  public func isTriviallyIdentical(to other: Cause) -> Bool { storage === other.storage }
 
   public func hash(into hasher: inout Hasher) { hasher.combine(fields) }
 
