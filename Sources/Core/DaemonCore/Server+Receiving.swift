@@ -187,7 +187,7 @@ extension Server {
   private mutating func readRequest(
     _ item: UnsafeRawBufferPointer, _ place: Int
   ) throws(WireError) -> Bool {
-    guard let request = try request(item) else {
+    guard let request = try Self.request(item, limits) else {
       // A goodbye, since actions are read elsewhere.
       part(place)
       return true
