@@ -266,7 +266,8 @@ let others: [Target] = [
     name: "SystemdProbe", dependencies: ["Systemd"], path: "Tests/SystemdProbe",
     swiftSettings: settings),
   .executableTarget(name: "SandboxProbe", path: "Tests/SandboxProbe"),
-  // For Scripts/counts: a daemon as users write and compile theirs, so without our settings.
+  // A daemon as users write theirs, so without our settings: for tests of the libraries. Scripts/counts
+  // builds it in a package of its own.
   .executableTarget(
     name: "TypedCounter", dependencies: ["LockstepServer", "Lockstep"], path: "Tests/TypedCounter"),
 ]

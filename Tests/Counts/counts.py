@@ -175,6 +175,8 @@ def test_itself(lockstepd, steady):
             print(f"{name}, counted again: {change}")
             if abs(change.percent) > 0.5:
                 raise client.Failure(f"the counts of {name} differ:\n{change.explanation()}")
+    if not first["durable"].in_sqlite:
+        raise client.Failure("a durable action takes no instructions in SQLite: are its calls seen?")
     planted = count_all(chosen[:1], lockstepd, steady, planted=2000)
     for name in planted:
         for change in baseline.changes(first[name], planted[name]):

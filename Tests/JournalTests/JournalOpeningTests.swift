@@ -24,7 +24,7 @@ import Values
     _ = try directory.open()
   }
 
-  /// As one has that is being started, until it runs.
+  /// A program that is being started has one until it runs.
   @Test func `The lock is released even if another process has a copy of its descriptor`() throws {
     var copy: Int32 = -1
     do {

@@ -7,8 +7,8 @@ import Wire
 extension Server {
   // MARK: Taking in
 
-  /// The request that an item is; nil for messages of other kinds. Static: for what is not, the compiler
-  /// copies the server, 3,752 bytes.
+  /// The request that an item is; nil for messages of other kinds. Static: for a method that is not
+  /// mutating, the compiler copies the server, 3,752 bytes.
   static func request(
     _ item: UnsafeRawBufferPointer, _ limits: Limits
   ) throws(WireError) -> Request? {

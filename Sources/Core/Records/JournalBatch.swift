@@ -35,8 +35,8 @@ public struct JournalBatch: Equatable, Sendable {
 
   public var isEmpty: Bool { rows.isEmpty && forgotten.isEmpty }
 
-  /// Call `body` with the address of each row, since rows are large to copy, the bytes of which it names
-  /// ranges, and whether it is the last one. Ends early if `body` returns false, and returns that.
+  /// Call `body` with the address of each row (rows are large to copy), the batch's bytes, and whether it
+  /// is the last row. Ends early if `body` returns false, and returns that.
   @discardableResult
   public func forEachRow<E: Error>(
     _ body: (

@@ -1,7 +1,7 @@
 import Glibc
 
 /// An exclusive lock on a file that is there for it alone, and has the number of the process that holds
-/// it. The kernel releases it when the process ends.
+/// it. The kernel releases it when the process has ended, and what it was just starting runs.
 package struct FileLock: ~Copyable {
   /// The reason that there is no lock.
   package enum Failure: Error {
@@ -12,7 +12,7 @@ package struct FileLock: ~Copyable {
 
   private let descriptor: Int32
 
-  /// Lock a file, which is made if it is missing. Does not wait. Three system calls, and a small write.
+  /// Lock a file, which is made if it is missing. Does not wait. Some system calls, and a small write.
   package init(_ path: String) throws(Failure) {
     let descriptor: Int32
     do throws(OwnFile.Failure) {

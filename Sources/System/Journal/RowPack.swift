@@ -147,7 +147,7 @@ struct RowPackReader {
   private(set) var left = 0
   private var offset = 0
   private var cause = RowCause()
-  /// The action that was read last, without its origin and its session's token.
+  /// The action that was read last, without its cause and its session's token.
   private(set) var row = JournalRow(
     sequence: 0, time: Timestamp(nanoseconds: 0), cause: .owner, name: "", action: nil,
     revision: 0, change: nil, answer: nil)
@@ -269,7 +269,7 @@ struct RowCause: Equatable {
   init(_ cause: Cause) {
     client = cause.client
     switch cause.origin {
-    case .client: kind = .client
+    case .client(let origin): (kind, client) = (.client, origin)
     case .effect(let id, let name): (kind, actor, effect) = (.effect, name, id.rawValue)
     case .timer(let id, let name): (kind, actor, effect) = (.timer, name, id.rawValue)
     case .middleware(let name): (kind, actor) = (.middleware, name)
