@@ -36,7 +36,8 @@ public struct JournalBatch: Equatable, Sendable {
   public var isEmpty: Bool { rows.isEmpty && forgotten.isEmpty }
 
   /// Call `body` with the address of each row (rows are large to copy), the batch's bytes, and whether it
-  /// is the last row. Ends early if `body` returns false, and returns that.
+  /// is the last row. Ends early if `body` returns false, and returns that. The addresses hold until `body`
+  /// returns.
   @discardableResult
   public func forEachRow<E: Error>(
     _ body: (

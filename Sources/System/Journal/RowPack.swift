@@ -57,7 +57,7 @@ struct RowPack {
 
   /// Add a row that names ranges of `bytes`, of an action of the session of this number; the last of a
   /// turn with the revision at its end. Returns false, and adds nothing, if the pack is full or the
-  /// row is too large. O(its bytes).
+  /// row is too large. The row is read where it is, and not kept. O(its bytes).
   mutating func add(
     _ row: UnsafePointer<JournalRow>, _ bytes: UnsafeRawBufferPointer, session: UInt64?,
     turn: UInt64?

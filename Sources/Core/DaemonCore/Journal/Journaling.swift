@@ -137,7 +137,7 @@ struct Journaling: Sendable {
   func noteInFlight(_ action: SessionAction) { marker?.note(action) }
 
   /// Add the row of an action, with the patch if it changed journaled fields, and with the outcome if a
-  /// client of a session sent it.
+  /// client of a session sent it. The record is read where it is, and not kept.
   mutating func record<Action: SynchronizableAction>(
     _ record: UnsafePointer<ActionRecord<Action>>, patch: UnsafeRawBufferPointer?,
     answer: JournalRow.Answer?

@@ -79,7 +79,8 @@ public struct ActionLog<Action: Sendable>: Sendable {
     records.isEmpty ? nil : records[place(records.count - 1)]
   }
 
-  /// Call `body` with the address of the newest record, if there is one: it is large to copy.
+  /// Call `body` with the address of the newest record, if there is one: it is large to copy. The address
+  /// holds until `body` returns. O(1).
   public func withNewest(_ body: (UnsafePointer<ActionRecord<Action>>) -> Void) {
     records.withUnsafeBufferPointer {
       guard let first = $0.baseAddress, !$0.isEmpty else { return }
