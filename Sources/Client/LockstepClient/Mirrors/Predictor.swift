@@ -19,13 +19,7 @@ protocol StatePredictor<State>: Sendable {
 /// the connection: threads that read at once may do the same work twice. What was shown last is kept, so
 /// that a further action is reduced alone.
 final class Predictor<R: Reducer>: StatePredictor {
-  private struct Shown {
-    let version: UInt64
-    let lineage: OptimisticView.Lineage
-    /// The number of actions that were reduced.
-    var count = 0
-    var state: R.State
-  }
+  private typealias Shown = PredictedState<R.State>
 
   /// What is to be shown, as the session says.
   private enum Look {
@@ -79,24 +73,17 @@ final class Predictor<R: Reducer>: StatePredictor {
   private func show(
     _ view: OptimisticView, _ welcome: ServerMessage.Welcome, after known: Shown?
   ) -> Shown? {
-    guard let confirmed = view.confirmed.value(as: R.State.self) else { return nil }
-    var shown = Shown(version: view.version, lineage: view.lineage, state: confirmed)
-    if let known, known.lineage == view.lineage, known.version < view.version {
-      (shown.count, shown.state) = (known.count, known.state)
-    }
     let cause = Cause(
       .client(
         ClientOrigin(
           connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
           label: label, session: welcome.session ?? 0)))
-    for (id, payload) in view.actions.dropFirst(shown.count) {
+    return Shown(view, after: known) { id, payload, state in
       // As the daemon will decode it.
       if let action: R.Action = Connection.action(payload, seed: welcome.seed) {
         prediction.reduce(
-          action, into: &shown.state, from: cause, number: id.rawValue, seed: welcome.seed)
+          action, into: &state, from: cause, number: id.rawValue, seed: welcome.seed)
       }
     }
-    shown.count = view.actions.count
-    return shown
   }
 }
