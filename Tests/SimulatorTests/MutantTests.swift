@@ -109,6 +109,14 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.skipsDecisionCheck = true
       $0.optimism = 700
     },
+    Mutant(name: "a rejected action goes on showing") {
+      $0.keepsRejected = true
+      $0.optimism = 700
+    },
+    Mutant(name: "an action is reduced on what showed, though the state below it has changed") {
+      $0.ignoresLineage = true
+      $0.optimism = 700
+    },
     Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
       $0.faults.neverYields = true
     },

@@ -47,11 +47,35 @@ import Values
 
   @Test(arguments: 0..<8)
   func `no action shows twice, and none disappears before the daemon has it`(portion: UInt64) {
+    var counts: [String: Int] = [:]
     for seed in (portion * 10 + 1)...(portion * 10 + 10) {
-      #expect(throws: Never.self) {
-        var simulation = Simulation(seed: seed, of: .document) { $0.optimism = 700 }
-        _ = try simulation.run(steps: 200)
+      func run<R, M>(_ feature: SimulatedFeature<R, M>) throws {
+        var simulation = Simulation(seed: seed, of: feature) {
+          $0.optimism = 700
+          if portion % 4 == 0, seed % 5 == 0 { $0.drawViews(seed: seed) }
+        }
+        counts.merge(try simulation.run(steps: 200).counts) { $0 + $1 }
       }
+      #expect(throws: Never.self) {
+        switch portion % 4 {
+        case 0, 1: try run(.document)
+        case 2: try run(.counters)
+        default: try run(.cards)
+        }
+      }
+    }
+    #expect(counts["shown at once", default: 0] > 0)
+  }
+
+  @Test func `what shows is reduced from the confirmed state, and goes on from what showed`() throws
+  {
+    var counts: [String: Int] = [:]
+    for seed in UInt64(1)...20 {
+      var simulation = Simulation(seed: seed, of: .cards) { $0.optimism = 700 }
+      counts.merge(try simulation.run(steps: 200).counts) { $0 + $1 }
+    }
+    for name in ["predictions", "predictions continued"] {
+      #expect(counts[name, default: 0] > 0, "\(name)")
     }
   }
 

@@ -162,10 +162,12 @@ public struct ClientSession: Sendable {
   #if FAULTS
     package var skipsBaseCheck = false
     package var skipsDecisionCheck = false
+    package var keepsRejected = false
   #else
     /// False: a release has no code for this fault.
     var skipsBaseCheck: Bool { false }
     var skipsDecisionCheck: Bool { false }
+    var keepsRejected: Bool { false }
   #endif
 
   /// A session that begins with `start`. The seed is for the jitter of the reconnect backoff.

@@ -184,7 +184,7 @@ extension ClientSession {
 
   /// Remove actions that will never be in the state.
   mutating func dropOptimistic(_ ids: ClosedRange<ActionID>) {
-    if optimistic.drop(ids) { noteViews() }
+    if !keepsRejected, optimistic.drop(ids) { noteViews() }
   }
 
   mutating func dropAllOptimistic() {

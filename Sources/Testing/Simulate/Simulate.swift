@@ -98,11 +98,24 @@ struct Simulate: AsyncParsableCommand {
         }
         return .success(try simulation.run(steps: steps))
       case .optimism:
-        var simulation = Simulation(seed: seed, of: .document) {
-          $0.optimism = 700
-          $0.isRecorded = isRecorded
+        let adjust = { (plan: inout SimulationPlan) in
+          plan.optimism = 700
+          plan.isRecorded = isRecorded
         }
-        return .success(try simulation.run(steps: steps))
+        switch seed % 4 {
+        case 0:
+          var simulation = Simulation(seed: seed, of: .counters, adjust)
+          return .success(try simulation.run(steps: steps))
+        case 1:
+          var simulation = Simulation(seed: seed, of: .cards, adjust)
+          return .success(try simulation.run(steps: steps))
+        default:
+          var simulation = Simulation(seed: seed, of: .document) {
+            adjust(&$0)
+            if seed % 8 == 2 { $0.drawViews(seed: seed) }
+          }
+          return .success(try simulation.run(steps: steps))
+        }
       }
     } catch {
       return .failure(error)

@@ -16,6 +16,7 @@ extension Simulation {
     #if FAULTS
       session.skipsBaseCheck = plan.skipsBaseCheck
       session.skipsDecisionCheck = plan.skipsDecisionCheck
+      session.keepsRejected = plan.keepsRejected
     #endif
     var commands: [ClientSession.Command] = []
     session.start(at: now, into: &commands)
@@ -24,15 +25,30 @@ extension Simulation {
         to: .root, as: Mirrored.self, everyRevision: chance(500), into: &commands)
     }
     for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
-      let number = session.subscribe(
-        to: feature.path(&random), as: Mirrored.self, everyRevision: chance(500), into: &commands)
-      if chance(plan.optimism) { session.showOptimistically(number) }
+      let (path, everyRevision) = (feature.path(&random), chance(500))
+      Self.subscribe(
+        &session, to: path, everyRevision: everyRevision, isOptimistic: chance(plan.optimism),
+        into: &commands)
     }
     let uid = plan.users[Int(nextIdentity) % plan.users.count]
     var client = SimulatedClient(nextIdentity, uid: uid, session, starts: starts)
     nextIdentity += 1
     client.connectAt = now
     clients.append(client)
+  }
+
+  /// A mirror of the whole in which actions show is of the state's own type: they are reduced in it.
+  private static func subscribe(
+    _ session: inout ClientSession, to path: Path, everyRevision: Bool, isOptimistic: Bool,
+    into commands: inout [ClientSession.Command]
+  ) {
+    let number =
+      isOptimistic && path.keys.isEmpty
+      ? session.subscribe(
+        to: path, as: R.State.self, everyRevision: everyRevision, into: &commands)
+      : session.subscribe(
+        to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
+    if isOptimistic { session.showOptimistically(number) }
   }
 
   /// Start a second process with the same session; the first does nothing by itself any more.
@@ -130,9 +146,9 @@ extension Simulation {
       let everyRevision = chance(500)
       let isOptimistic = chance(plan.optimism)
       try update(slot) { session, _, commands in
-        let number = session.subscribe(
-          to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
-        if isOptimistic { session.showOptimistically(number) }
+        Self.subscribe(
+          &session, to: path, everyRevision: everyRevision, isOptimistic: isOptimistic,
+          into: &commands)
       }
     case 2:
       guard let mirror = clients[slot].session.mirrors.first else { return }

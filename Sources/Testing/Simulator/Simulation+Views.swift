@@ -1,3 +1,4 @@
+import CBOR
 import ClientCore
 import DaemonCore
 import Lockstep
@@ -12,12 +13,14 @@ extension Simulation {
     guard !client.optimistic.isEmpty, !client.isGhost, !client.session.hasEnded else { return }
     for mirror in client.session.mirrors where client.session.isOptimistic(mirror.number) {
       let view = client.session.optimisticView(of: mirror.number)
+      if view == nil { predictions[Tag(client: client.identity, number: mirror.number)] = nil }
       guard let position = view?.position ?? mirror.position else { continue }
       if let view {
         count("views")
         try checkValue(
           view.confirmed, at: mirror.path, position, slot,
           "client \(client.identity)'s basis of \(mirror.path) at \(position)")
+        try checkPrediction(view, at: position, slot, mirror.number)
       }
       let shown = Set(view?.actions.map(\.id.rawValue) ?? [])
       for number in shown.sorted() { try checkShown(number, slot, at: position) }
@@ -32,6 +35,62 @@ extension Simulation {
       // One that is not acknowledged shows again, if a crash lost it.
       clients[slot].shown[mirror.number] = shown.union(before.filter { $0 > client.answered })
     }
+  }
+
+  /// What a program shows, which reduces only what it has not reduced before, is the state that the daemon
+  /// had, with the waiting actions reduced on it, each by the reducer alone.
+  private mutating func checkPrediction(
+    _ view: OptimisticView, at position: Position, _ slot: Int, _ mirror: UInt64
+  ) throws(SimulationFailure) {
+    guard view.confirmed.isOf(R.State.self), let welcome = clients[slot].session.welcome
+    else { return }
+    let place = Tag(client: clients[slot].identity, number: mirror)
+    guard let shown = predict(view, welcome, place, uid: clients[slot].uid) else { return }
+    predictions[place] = shown
+    // A client that sees a part reduces on that part.
+    let basis =
+      plan.policy == nil ? ledger[position]?.state : view.confirmed.value(as: R.State.self)
+    guard var expected = basis else { return }
+    for (_, payload) in view.actions {
+      var next = expected
+      guard let action = Self.action(payload, welcome),
+        (try? feature.reducer.reduce(into: &next, action: action)) != nil
+      else { continue }
+      next.adopt(seed: welcome.seed)
+      expected = next
+    }
+    guard shown.state.digest(seed: welcome.seed) == expected.digest(seed: welcome.seed) else {
+      throw failure(
+        "client \(place.client) shows \(view.actions.count) actions on \(position) wrongly")
+    }
+    count("predictions")
+  }
+
+  /// What a program shows, as `Predictor` works it out.
+  private mutating func predict(
+    _ view: OptimisticView, _ welcome: ServerMessage.Welcome, _ place: Tag, uid: UInt64
+  ) -> PredictedState<R.State>? {
+    let prediction = Prediction(of: feature.reducer, dependencies: dependencies)
+    let cause = Cause(.client(ClientOrigin(connection: 0, pid: 0, uid: uid, gid: 0)))
+    var reduced = 0
+    var shown = PredictedState<R.State>(view, after: predictions[place]) { id, payload, state in
+      reduced += 1
+      guard let action = Self.action(payload, welcome) else { return }
+      prediction.reduce(action, into: &state, from: cause, number: id.rawValue, seed: welcome.seed)
+    }
+    if shown != nil, reduced < view.actions.count { count("predictions continued") }
+    #if FAULTS
+      shown?.ignoresLineage = plan.ignoresLineage
+    #endif
+    return shown
+  }
+
+  private static func action(
+    _ payload: [UInt8], _ welcome: ServerMessage.Welcome
+  ) -> R.Action? {
+    try? CBORDecoder.read(payload) { (decoder) throws(CBORError) in
+      try Tagged<R.Action>(from: &decoder, seed: welcome.seed)
+    }.action
   }
 
   /// The action of an optimistic send shows where others do.

@@ -83,6 +83,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var clients: [SimulatedClient] = []
   var strangers: [Stranger] = []
   var nextIdentity: UInt64 = 1
+  /// What was shown last, by client and mirror.
+  var predictions: [Tag: PredictedState<R.State>] = [:]
   var nextConnection: UInt64 = 1
   /// Sorted by identifier.
   var links: [Link] = []

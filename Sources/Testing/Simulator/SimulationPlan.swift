@@ -53,6 +53,8 @@ public struct SimulationPlan: Sendable {
   /// Deliberate faults of the clients.
   package var skipsBaseCheck = false
   package var skipsDecisionCheck = false
+  package var keepsRejected = false
+  package var ignoresLineage = false
 
   public init() {}
 
