@@ -2,14 +2,15 @@ public import Values
 
 /// What an optimistic mirror shows: a confirmed value with the actions that wait reduced on it.
 ///
-/// What was shown last is kept, so that a further action is reduced alone.
+/// A further action is reduced alone, on what showed last: the caller keeps that.
 public struct PredictedState<State: Synchronizable>: Sendable {
   /// The version of the view that this shows.
   public let version: UInt64
-  /// The number of actions that are reduced.
-  public let count: Int
+  /// The confirmed value with the actions.
   public private(set) var state: State
 
+  /// The number of actions that are reduced.
+  private let count: Int
   private let lineage: OptimisticView.Lineage
   #if FAULTS
     package var ignoresLineage = false
@@ -20,7 +21,7 @@ public struct PredictedState<State: Synchronizable>: Sendable {
 
   /// Reduce the actions of a view, but for those that are reduced in `former`, if that has the same
   /// confirmed value and is older. Nil if the value is absent, or of another type. `reduce` changes a
-  /// state by an action in its encoded form.
+  /// state by an action in its encoded form. Costs what that does, for each action that is reduced.
   public init?(
     _ view: OptimisticView, after former: PredictedState?,
     reduce: (_ id: ActionID, _ payload: [UInt8], _ state: inout State) -> Void
