@@ -124,6 +124,10 @@ let system = floor(
       ]),
     // What a service manager and a service tell each other: the system, and nothing of Lockstep.
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(
+      name: "CJemalloc", pkgConfig: "jemalloc", providers: [.apt(["libjemalloc-dev"])]),
+    // The only code that knows jemalloc, which it makes the allocator of what it is linked into.
+    .target(name: "CAllocator", dependencies: ["CJemalloc"]),
     .target(name: "Systemd", dependencies: ["CLinux", "Files", systemPackage]),
     // For policy files. Yams would link all of Foundation into the daemon.
     .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
@@ -136,8 +140,9 @@ let daemon = floor(
     .target(
       name: "LockstepServer",
       dependencies: [
-        "CLinux", "CYAML", "EventLoop", "SocketPaths", "Files", "Systemd", "Journal", "Schemas",
-        "Access", "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values", "CBOR",
+        "CAllocator", "CLinux", "CYAML", "EventLoop", "SocketPaths", "Files", "Systemd", "Journal",
+        "Schemas", "Access", "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values",
+        "CBOR",
         argumentParser,
         systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -327,8 +332,9 @@ let tests = withSettings([
   .testTarget(
     name: "LockstepServerTests",
     dependencies: [
-      "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep", "Access", "Records",
-      "DaemonCore", "Values",
+      "CAllocator", "CJemalloc", "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep",
+      "Access",
+      "Records", "DaemonCore", "Values",
       "CBOR", logging,
     ]),
   .testTarget(

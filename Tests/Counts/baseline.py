@@ -96,6 +96,7 @@ def environment():
         "glibc": said("getconf", "GNU_LIBC_VERSION").removeprefix("glibc "),
         "libuv": said("pkg-config", "--modversion", "libuv"),
         "sqlite": said("pkg-config", "--modversion", "sqlite3"),
+        "jemalloc": said("pkg-config", "--modversion", "jemalloc"),
     }
 
 

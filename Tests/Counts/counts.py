@@ -106,8 +106,8 @@ def check_baseline(counts, is_verbose):
                  " Scripts/counts --update adds them")
         return False
     for key, value in baseline.environment().items():
-        if known[key] != value:
-            print(f"The baseline is of {key} {known[key]}; here is {value}. That may be why a count"
+        if known.get(key) != value:
+            print(f"The baseline is of {key} {known.get(key)}; here is {value}. That may be why a count"
                   " differs.")
     too_much, won = compare(before, counts, is_verbose)
     if won:

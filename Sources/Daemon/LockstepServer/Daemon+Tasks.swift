@@ -94,18 +94,14 @@ extension Daemon {
     let (loop, daemon) = (loop, Unchecked(self))
     Task.detached {
       Scheduling.letLoopGoFirst()
-      var reading = Memory.reading
-      let isScarce = reading.map { $0.free < $0.limit / 3 } ?? false
-      if isScarce, mayTrim {
-        // Freed memory counts as taken until it is trimmed.
-        Memory.trim()
-        reading = Memory.reading
-      }
-      let last = reading
+      let isTrimmed = mayTrim && Memory.mustTrim
+      // Freed memory counts as taken until it is trimmed, in a control group all of it.
+      if isTrimmed { Memory.trim() }
+      let reading = Memory.reading
       loop.execute {
         guard let daemon = daemon.value else { return }
-        if isScarce, mayTrim { daemon.lastTrim = Daemon.now() }
-        daemon.tell(.memoryMeasured(last))
+        if isTrimmed { daemon.lastTrim = Daemon.now() }
+        daemon.tell(.memoryMeasured(reading))
       }
     }
   }

@@ -189,7 +189,7 @@ public struct DaemonOptions: ParsableArguments {
   /// The limits that fit the process's memory, with the changes from the command line.
   public var limits: Limits {
     var limits = Limits()
-    limits.fit(Memory.readings)
+    limits.fit(Memory.readings())
     for change in changedLimits { change.apply(to: &limits) }
     return limits
   }

@@ -188,7 +188,6 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
   }
 
   private func serve(_ logger: Logger) throws {
-    Memory.prepareAllocator()
     Signals.ignoreBrokenPipe()
     var dependencies = DependencyValues.live
     daemon.prepare(&dependencies)

@@ -1,4 +1,4 @@
-import CLinux
+import CAllocator
 import DaemonCore
 import Glibc
 
@@ -6,11 +6,20 @@ import Glibc
 enum Memory {
   /// The nearest limit, with how much more the process may take before the kernel refuses it or
   /// kills a process; nil if no limit is known. O(the depth of its control group).
-  static var reading: MemoryReading? { readings.min { $0.free < $1.free } }
+  static var reading: MemoryReading? { readings().min { $0.free < $1.free } }
+
+  /// Whether the nearest limit leaves less than a third of itself, and the allocator keeps enough free
+  /// memory to be worth that the next allocations ask the system for it again.
+  static var mustTrim: Bool {
+    let nearest = readings(reusingFree: false).min { $0.free < $1.free }
+    guard let nearest, nearest.free < nearest.limit / 3 else { return false }
+    return lockstep_allocator_unused() > min(nearest.limit / 64, 16 << 20)
+  }
 
   /// Every limit that is known to hold, with what it leaves.
-  static var readings: [MemoryReading] {
-    ControlGroup.all.flatMap(\.limits) + ProcessLimit.all() + [machine].compactMap(\.self)
+  static func readings(reusingFree: Bool = true) -> [MemoryReading] {
+    ControlGroup.all.flatMap(\.limits) + ProcessLimit.all(reusingFree: reusingFree)
+      + [machine].compactMap(\.self)
   }
 
   /// The limit of the machine, with the memory that the kernel would reclaim.
@@ -52,19 +61,10 @@ enum Memory {
 
   // MARK: The allocator
 
-  /// Make the allocator return large blocks to the system at once, if a memory limit applies:
-  /// otherwise it keeps ever larger ones for itself. If the address space is limited, have all
-  /// threads allocate from one arena: a thread with an arena of its own reserves 64 MB when it begins,
-  /// and work that has just been granted memory would lack them. Call this before there are threads.
-  static func prepareAllocator() {
-    let isLimited = !ControlGroup.all.flatMap(\.limits).isEmpty || !ProcessLimit.all().isEmpty
-    if isLimited { _ = mallopt(M_MMAP_THRESHOLD, 1 << 20) }
-    if ProcessLimit.limitsAddressSpace { _ = mallopt(M_ARENA_MAX, 1) }
-  }
-
   /// Return the allocator's free memory to the system. O(its pages), some milliseconds for a
-  /// hundred megabytes, during which allocations of other threads may wait.
-  static func trim() { _ = malloc_trim(0) }
+  /// hundred megabytes, during which other threads can allocate. Where it is in too many places it
+  /// stays, and counts as taken.
+  static func trim() { _ = lockstep_allocator_trim() }
 }
 
 /// A limit that holds for the process alone (`ulimit`, `LimitAS=`, `LimitDATA=`).
@@ -72,18 +72,22 @@ private enum ProcessLimit {
   /// The limits that are set, with what is left of each. The allocator's free memory counts as left if
   /// it is to be used again (`reusingFree`): most of it can be, but for no large block.
   static func all(reusingFree: Bool = true) -> [MemoryReading] {
+    let limits = [
+      (RLIMIT_AS, "the limit of the process's address space"),
+      (RLIMIT_DATA, "the limit of the process's data"),
+    ].map { (limit(of: $0), $1) }
+    if limits.allSatisfy({ $0.0 == nil }) { return [] }
     // In pages: all of them, and the process's own writable ones.
     let fields = SmallFile.text("/proc/self/statm")?.split(separator: " ").map { Int($0) } ?? []
     guard fields.count > 5, let all = fields[0], let own = fields[5] else { return [] }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-    let reusable = reusingFree ? Int(clamping: lockstep_unused_bytes() / 4 * 3) : 0
-    return [
-      reading(RLIMIT_AS, "the limit of the process's address space", all * page, reusable),
-      reading(RLIMIT_DATA, "the limit of the process's data", own * page, reusable),
-    ].compactMap(\.self)
+    let reusable = reusingFree ? Int(clamping: lockstep_allocator_unused() / 4 * 3) : 0
+    return zip(limits, [all, own]).compactMap { limit, used in
+      limit.0.map {
+        MemoryReading(free: max(0, $0 - used * page) + reusable, limit: $0, name: limit.1)
+      }
+    }
   }
-
-  static var limitsAddressSpace: Bool { limit(of: RLIMIT_AS) != nil }
 
   /// The limit of a resource in bytes; nil if it is not limited.
   private static func limit(of resource: __rlimit_resource) -> Int? {
@@ -91,13 +95,6 @@ private enum ProcessLimit {
     guard getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0, limit.rlim_cur < 1 << 60
     else { return nil }
     return Int(limit.rlim_cur)
-  }
-
-  private static func reading(
-    _ resource: __rlimit_resource, _ name: String, _ used: Int, _ reusable: Int
-  ) -> MemoryReading? {
-    guard let bytes = limit(of: resource) else { return nil }
-    return MemoryReading(free: max(0, bytes - used) + reusable, limit: bytes, name: name)
   }
 }
 

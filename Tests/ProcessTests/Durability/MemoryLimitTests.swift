@@ -67,7 +67,7 @@ struct MemoryLimitTests {
       do {
         try await daemon.line(with: " serving ")
         if kind == .addressSpace {
-          // An arena for each thread would take the space from work that has been granted it.
+          // What the allocator reserves is taken from work that has been granted it.
           let mapped = daemon.mappedBytes
           #expect(mapped > 0 && mapped < Self.programSpace, "\(mapped)")
         }
@@ -213,6 +213,33 @@ struct MemoryLimitTests {
       #expect(try await work.value > 100)
       flooder.connection.close()
       other.connection.close()
+    }
+  }
+
+  /// What is free between them is too small for blocks of other sizes.
+  @Test(arguments: [Kind.data, .addressSpace])
+  func `holes between larger values do not count as room for small ones`(kind: Kind) async throws {
+    try await withDaemon(kind) { home in
+      let client = try await home.mirror(of: ["small"])
+      try await client.send(DocumentAction.set(["flood"], [:]))
+      let text = Value.text(String(repeating: "x", count: 16_200))
+      let (done, _) = try await grow(client, 100_000) { .set(["flood", .text("\($0)")], text) }
+      #expect(done > 500, "\(done)")
+      for number in stride(from: 0, to: done, by: 2) {
+        try await client.send(DocumentAction.remove(["flood", .text("\(number)")]))
+      }
+      try await client.send(DocumentAction.set(["members"], [:]))
+      for _ in 0..<3 {
+        let (_, rejection) = try await grow(client, 100_000) { number in
+          .set(
+            ["members", .text("\(number)")],
+            .object(
+              TrieMap(
+                uniqueKeysWithValues: (0..<100).map { ("member\($0)", Value.integer(Int64($0))) })))
+        }
+        #expect(rejection.contains("process"), "\(rejection)")
+      }
+      client.connection.close()
     }
   }
 
