@@ -160,15 +160,15 @@ import Wire
       }
       return answer.outcome
     }
-    #expect(outcome(1, 0xa0, count: 6000) == .reduced)
-    guard case .rejected(let rejection)? = outcome(2, 0xa0, count: 7000) else {
+    #expect(outcome(1, 0xa0, count: 5900) == .reduced)
+    guard case .rejected(let rejection)? = outcome(2, 0xa0, count: 6000) else {
       Issue.record("not rejected")
       return
     }
     #expect(rejection.code == Rejection.Code.limit.rawValue)
     #expect(rejection.message.contains("actionMemoryBytes, which is 1048576"))
-    #expect(outcome(3, 0x07, count: 40_000) == .reduced)
-    #expect(outcome(4, 0x07, count: 44_000) != .reduced)
+    #expect(outcome(3, 0x07, count: 32_000) == .reduced)
+    #expect(outcome(4, 0x07, count: 33_000) != .reduced)
     #expect(outcome(5, 0x07, count: 4) == .reduced)
     // Malformed CBOR after the point where decoding stopped is harmless, because the frame is
     // whole.

@@ -54,7 +54,7 @@ public struct Limits: Hashable, Sendable {
   /// million entries. Beyond it, clients can only remove.
   public var stateBytes = 4 << 30
   /// The most bytes of memory that the values of one action take, by the same estimate: sixteen
-  /// times `frameBytes`, because small containers take a hundred times their bytes.
+  /// times `frameBytes`, because small containers take two hundred times their bytes.
   public var actionMemoryBytes = 256 << 20
   /// The bytes of a message from which on its action is decoded off the loop: one or two milliseconds'
   /// worth.

@@ -1,22 +1,26 @@
 public import CBOR
 
-/// An estimate of the memory that encoded values take once they are decoded, in bytes: at least
-/// what they really take, and at most `mostPerByte` for each encoded byte.
+/// An estimate of the memory that encoded values take once they are decoded, or have grown at their
+/// ends, in bytes: at least what is allocated for them, and at most `mostPerByte` for each encoded
+/// byte. A container that shrank, or an array that grew within, may take twice as much, for its leaves
+/// are less than half full.
 ///
 /// It reads the encoding and builds nothing, so it can be computed before anything is allocated. An
-/// array of empty objects takes a hundred times its bytes; a long text takes little more than its
+/// array of empty objects takes two hundred times its bytes; a long text takes little more than its
 /// own.
 public struct MemoryEstimate: Sendable {
   /// The sum so far.
   public private(set) var bytes = 0
   private let limit: Int
 
-  /// The most memory that one encoded byte can need: a container, and its slot in another.
-  public static let mostPerByte = container + slot
-  /// A node with its header, in the size that the allocator uses for it.
-  static let container = 128
-  /// A value in an array.
-  static let slot = 24
+  /// The most memory that one encoded byte can need: a container, and its slot in another, whose
+  /// capacity may be twice its count.
+  public static let mostPerByte = container + 2 * slot
+  /// A root and an empty node, in the sizes that the allocator uses for them: jemalloc's, which are
+  /// up to a quarter more than was asked for.
+  static let container = 144
+  /// A value in an array, with its share of the nodes: 24 bytes by itself.
+  static let slot = 32
   /// A key and a value in a map, with the hash, when half of the capacity is free.
   @usableFromInline static let entry = 96
   /// The overhead of a text or byte string that does not fit its slot, besides its bytes.
@@ -38,12 +42,14 @@ public struct MemoryEstimate: Sendable {
   private mutating func addContents(_ decoder: inout CBORDecoder) throws(CBORError) {
     switch try decoder.peekMajor() {
     case .array:
-      bytes += Self.container
-      for _ in 0..<(try decoder.array()) where !isExceeded { try addValue(&decoder) }
+      let count = try decoder.array()
+      bytes += Self.container + Self.slots(count)
+      for _ in 0..<count where !isExceeded { try addContents(&decoder) }
       decoder.close()
     case .map:
-      bytes += Self.container
-      for _ in 0..<(try decoder.map()) where !isExceeded {
+      let count = try decoder.map()
+      bytes += Self.container + Self.branches(count)
+      for _ in 0..<count where !isExceeded {
         try addKey(&decoder)
         try addContents(&decoder)
       }
@@ -60,14 +66,37 @@ public struct MemoryEstimate: Sendable {
 
   private mutating func addString(_ decoder: inout CBORDecoder) throws(CBORError) {
     let start = decoder.offset
+    let isText = try decoder.peekMajor() != .bytes
     try decoder.skip()
-    bytes += Self.string(decoder.offset - start)
+    bytes += Self.string(decoder.offset - start, isText: isText)
   }
 
-  /// The memory of a string of `count` encoded bytes, besides its slot.
-  static func string(_ count: Int) -> Int { count > 15 ? heap + count : 0 }
+  /// The memory of a string of `count` encoded bytes, besides its slot, into which short texts fit.
+  static func string(_ count: Int, isText: Bool) -> Int {
+    // From 14 KB on jemalloc adds a page.
+    count > (isText ? 15 : 1) ? heap + count + count / 4 + (count > 14_000 ? 4096 : 0) : 0
+  }
 
-  /// Read the next item, a patch, and add the most that it can add to a state. O(its bytes).
+  /// The memory of an array's slots. A leaf grows twofold up to 32 elements, and each of several
+  /// leaves has room for as many, below a branch for each level. O(log n).
+  static func slots(_ count: Int) -> Int {
+    if count < 2 { return count * slot }
+    if count <= 32 { return slot << (Int.bitWidth - (count - 1).leadingZeroBitCount) }
+    var (bytes, nodes) = ((count + 31) / 32 * 32 * slot, count)
+    while nodes > 32 {
+      bytes += container
+      nodes = (nodes + 31) / 32
+    }
+    return bytes
+  }
+
+  /// The memory of a map's branches, besides its entries. Of 33 entries most are in leaves of their
+  /// own, and of 1,100 each of 32 branches has as few: by the hashes, 11 % more than those of one leaf,
+  /// and 2 %.
+  static func branches(_ count: Int) -> Int { count > 32 ? 384 + 4 * count : 0 }
+
+  /// Read the next item, a patch, and add what it can add to a state, but for leaves that it fills or
+  /// splits. O(its bytes).
   public mutating func addPatch(_ decoder: inout CBORDecoder) throws(CBORError) {
     switch try decoder.peekMajor() {
     case .map:
@@ -114,7 +143,7 @@ public struct MemoryEstimate: Sendable {
   /// Whether a head begins a number, a simple value, or a string that fits its slot.
   @inlinable
   static func isSmall(_ head: UInt8) -> Bool {
-    head < 0x40 || head >= 0xe0 || head < 0x80 && head & 0x1f < 0x0f
+    head <= 0x40 || head >= 0xe0 || head >= 0x60 && head < 0x6f
   }
 
   private mutating func addSplices(_ decoder: inout CBORDecoder) throws(CBORError) {

@@ -62,17 +62,18 @@ private struct MeasuringWalk {
       value.encode(into: &scratch)
       measure.encoded += scratch.bytes.count
       scratch.bytes.removeAll(keepingCapacity: true)
-    case .text(let text): add(string: text.utf8.count)
-    case .bytes(let bytes): add(string: bytes.count)
+    case .text(let text): add(string: text.utf8.count, isText: true)
+    case .bytes(let bytes): add(string: bytes.count, isText: false)
     case .array(let elements):
       add(container: elements.count)
-      measure.memory += elements.count * MemoryEstimate.slot
+      measure.memory += MemoryEstimate.slots(elements.count)
       for element in elements { add(element) }
     case .object(let entries):
       add(container: entries.count)
-      measure.memory += entries.count * MemoryEstimate.entry
+      measure.memory +=
+        entries.count * MemoryEstimate.entry + MemoryEstimate.branches(entries.count)
       entries.forEachEntry { key, value in
-        add(string: key.utf8.count)
+        add(string: key.utf8.count, isText: true)
         add(value)
       }
     }
@@ -83,9 +84,9 @@ private struct MeasuringWalk {
     measure.memory += MemoryEstimate.container
   }
 
-  private mutating func add(string count: Int) {
+  private mutating func add(string count: Int, isText: Bool) {
     let whole = CBORDecoder.headLength(UInt64(count)) + count
     measure.encoded += whole
-    measure.memory += MemoryEstimate.string(whole)
+    measure.memory += MemoryEstimate.string(whole, isText: isText)
   }
 }
