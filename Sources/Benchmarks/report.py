@@ -87,6 +87,8 @@ ROWS = [
   ("the same beside 1,000 connections of another user that flood it with actions, p50 / p99, µs", 1,
    [("W10", "round trip beside a flood of actions, p50", "µs"),
     ("W10", "round trip beside a flood of actions, p99", "µs")]),
+  (f"beside floods of {' / '.join(FLOODS[1:])}, p99, µs", 1,
+   [("W10", f"round trip beside a flood of {kind}, p99", "µs") for kind in FLOODS[1:]]),
   ("one change to the last of 100 / 1,000 mirrors, p50, µs", 1,
    [("W3", f"N = {count}, one change, to the last p50", "µs") for count in ["100", "1,000"]]),
   ("changes delivered to 100 / 1,000 mirrors, millions a second", 1,
@@ -124,6 +126,8 @@ ROWS = [
   ("an action that changes one of 100 / 20,000 subscriptions of a connection, CPU, µs", 1,
    [("W11", f"an action that changes one of {count}", "server µs an action")
     for count in ["100", "20,000"]]),
+  ("bytes of one nested boolean, `todos[42].done` of 1,000, to a mirror, with its frame", 1,
+   [("W5", "todos[42].done of 1,000", "bytes to a mirror")]),
   (f"CPU a delivery to 100 mirrors of a counter, none / one of them stopped; of {LARGE} entries, none / "
    "one, µs", 1,
    [("W9", f"100 mirrors of {what}, {count} stopped", "server µs a delivery")
@@ -133,6 +137,12 @@ ROWS = [
     ("W6", "program and libraries, stripped", "MB")]),
 ]
 
+
+# What Scripts/counts has counted, of Lockstep alone.
+COUNTED = {
+  "action": "an action of a document", "typed-action": "of a typed counter", "delivery": "a delivery",
+  "round-trip": "a round trip", "durable": "a durable action",
+}
 
 # The pictures that the README shows.
 SHOWN = {
@@ -164,6 +174,10 @@ def section(figures):
       for peer in figures.peers]
     if any(cells):
       yield f"| {what} | " + " | ".join(cells) + " |"
+  for kind, unit in [("counts", "instructions"), ("allocations", "allocations")]:
+    counted = " / ".join(text(about[kind][name]) for name in COUNTED)
+    cells = [counted if peer == "lockstep" else "" for peer in figures.peers]
+    yield f"| {unit}: {' / '.join(COUNTED.values())} | " + " | ".join(cells) + " |"
   yield ""
   for peer in figures.peers:
     ahead = list(where_ahead(figures, peer)) if peer not in ("limit", "lockstep") else []
@@ -272,15 +286,18 @@ def commit():
   return found.stdout.strip() if found.returncode == 0 else None
 
 
-def counts():
-  """The instructions of each work, from the baseline of Scripts/counts."""
+def counted():
+  """The instructions and the allocations of each work, from the baseline of Scripts/counts."""
   with open(BASELINE) as file:
-    return {name: float(total) for name, total in re.findall(
-      r"^\[([\w-]+)\].*\n\s*([\d.]+)\s+[\d.-]+\s+total", file.read(), re.MULTILINE)}
+    totals = re.findall(r"^\[([\w-]+)\].*\n\s*([\d.]+)\s+([\d.]+)\s+total", file.read(), re.MULTILINE)
+  return {
+    "counts": {name: float(instructions) for name, instructions, _ in totals},
+    "allocations": {name: float(allocations) for name, _, allocations in totals},
+  }
 
 
 def record(figures):
-  figures.about["counts"] = counts()
+  figures.about |= counted()
   figures.write(FIGURES)
   write(Figures.read(FIGURES))
 
@@ -298,11 +315,12 @@ def check(figures):
     name = os.path.relpath(path, ROOT)
     if not os.path.exists(path) or open(path).read() != contents:
       yield f"{name} is not what figures.json says: python3 Sources/Benchmarks/report.py --write"
-  then = figures.about["counts"]
-  for name, now in counts().items():
-    if name not in then or abs(now - then[name]) > TOLERANCE * then[name]:
-      yield (f"{name} takes {now:,.0f} instructions, and {then.get(name, 0):,.0f} when the README's figures "
-             "were taken: Scripts/benchmark --quick --with-peers --record")
+  for kind, unit, least in [("counts", "instructions", 0), ("allocations", "allocations", 0.1)]:
+    then = figures.about[kind]
+    for name, now in counted()[kind].items():
+      if name not in then or abs(now - then[name]) > max(TOLERANCE * then[name], least):
+        yield (f"{name} takes {text(now)} {unit}, and {text(then.get(name, 0))} when the README's figures "
+               "were taken: Scripts/benchmark --quick --with-peers --record")
 
 
 def main():
