@@ -5,12 +5,13 @@ import Values
 
 @Suite struct SyncTestStoreTests {
   private func store(
-    seed: UInt64, mirrors: Int = 3, _ misfortunes: Misfortunes = .some,
-    effectsMayWait: Bool = false, backend: any Backend = FakeBackend()
+    seed: UInt64, mirrors: Int = 3, optimistic: Bool = false,
+    _ misfortunes: Misfortunes = .some, effectsMayWait: Bool = false,
+    backend: any Backend = FakeBackend()
   ) throws -> SyncTestStore<Groceries> {
     try SyncTestStore(
       initialState: SyncMap(), middleware: [NoSweets()], seed: seed, mirrors: mirrors,
-      misfortunes: misfortunes, effectsMayWait: effectsMayWait
+      optimistic: optimistic, misfortunes: misfortunes, effectsMayWait: effectsMayWait
     ) {
       Groceries()
     } withDependencies: {
@@ -96,6 +97,77 @@ import Values
     #expect(store.now == before)
     #expect(store.runningEffects.map(\.name) == ["load"])
     #expect(store.state.isEmpty)
+  }
+
+  // MARK: Optimistic actions
+
+  @Test func `an optimistic action shows at once, and the daemon's answer replaces it`() throws {
+    let store = try store(seed: 6, optimistic: true, .none)
+    try store.settle()
+    let tea = try store.send(.add("tea", 2), from: 0, optimistically: true)
+    let milk = try store.send(.add("milk", 1), from: 0, optimistically: true)
+    let mirror = store.mirror(0)
+    #expect(mirror.state?["tea"] == 2 && mirror.state?["milk"] == 1)
+    #expect(mirror.confirmed?.isEmpty == true)
+    #expect(mirror.pending == [tea, milk])
+    #expect(store.mirror(1).state?.isEmpty == true && store.state.isEmpty)
+    try store.settle()
+    #expect(store.outcome(of: tea) == .reduced)
+    #expect(store.state["tea"] == 2 && store.state["milk"] == 1)
+    for client in 0..<3 {
+      #expect(store.mirror(client).state == store.state && store.mirror(client).pending.isEmpty)
+    }
+  }
+
+  @Test func `what the daemon decides differently disappears`() throws {
+    let store = try store(seed: 7, optimistic: true, .none)
+    try store.settle()
+    // The daemon's middleware swallows it, of which a client knows nothing.
+    let sugar = try store.send(.add("sugar", 1), from: 0, optimistically: true)
+    // The reducer rejects it, here and there.
+    let unnamed = try store.send(.add("", 1), from: 0, optimistically: true)
+    #expect(store.mirror(0).state?["sugar"] == 1)
+    #expect(store.mirror(0).pending == [sugar, unnamed])
+    try store.settle()
+    #expect(store.mirror(0).state?.isEmpty == true)
+    #expect(store.mirror(0).pending.isEmpty)
+    #expect(store.outcome(of: sugar) == .swallowed)
+    #expect(store.outcome(of: unnamed) == .rejected(Rejection(.refused, "no name")))
+  }
+
+  struct Tally: Reducer {
+    @Action enum Action: Equatable, Sendable { case count }
+
+    func reduce(into state: inout Int, action: Action) -> Effect<Action> {
+      state += 1
+      return .none
+    }
+  }
+
+  @Test func `what shows is a confirmed state with the pending actions, whatever happens`() throws {
+    var (shown, crashes) = (0, 0)
+    for seed in UInt64(1)...60 {
+      let store = try SyncTestStore(
+        initialState: 0, seed: seed, mirrors: 3, optimistic: true, misfortunes: .all
+      ) { Tally() }
+      for step in 1...30 {
+        let (client, isOptimistic) = (step % 3, !step.isMultiple(of: 4))
+        let action = try store.send(.count, from: client, optimistically: isOptimistic)
+        let mirror = store.mirror(client)
+        if isOptimistic, mirror.isLive { #expect(mirror.pending.last == action) }
+        if let state = mirror.state, let confirmed = mirror.confirmed {
+          #expect(state == confirmed + mirror.pending.count)
+          shown += mirror.pending.count
+        }
+        try store.run(steps: 15)
+      }
+      crashes += store.counts["crashes"] ?? 0
+      try store.settle()
+      for client in 0..<3 {
+        #expect(store.mirror(client).state == store.state && store.mirror(client).pending.isEmpty)
+      }
+    }
+    #expect(shown > 1000 && crashes > 10, "\(shown) and \(crashes)")
   }
 
   // MARK: Escapes

@@ -45,6 +45,7 @@ public final class SyncTestStore<R: Reducer> {
   /// mirrors the whole state.
   ///
   /// - Parameters:
+  ///   - optimistic: Whether the mirrors are as those of `MirrorStore.connect(optimistic:)`.
   ///   - misfortunes: The faults of the network and of the daemon's process, until `settle`.
   ///   - effectsMayWait: Whether effects may wait for input that only the test provides, such as
   ///     the events of a fake device.
@@ -53,7 +54,7 @@ public final class SyncTestStore<R: Reducer> {
   ///     live dependency is a failure, once for each key.
   public init<FeatureState, FeatureAction>(
     initialState: FeatureState, middleware: [any Middleware<FeatureState, FeatureAction>] = [],
-    seed: UInt64, mirrors: Int = 2, misfortunes: Misfortunes = .some,
+    seed: UInt64, mirrors: Int = 2, optimistic: Bool = false, misfortunes: Misfortunes = .some,
     effectsMayWait: Bool = false,
     @ReducerBuilder<FeatureState, FeatureAction> reducer: () -> R,
     withDependencies change: @escaping @Sendable (inout DependencyValues) -> Void = { _ in },
@@ -76,7 +77,7 @@ public final class SyncTestStore<R: Reducer> {
     self.mirrors = mirrors
     do throws(SimulationFailure) {
       simulation = try DrivenSimulation(
-        feature, seed: seed, clients: mirrors, plan: misfortunes.plan,
+        feature, seed: seed, clients: mirrors, plan: misfortunes.plan, optimistic: optimistic,
         effectsMayWait: effectsMayWait)
     } catch {
       throw SyncTestFailure(error)
@@ -87,13 +88,25 @@ public final class SyncTestStore<R: Reducer> {
 
   /// Send an action from a client, now or as soon as it is connected. `run` and `settle` bring its
   /// outcome.
+  ///
+  ///     let toggle = try store.send(.toggle(2), from: 0, optimistically: true)
+  ///     #expect(store.mirror(0).state?.todos[2]?.isDone == true)
+  ///     #expect(store.mirror(0).pending == [toggle])
+  ///     #expect(store.mirror(0).confirmed?.todos[2]?.isDone == false)
+  ///
+  /// - Parameter optimistically: Whether the mirror of the client shows it at once, as `.optimistic`
+  ///   does in a `MirrorStore`: reduced there with the store's dependencies, without effects. Only in
+  ///   a store whose mirrors are `optimistic`.
   @discardableResult
   public func send(
-    _ action: R.Action, from client: Int
+    _ action: R.Action, from client: Int, optimistically: Bool = false
   ) throws(SyncTestFailure) -> SyncTestAction {
     precondition(0..<mirrors ~= client, "There is no client \(client).")
+    precondition(
+      !optimistically || simulation.isOptimistic,
+      "Only the mirrors of SyncTestStore(optimistic: true) show actions before their answer.")
     let number = try simulate { (simulation) throws(SimulationFailure) in
-      try simulation.send(action, from: client)
+      try simulation.send(action, from: client, optimistically: optimistically)
     }
     return SyncTestAction(client: client, number: number)
   }
@@ -137,8 +150,12 @@ public final class SyncTestStore<R: Reducer> {
   /// The mirror of a client.
   public func mirror(_ client: Int) -> SyncTestMirror<R.State> {
     precondition(0..<mirrors ~= client, "There is no client \(client).")
-    let (state, revision, isLive) = simulation.mirror(client)
-    return SyncTestMirror(state: state, revision: revision, isLive: isLive)
+    let (confirmed, revision, isLive) = simulation.mirror(client)
+    let shown = simulation.prediction(client)
+    return SyncTestMirror(
+      state: shown?.state ?? confirmed, confirmed: confirmed,
+      pending: shown?.actions.map { SyncTestAction(client: client, number: $0) } ?? [],
+      revision: revision, isLive: isLive)
   }
 
   /// The outcome of an action as its client knows it; nil before the acknowledgement.
@@ -168,8 +185,14 @@ public struct SyncTestAction: Hashable, Sendable {
 
 /// The mirror of one client of a `SyncTestStore`.
 public struct SyncTestMirror<State: Sendable>: Sendable {
-  /// Nil before the first snapshot.
+  /// What it shows: the confirmed state, with the optimistic actions that are pending. Nil before the
+  /// first snapshot.
   public let state: State?
+  /// A state that the daemon had.
+  public let confirmed: State?
+  /// The optimistic actions that the confirmed state does not contain yet, oldest first.
+  public let pending: [SyncTestAction]
+  /// That of the confirmed state.
   public let revision: Revision?
   /// Whether the client is connected and receives every change.
   public let isLive: Bool

@@ -8,10 +8,11 @@ public import Wire
 public struct DrivenSimulation<R: Reducer>: Sendable {
   private var simulation: Simulation<R, R.State>
 
-  /// A daemon that has just started, and clients that are about to connect to it.
+  /// A daemon that has just started, and clients that are about to connect to it. Only
+  /// `optimistic` ones can send actions that show before they are answered.
   public init(
     _ feature: SimulatedFeature<R, R.State>, seed: UInt64, clients: Int, plan: SimulationPlan,
-    effectsMayWait: Bool
+    optimistic: Bool, effectsMayWait: Bool
   ) throws(SimulationFailure) {
     simulation = Simulation(seed: seed, of: feature) { drawn in
       drawn = plan
@@ -20,17 +21,23 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
       (drawn.clones, drawn.closes, drawn.trials) = (0, 0, 0)
     }
     simulation.isDriven = true
+    simulation.areOptimistic = optimistic
     simulation.effectsMayWait = effectsMayWait
     try simulation.begin()
   }
 
   // MARK: Acting
 
+  /// Whether the clients can send actions that show before they are answered.
+  public var isOptimistic: Bool { simulation.areOptimistic }
+
   /// Send an action from a client, now or as soon as it is connected. Returns its number.
   public mutating func send(
-    _ action: R.Action, from client: Int
+    _ action: R.Action, from client: Int, optimistically: Bool
   ) throws(SimulationFailure) -> UInt64 {
-    guard let number = try simulation.send(action, from: client) else {
+    guard
+      let number = try simulation.send(action, from: client, optimistically: optimistically)
+    else {
       throw simulation.failure("\(action.name) does not fit a frame")
     }
     return number
@@ -60,9 +67,27 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
   public func mirror(_ client: Int) -> (state: R.State?, revision: Revision?, isLive: Bool) {
     let session = simulation.clients[client].session
     let mirror = session.mirrors.first
+    if let mirror, let view = session.optimisticView(of: mirror.number) {
+      return (
+        view.confirmed.value(as: R.State.self), view.position?.revision,
+        session.isLive && mirror.isLive
+      )
+    }
     return (
       mirror?.value.value(as: R.State.self), mirror?.position?.revision,
       session.isLive && mirror?.isLive == true
+    )
+  }
+
+  /// What a client's mirror shows, and the actions in it that are not in its value; nil if there are none.
+  public func prediction(_ client: Int) -> (state: R.State?, actions: [UInt64])? {
+    let client = simulation.clients[client]
+    guard let mirror = client.session.mirrors.first,
+      let view = client.session.optimisticView(of: mirror.number)
+    else { return nil }
+    let shown = simulation.predictions[Tag(client: client.identity, number: mirror.number)]
+    return (
+      shown?.version == view.version ? shown?.state : nil, view.actions.map(\.id.rawValue)
     )
   }
 

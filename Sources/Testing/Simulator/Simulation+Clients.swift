@@ -11,7 +11,7 @@ extension Simulation {
     var configuration = ClientSession.Configuration(label: "client \(nextIdentity)")
     configuration.frameBytes = plan.limits.frameBytes
     configuration.digestInterval = plan.digestInterval
-    configuration.wantsDecisions = plan.optimism > 0
+    configuration.wantsDecisions = plan.optimism > 0 || areOptimistic
     var session = ClientSession(configuration, seed: random.next())
     #if FAULTS
       session.skipsBaseCheck = plan.skipsBaseCheck
@@ -21,8 +21,9 @@ extension Simulation {
     var commands: [ClientSession.Command] = []
     session.start(at: now, into: &commands)
     if isDriven {
-      _ = session.subscribe(
+      let number = session.subscribe(
         to: .root, as: Mirrored.self, everyRevision: chance(500), into: &commands)
+      if areOptimistic { session.showOptimistically(number) }
     }
     for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
       let (path, everyRevision) = (feature.path(&random), chance(500))
@@ -177,15 +178,16 @@ extension Simulation {
     }
   }
 
-  /// Send an action. Returns its number, or nil if it exceeds the frame limit and is not sent.
+  /// Send an action, which shows before it is answered if that is said, or else if the seed draws it.
+  /// Returns its number, or nil if it exceeds the frame limit and is not sent.
   mutating func send(
-    _ action: R.Action, from slot: Int
+    _ action: R.Action, from slot: Int, optimistically isOptimistic: Bool? = nil
   ) throws(SimulationFailure) -> UInt64? {
     let tag = Tag(client: clients[slot].identity, number: clients[slot].sent + 1)
     var encoder = CBOREncoder()
     Tagged(tag, action).encode(into: &encoder)
     guard encoder.bytes.count + 64 <= plan.limits.frameBytes else { return nil }
-    let isOptimistic = chance(plan.optimism)
+    let isOptimistic = isOptimistic ?? chance(plan.optimism)
     if isOptimistic { clients[slot].optimistic.insert(tag.number) }
     try send(encoder.bytes, tag, slot, isOptimistic: isOptimistic)
     if isOptimistic { try checkShowsAtOnce(tag, slot) }

@@ -32,6 +32,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var isKind = false
   /// Whether a test drives the clients, each of which sees everything.
   var isDriven = false
+  /// Whether the clients that a test drives can show actions before they are answered.
+  var areOptimistic = false
 
   // The daemon's process.
   var daemon: Server<Witness<R>>?
