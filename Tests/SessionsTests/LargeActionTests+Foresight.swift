@@ -115,37 +115,6 @@ extension LargeActionTests {
     #expect(bench.said(to: 4, next).contains { "\($0)".contains("reject") })
   }
 
-  /// Or a client that may only look at a place could keep those who may write there from it.
-  @Test func `others do not wait for an action that reads what its client may not write`() {
-    let own = PathPattern(["own"])
-    for (write, isRejected) in [([own], true), ([own, PathPattern(["n"])], false)] {
-      let rules = [
-        Rule(users: [7], mayConnect: true, read: [.whole], act: [.all], write: write),
-        Rule(users: [8], mayConnect: true, read: [.whole], act: [.all]),
-      ]
-      var bench = Bench(["n": 0, "own": [:]], limits: Self.limits, policy: Policy(rules))
-      for (number, uid) in [(1, 7), (2, 8)] as [(UInt64, UInt64)] { bench.join(number, uid: uid) }
-      bench.act(
-        1, 1,
-        .transaction((1...300).map { .copy(from: ["n"], to: ["own", .text("\($0)")]) }))
-      var commands = bench.handle(.turnEnded)
-      for number in 1...3 as ClosedRange<UInt64> {
-        #expect(decoded(in: commands) == [1])
-        commands = finish(1, in: &bench) { $0.act(2, number, .put("n", .integer(Int64(number)))) }
-      }
-      #expect(decoded(in: commands) == (isRejected ? [] : [1]))
-      let rejections = bench.said(to: 1, commands).filter { "\($0)".contains("reject") }
-      #expect(rejections.count == (isRejected ? 1 : 0))
-      #expect(rejections.allSatisfy { "\($0)".contains("needs the right to write /n") })
-      bench.act(2, 4, .put("n", 4))
-      _ = bench.handle(.turnEnded)
-      #expect(bench.server.state.root.child("n") == (isRejected ? 4 : 3))
-      if !isRejected { _ = finish(1, in: &bench) }
-      _ = bench.handle(.turnEnded)
-      #expect(bench.server.state.root.child("n") == 4)
-    }
-  }
-
   @Test func `what waits goes on if the transaction's client goes, or does not read`() {
     for isClosed in [true, false] {
       var bench = reserving()

@@ -135,16 +135,6 @@ extension Rights {
     return action.writtenPaths.first { !mayWrite(state.reach(of: $0)) }.map { .write($0) }
   }
 
-  /// The first path that an action reads and that the peer may not write; nil if there is none. To have
-  /// those wait who write there until the action is done takes the right to write there, too. O(the paths
-  /// that it reads).
-  public func firstOnlyRead<Action: SynchronizableAction>(
-    by action: Action, in state: some Synchronizable
-  ) -> Path? {
-    if mayWriteAll { return nil }
-    return (action as? any PathNaming)?.readPaths.first { !mayWrite(state.reach(of: $0)) }
-  }
-
   /// Whether the peer lacks a right that was missing for an action. O(its path).
   public func lacks(_ right: MissingRight, in state: some Synchronizable) -> Bool {
     switch right {

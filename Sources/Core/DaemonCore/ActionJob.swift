@@ -71,9 +71,6 @@ public struct ActionJob<R: Reducer>: Sendable {
     guard let ground = foreseen else { return decoded }
     decoded.missingRight = rights?.missingRight(for: action, in: ground.state)
     if decoded.missingRight != nil { return decoded }
-    if LargeActions<Action>.isReserved(after: decoded.tries) {
-      decoded.onlyRead = rights?.firstOnlyRead(by: action, in: ground.state)
-    }
     let foresight =
       if let known = former?.foreseen?.foresight {
         ground.reducer.foresee(action, in: ground.state, renewing: known)
@@ -153,13 +150,6 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   var foreseen: ForeseenPatch?
   /// How often it has been worked out what it does.
   var tries = 1
-  /// A path that it reads and its sender may not write, if what it touches would be reserved next.
-  var onlyRead: Path?
-
-  /// This action, rejected because others were faster each time and need not wait for it.
-  func overtaken(at path: Path) -> DecodedAction {
-    DecodedAction(outcome: .failure(.overtaken(path)), cost: cost)
-  }
 
   package static var recorded: DecodedAction { DecodedAction(outcome: .recorded) }
 
@@ -220,19 +210,11 @@ enum ActionFailure: Error, Equatable {
   case tooLarge(limit: Int)
   /// There is not enough memory to decode it now.
   case noMemory(Rejection)
-  /// Others changed what it touches each time that it was worked out, and its sender may not write this
-  /// path, which it reads.
-  case overtaken(Path)
 
   var rejection: Rejection {
     switch self {
     case .undecodable(let error): Rejection(error)
     case .noMemory(let rejection): rejection
-    case .overtaken(let path):
-      Rejection(
-        .denied,
-        "others changed what the action reads each time that it was worked out; to have them wait for it "
-          + "needs the right to write \(path): try again", at: path)
     case .tooLarge(let limit):
       Rejection(
         .limit,

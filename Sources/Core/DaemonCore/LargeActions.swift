@@ -11,9 +11,8 @@ import Wire
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
 // worked out again. From the fourth time on what it touches is reserved: actions of others that may change
 // it wait, half a second at most, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
-// that starves, too.) But not for a client that may not write all that it reads: clients that may would wait
-// for it, so its action is rejected instead. A short action that may take long (`Reducer.takesLong`), since
-// it has many parts, or moves or replaces a large value, is treated in the same way.
+// that starves, too.) A short action that may take long (`Reducer.takesLong`), since it has many parts, or
+// moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
@@ -78,10 +77,6 @@ struct LargeActions<Action: Sendable>: Sendable {
   static var mostTries: Int { 6 }
   /// How often of these others may change what it touches.
   private static var freeTries: Int { 3 }
-
-  /// Whether what an action touches is reserved if others change it once more, when it has been worked out
-  /// so often.
-  static func isReserved(after tries: Int) -> Bool { tries >= freeTries }
 
   /// Whether a connection holds an action that is not to be read yet.
   func isPending(_ id: ConnectionID) -> Bool {
@@ -166,7 +161,7 @@ struct LargeActions<Action: Sendable>: Sendable {
   ) {
     stages[id] = .decoding(again: action)
     repeating = id
-    if Self.isReserved(after: action.tries), overdue != id { reserve(action, by: id, at: now) }
+    if action.tries >= Self.freeTries, overdue != id { reserve(action, by: id, at: now) }
   }
 
   /// Reserve what an action touches, or something else than before.

@@ -14,18 +14,12 @@ extension Server {
     let id = connections[place: place].id
     guard var decoded = largeActions.take(id) else { return stop(before: place) }
     if let foreseen = decoded?.foreseen, !core.recall(foreseen.foresight) {
-      if let action = decoded, let path = action.onlyRead,
-        connections[place: place].rights?.mayWrite(core.state.reach(of: path)) == false
-      {
-        decoded = action.overtaken(at: path)
-        turn.remains.add(action)
-      } else if let decoded, decoded.tries < LargeActions<R.Action>.mostTries {
+      if let decoded, decoded.tries < LargeActions<R.Action>.mostTries {
         largeActions.enter(id, again: decoded, at: clock.now)
         return .stopBefore
-      } else {
-        decoded?.foreseen = nil
-        turn.remains.add(foreseen)
       }
+      decoded?.foreseen = nil
+      turn.remains.add(foreseen)
     }
     largeActions.endReservation(of: id)
     turn.known = decoded
