@@ -170,6 +170,30 @@ import Values
     #expect(shown > 1000 && crashes > 10, "\(shown) and \(crashes)")
   }
 
+  struct Tickets: Reducer {
+    @Dependency(\.uuid) private var uuid
+    @Action enum Action: Equatable, Sendable { case draw }
+
+    func reduce(into state: inout String, action: Action) -> Effect<Action> {
+      state = "\(uuid())"
+      return .none
+    }
+  }
+
+  @Test func `what a mirror draws is not drawn from the daemon's dependencies`() throws {
+    for isOptimistic in [false, true] {
+      let store = try SyncTestStore(
+        initialState: "", seed: 8, optimistic: true, misfortunes: .none
+      ) { Tickets() }
+      try store.settle()
+      for _ in 0..<3 { try store.send(.draw, from: 0, optimistically: isOptimistic) }
+      #expect(store.mirror(0).state?.isEmpty == !isOptimistic)
+      try store.settle()
+      #expect(store.state.hasSuffix("-000000000002"), "\(store.state)")
+      #expect(store.mirror(0).state == store.state)
+    }
+  }
+
   // MARK: Escapes
 
   @Test(arguments: Escape.allCases, 1...5)

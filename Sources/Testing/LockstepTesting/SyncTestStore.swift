@@ -89,14 +89,15 @@ public final class SyncTestStore<R: Reducer> {
   /// Send an action from a client, now or as soon as it is connected. `run` and `settle` bring its
   /// outcome.
   ///
+  ///     try store.settle()
   ///     let toggle = try store.send(.toggle(2), from: 0, optimistically: true)
   ///     #expect(store.mirror(0).state?.todos[2]?.isDone == true)
   ///     #expect(store.mirror(0).pending == [toggle])
   ///     #expect(store.mirror(0).confirmed?.todos[2]?.isDone == false)
   ///
-  /// - Parameter optimistically: Whether the mirror of the client shows it at once, as `.optimistic`
-  ///   does in a `MirrorStore`: reduced there with the store's dependencies, without effects. Only in
-  ///   a store whose mirrors are `optimistic`.
+  /// - Parameter optimistically: Whether the mirror of the client shows it at once, if its first
+  ///   snapshot has come, as `.optimistic` does in a `MirrorStore`: reduced there, without effects, with
+  ///   dependencies as the daemon's but of its own. Only in a store whose mirrors are `optimistic`.
   @discardableResult
   public func send(
     _ action: R.Action, from client: Int, optimistically: Bool = false

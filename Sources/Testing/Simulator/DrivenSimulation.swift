@@ -83,12 +83,17 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
   public func prediction(_ client: Int) -> (state: R.State?, actions: [UInt64])? {
     let client = simulation.clients[client]
     guard let mirror = client.session.mirrors.first,
-      let view = client.session.optimisticView(of: mirror.number)
+      let view = client.session.optimisticView(of: mirror.number),
+      let welcome = client.session.welcome
     else { return nil }
-    let shown = simulation.predictions[Tag(client: client.identity, number: mirror.number)]
-    return (
-      shown?.version == view.version ? shown?.state : nil, view.actions.map(\.id.rawValue)
-    )
+    let place = Tag(client: client.identity, number: mirror.number)
+    var shown = simulation.predictions[place]
+    if shown?.version != view.version {
+      // In a copy, for what is counted is what happens.
+      var simulation = simulation
+      shown = simulation.predict(view, welcome, place)
+    }
+    return (shown?.state, view.actions.map(\.id.rawValue))
   }
 
   /// The outcome of a client's action as the client knows it; nil before the acknowledgement.

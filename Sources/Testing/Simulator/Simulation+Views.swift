@@ -45,7 +45,7 @@ extension Simulation {
     guard view.confirmed.isOf(R.State.self), let welcome = clients[slot].session.welcome
     else { return }
     let place = Tag(client: clients[slot].identity, number: mirror)
-    guard let shown = predict(view, welcome, place, uid: clients[slot].uid) else { return }
+    guard let shown = predict(view, welcome, place) else { return }
     predictions[place] = shown
     // What a test's reducer makes of an action may depend on when it is reduced.
     if isDriven { return }
@@ -69,11 +69,16 @@ extension Simulation {
   }
 
   /// What a program shows, as `Predictor` works it out.
-  private mutating func predict(
-    _ view: OptimisticView, _ welcome: ServerMessage.Welcome, _ place: Tag, uid: UInt64
+  mutating func predict(
+    _ view: OptimisticView, _ welcome: ServerMessage.Welcome, _ place: Tag
   ) -> PredictedState<R.State>? {
-    let prediction = Prediction(of: feature.reducer, dependencies: dependencies)
-    let cause = Cause(.client(ClientOrigin(connection: 0, pid: 0, uid: uid, gid: 0)))
+    let prediction = Prediction(
+      of: feature.reducer, dependencies: clientDependencies ?? dependencies)
+    let cause = Cause(
+      .client(
+        ClientOrigin(
+          connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
+          label: "client \(place.client)", session: welcome.session ?? 0)))
     var reduced = 0
     var shown = PredictedState<R.State>(view, after: predictions[place]) { id, payload, state in
       reduced += 1

@@ -73,6 +73,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var blocked: [ConnectionID] = []
   let clock = SimulatedClock()
   let dependencies: DependencyValues
+  /// Those of the reducer in clients that a test drives, which draw nothing from the daemon's.
+  var clientDependencies: DependencyValues?
   var effects: SimulatedEffects<Tagged<R.Action>>
   /// Whether the daemon has more work than one turn should do.
   var isWoken = false
@@ -124,6 +126,10 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
 
   mutating func begin() throws(SimulationFailure) {
     effects.executor.enter()
+    if areOptimistic {
+      clientDependencies = DependencyValues(
+        simulating: clock, seed: Hashing.mix(~seed), feature.dependencies)
+    }
     try start(.anew)
     for _ in 0..<plan.clients { addClient() }
   }
