@@ -142,8 +142,7 @@ let daemon = floor(
       dependencies: [
         "CAllocator", "CLinux", "CYAML", "EventLoop", "SocketPaths", "Files", "Systemd", "Journal",
         "Schemas", "Access", "Records", "DaemonCore", "Documents", "Wire", "Lockstep", "Values",
-        "CBOR",
-        argumentParser,
+        "CBOR", argumentParser,
         systemPackage,
         .product(name: "CoreMetrics", package: "swift-metrics"),
         logging,
@@ -333,9 +332,7 @@ let tests = withSettings([
     name: "LockstepServerTests",
     dependencies: [
       "CAllocator", "CJemalloc", "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep",
-      "Access",
-      "Records", "DaemonCore", "Values",
-      "CBOR", logging,
+      "Access", "Records", "DaemonCore", "Values", "CBOR", logging,
     ]),
   .testTarget(
     name: "LockstepClientTests",

@@ -448,8 +448,7 @@ private struct Echo: Reducer {
       }
     }
     #expect(last.first?.contains("stateBytes is 10000: no action of clients is done") == true)
-    // With 500 for the branch between 68 members, which the patches that add them do not count.
-    #expect(StateMeasure(of: bench.server.state).memory < 12_500)
+    #expect(StateMeasure(of: bench.server.state).memory < 12_000)
     // The daemon's own actions are not limited.
     let revision = bench.server.revision
     bench.server.act(.set([], [:]))
