@@ -115,6 +115,62 @@ extension LargeActionTests {
     #expect(bench.said(to: 4, next).contains { "\($0)".contains("reject") })
   }
 
+  /// A bench in which the client 1 may look at everything and write below `own`, and the client 2 may
+  /// write everything. The client 1 has sent a transaction which reads `n` and writes there.
+  private func readingAndWriting() -> Bench {
+    let rules = [
+      Rule(
+        users: [7], mayConnect: true, read: [.whole], act: [.all], write: [PathPattern(["own"])]),
+      Rule(users: [8], mayConnect: true, read: [.whole], act: [.all], write: [.whole]),
+    ]
+    var bench = Bench(
+      ["n": 0, "own": ["count": 0]], limits: Self.limits, policy: Policy(rules))
+    for (number, uid) in [(1, 7), (2, 8)] as [(UInt64, UInt64)] { bench.join(number, uid: uid) }
+    let steps: [DocumentAction] = (1...300).map { .increment(["own", "count"], by: .integer($0)) }
+    bench.act(1, 1, .transaction([.copy(from: ["n"], to: ["own", "copy"])] + steps))
+    _ = bench.handle(.turnEnded)
+    return bench
+  }
+
+  /// Or a client that may only look at a place could keep those from it who may write there.
+  @Test func `others do not wait where a transaction's client may only read`() {
+    var bench = readingAndWriting()
+    var commands: [Command] = []
+    for number in 1...6 as ClosedRange<UInt64> {
+      commands = finish(1, in: &bench) { bench in
+        bench.act(2, number, .put("n", .integer(Int64(number))))
+        #expect(bench.server.revision == number, "it does not wait")
+      }
+      #expect(decoded(in: commands) == (number < 6 ? [1] : []))
+    }
+    commands += bench.handle(.turnEnded)
+    let rejections = bench.said(to: 1, commands).filter {
+      "\($0)".contains("what you may not write: try again")
+    }
+    #expect(rejections.count == 1)
+    #expect(bench.server.state.root == ["n": 6, "own": ["count": 0]])
+  }
+
+  @Test func `they wait where it may write, whatever else it reads`() {
+    var bench = readingAndWriting()
+    for number in 1...3 as ClosedRange<UInt64> {
+      let commands = finish(1, in: &bench) { bench in
+        bench.act(2, number, .increment(["own", "count"], by: 1000))
+      }
+      #expect(decoded(in: commands) == [1])
+      #expect(bench.server.revision == number)
+    }
+    let done = finish(1, in: &bench) { bench in
+      bench.act(2, 4, .increment(["own", "count"], by: 1000))
+      _ = bench.handle(.turnEnded)
+      #expect(bench.server.revision == 3, "it waits")
+    }
+    #expect(decoded(in: done).isEmpty)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 0, "own": ["copy": 0, "count": 49_150]])
+    #expect(bench.server.revision == 5)
+  }
+
   @Test func `what waits goes on if the transaction's client goes, or does not read`() {
     for isClosed in [true, false] {
       var bench = reserving()

@@ -78,6 +78,11 @@ public struct ActionJob<R: Reducer>: Sendable {
         ground.reducer.foresee(action, in: ground.state)
       }
     decoded.foreseen = foresight.map { ForeseenPatch($0, ground.scopes, for: rights) }
+    if let foresight, let rights, LargeActions<Action>.isReserved(after: decoded.tries) {
+      decoded.reservedPart = ground.reducer.part(of: foresight) {
+        rights.mayWrite(ground.state.reach(of: $0))
+      }
+    }
     return decoded
   }
 
@@ -150,6 +155,12 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   var foreseen: ForeseenPatch?
   /// How often it has been worked out what it does.
   var tries = 1
+  /// What of it is reserved if others change once more what it touches; nil if that is all of it. To have
+  /// others wait takes the right to write where they write.
+  var reservedPart: Foresight?
+
+  /// This action, which others have overtaken too often.
+  var overtaken: DecodedAction { DecodedAction(outcome: .failure(.overtaken), cost: cost) }
 
   package static var recorded: DecodedAction { DecodedAction(outcome: .recorded) }
 
@@ -210,11 +221,18 @@ enum ActionFailure: Error, Equatable {
   case tooLarge(limit: Int)
   /// There is not enough memory to decode it now.
   case noMemory(Rejection)
+  /// Others changed what it touches each time that it was worked out, and not all of that is reserved.
+  case overtaken
 
   var rejection: Rejection {
     switch self {
     case .undecodable(let error): Rejection(error)
     case .noMemory(let rejection): rejection
+    case .overtaken:
+      Rejection(
+        .refused,
+        "others changed what the action touches each time that it was worked out, and do not wait for it, "
+          + "because it touches what you may not write: try again")
     case .tooLarge(let limit):
       Rejection(
         .limit,

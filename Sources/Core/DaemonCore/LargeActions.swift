@@ -11,8 +11,10 @@ import Wire
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
 // worked out again. From the fourth time on what it touches is reserved: actions of others that may change
 // it wait, half a second at most, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
-// that starves, too.) A short action that may take long (`Reducer.takesLong`), since it has many parts, or
-// moves or replaces a large value, is treated in the same way.
+// that starves, too.) But only what its client may write is: others that may write where it may only read do
+// not wait for it, and if they go on, it is rejected in the end, where any other would be performed on the
+// loop. A short action that may take long (`Reducer.takesLong`), since it has many parts, or moves or replaces
+// a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions
@@ -77,6 +79,10 @@ struct LargeActions<Action: Sendable>: Sendable {
   static var mostTries: Int { 6 }
   /// How often of these others may change what it touches.
   private static var freeTries: Int { 3 }
+
+  /// Whether what an action touches is reserved, once others have changed it, if it has been worked out so
+  /// often.
+  static func isReserved(after tries: Int) -> Bool { tries >= freeTries }
 
   /// Whether a connection holds an action that is not to be read yet.
   func isPending(_ id: ConnectionID) -> Bool {
@@ -161,14 +167,14 @@ struct LargeActions<Action: Sendable>: Sendable {
   ) {
     stages[id] = .decoding(again: action)
     repeating = id
-    if action.tries >= Self.freeTries, overdue != id { reserve(action, by: id, at: now) }
+    if Self.isReserved(after: action.tries), overdue != id { reserve(action, by: id, at: now) }
   }
 
   /// Reserve what an action touches, or something else than before.
   private mutating func reserve(
     _ action: DecodedAction<Action>, by id: ConnectionID, at now: Instant
   ) {
-    guard let foresight = action.foreseen?.foresight else { return }
+    guard let foresight = action.reservedPart ?? action.foreseen?.foresight else { return }
     let began = reservation?.owner == id ? reservation?.began : nil
     reservation = Reservation(id, foresight, at: began ?? now)
   }

@@ -18,8 +18,13 @@ extension Server {
         largeActions.enter(id, again: decoded, at: clock.now)
         return .stopBefore
       }
-      decoded?.foreseen = nil
-      turn.remains.add(foreseen)
+      if let action = decoded, action.reservedPart != nil {
+        decoded = action.overtaken
+        turn.remains.add(action)
+      } else {
+        decoded?.foreseen = nil
+        turn.remains.add(foreseen)
+      }
     }
     largeActions.endReservation(of: id)
     turn.known = decoded

@@ -70,6 +70,12 @@ final class ForeseenEdit: Sendable {
     return places.meet(feature.tryOut(action, on: &copy).0)
   }
 
+  /// Its part at paths of which this is true, to ask what `meets` it; nil if that is all of it. O(the
+  /// places that it touches).
+  func part(at isIncluded: (Path) -> Bool) -> ForeseenEdit? {
+    places.part(at: isIncluded).map { ForeseenEdit(action, on: ground, $0, outcome) }
+  }
+
   /// Do to a document what the action does. Returns false, and does nothing, if this is another action or
   /// another tree. O(1) for a transaction, else O(its path).
   func perform(_ action: DocumentAction, on document: inout Document) throws(Rejection) -> Bool {
@@ -122,6 +128,10 @@ extension DocumentFeature {
   ) -> Bool {
     guard let edit = foresight.hint as? ForeseenEdit else { return true }
     return edit.meets(action, on: state, by: self)
+  }
+
+  public func part(of foresight: Foresight, at isIncluded: (Path) -> Bool) -> Foresight? {
+    (foresight.hint as? ForeseenEdit)?.part(at: isIncluded).map { Foresight($0) }
   }
 
   public func recall(_ foresight: Foresight?, in state: inout Document) -> Bool {

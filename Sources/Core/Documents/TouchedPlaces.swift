@@ -87,6 +87,12 @@ struct TouchedPlaces: Sendable {
   /// be carried. O(the other places).
   func meet(_ others: TouchedPlaces) -> Bool { root.meets(others.root) }
 
+  /// The places of which this is true; nil if it is true of all. O(the places).
+  func part(at isIncluded: (Path) -> Bool) -> TouchedPlaces? {
+    var (part, place) = (self, Path())
+    return part.root.keep(isIncluded, at: &place) ? nil : part
+  }
+
   /// What an action makes of `present`, if it has made `made` of `ground`. `left` is how many entries
   /// may be looked at, and then how many are left; to carry one counts as 16. O(what differs between
   /// `ground` and `present` · log n), if they are of one lineage.
@@ -102,9 +108,30 @@ extension EditNotes.Node {
     guard case .inside(let touched) = self, case .inside(let others) = other else { return true }
     return others.contains { key, child in
       // Into an array nothing is carried but around one touched element.
-      if touched.count != 1, case .integer = key { return true }
+      if touched.count > 1, case .integer = key { return true }
       return touched[key]?.meets(child) ?? false
     }
+  }
+
+  /// Remove the places of which this is not true. Returns whether all are left.
+  fileprivate mutating func keep(_ isIncluded: (Path) -> Bool, at place: inout Path) -> Bool {
+    guard case .inside(let children) = self else { return isIncluded(place) }
+    var (kept, keepsAll) = (children, true)
+    for (key, child) in children {
+      var child = child
+      place.keys.append(key)
+      let keepsChild = child.keep(isIncluded, at: &place)
+      place.keys.removeLast()
+      if keepsChild { continue }
+      keepsAll = false
+      if case .inside(let rest) = child, !rest.isEmpty {
+        kept[key] = child
+      } else {
+        kept[key] = nil
+      }
+    }
+    self = .inside(kept)
+    return keepsAll
   }
 
   fileprivate func carry(

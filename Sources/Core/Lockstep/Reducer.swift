@@ -58,6 +58,10 @@ public protocol Reducer<State, Action>: Feature {
   /// times. True by default.
   func mayChange(_ foresight: Foresight, by action: Action, in state: State) -> Bool
 
+  /// The part of what was foreseen for which others are to wait (`mayChange`), if it is that at paths of
+  /// which this is true; nil, the default, if that is all of it.
+  func part(of foresight: Foresight, at isIncluded: (Path) -> Bool) -> Foresight?
+
   /// Remember what was foreseen until the next action has been performed, or forget it. Returns false
   /// if it does not hold any more for this state, or if it takes long to find out: then it is worked out
   /// again, some times, before the action is performed without it.
@@ -84,6 +88,8 @@ extension Reducer {
   public func takesLong(_ action: Action, in state: State) -> Bool { false }
 
   public func mayChange(_ foresight: Foresight, by action: Action, in state: State) -> Bool { true }
+
+  public func part(of foresight: Foresight, at isIncluded: (Path) -> Bool) -> Foresight? { nil }
 
   public func recall(_ foresight: Foresight?, in state: inout State) -> Bool { true }
 }

@@ -95,6 +95,16 @@ struct Witness<R: Reducer>: Reducer {
     base.takesLong(action.action, in: state)
   }
 
+  func mayChange(
+    _ foresight: Foresight, by action: Tagged<R.Action>, in state: R.State
+  ) -> Bool {
+    base.mayChange(foresight, by: action.action, in: state)
+  }
+
+  func part(of foresight: Foresight, at isIncluded: (Path) -> Bool) -> Foresight? {
+    base.part(of: foresight, at: isIncluded)
+  }
+
   func recall(_ foresight: Foresight?, in state: inout R.State) -> Bool {
     base.recall(foresight, in: &state)
   }
