@@ -49,8 +49,9 @@ public struct ActionJob<R: Reducer>: Sendable {
         }
         _ = try ActionHead(from: &decoder)
         let cost = budget.scarceCost(ofRestOf: decoder)
+        var spare: Action?
         let result: Result<Action, ActionFailure> = try ActionJob.decode(
-          &decoder, head, cost, budget, limit: memoryLimit, seed: seed)
+          &decoder, head, cost, budget, limit: memoryLimit, seed: seed, reusing: &spare)
         switch result {
         case .success(let action):
           return examined(action, cost: cost)
@@ -88,11 +89,11 @@ public struct ActionJob<R: Reducer>: Sendable {
 
   /// Decode the rest of a message after the head of an action. An item that is no action is
   /// skipped, if it is CBOR at all: only the action is rejected. `cost` is the memory that it may
-  /// take, if that is scarce.
+  /// take, if that is scarce, and `spare` an action whose memory may be used.
   @inline(__always)
   static func decode(
     _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?,
-    _ budget: borrowing MemoryBudget, limit: Int, seed: HashSeed
+    _ budget: borrowing MemoryBudget, limit: Int, seed: HashSeed, reusing spare: inout Action?
   ) throws(CBORError) -> Result<Action, ActionFailure> {
     if let cost, let refusal = budget.refusal(ofBytes: decoder.remaining, cost: cost) {
       try decoder.skip()
@@ -110,7 +111,7 @@ public struct ActionJob<R: Reducer>: Sendable {
     var attempt = decoder
     let result: Result<Action, ActionFailure>
     do throws(CBORError) {
-      result = .success(try Action(from: &attempt, seed: seed))
+      result = .success(try Action(from: &attempt, seed: seed, reusing: &spare))
       decoder = attempt
     } catch {
       try decoder.skip()

@@ -31,7 +31,8 @@ extension Server {
       } else {
         cost = memory.budget.scarceCost(ofRestOf: decoder)
         decoded = try ActionJob<R>.decode(
-          &decoder, head, cost, memory.budget, limit: limits.actionMemoryBytes, seed: core.seed)
+          &decoder, head, cost, memory.budget, limit: limits.actionMemoryBytes, seed: core.seed,
+          reusing: &core.spare)
       }
     } catch {
       throw .malformed(error)

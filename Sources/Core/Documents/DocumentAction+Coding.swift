@@ -46,6 +46,14 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
   // MARK: Decoding
 
   public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
+    var none: DocumentAction?
+    try self.init(from: &decoder, seed: seed, reusing: &none)
+  }
+
+  /// The path is decoded in the place of the spare one's.
+  public init(
+    from decoder: inout CBORDecoder, seed: HashSeed, reusing spare: inout DocumentAction?
+  ) throws(CBORError) {
     let start = decoder.offset
     let (kind, items) = try Self.open(&decoder)
     guard kind.items.contains(items) else {
@@ -54,7 +62,7 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
     if kind == .transaction {
       self = .transaction(try Self.actions(&decoder, seed: seed))
     } else {
-      self = try Self.fields(of: kind, items, &decoder, seed: seed)
+      self = try Self.fields(of: kind, items, &decoder, seed: seed, &spare)
     }
     decoder.close()
   }
@@ -102,9 +110,11 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
   }
 
   private static func fields(
-    of kind: Case, _ items: Int, _ decoder: inout CBORDecoder, seed: HashSeed
+    of kind: Case, _ items: Int, _ decoder: inout CBORDecoder, seed: HashSeed,
+    _ spare: inout DocumentAction?
   ) throws(CBORError) -> DocumentAction {
-    let path = try Path(from: &decoder)
+    var path = spare.take()?.intoPath() ?? Path()
+    try path.decode(from: &decoder)
     switch kind {
     case .set: return .set(path, try Value(from: &decoder, seed: seed))
     case .merge: return .merge(path, try Value(from: &decoder, seed: seed))
@@ -119,6 +129,17 @@ extension DocumentAction: SynchronizableAction, SynchronizableScalar {
     case .test: return .test(path, try Value(from: &decoder, seed: seed))
     case .replace: return .replace(path, try Value(from: &decoder, seed: seed))
     case .transaction: preconditionFailure("A transaction has actions, not a path.")
+    }
+  }
+
+  /// The first path of an action that is not used any more.
+  private consuming func intoPath() -> Path {
+    switch consume self {
+    case .set(let path, _), .merge(let path, _), .remove(let path), .increment(let path, _),
+      .append(let path, _), .insert(let path, _), .test(let path, _), .replace(let path, _),
+      .move(let path, _), .copy(let path, _):
+      path
+    case .transaction: Path()
     }
   }
 

@@ -1,3 +1,4 @@
+public import CBOR
 public import Values
 
 /// A state that several processes share, and the actions that change it: the types that a client
@@ -22,4 +23,20 @@ public protocol SynchronizableAction: Synchronizable {
   /// A readable name: that of the case, followed by that of the child's action it carries, if any:
   /// `increment`, `counter.incrTapped`.
   var name: String { get }
+
+  /// Decode an action as `init(from:seed:)`. `spare` is one that the daemon's log has written over: what
+  /// memory it has may be used again, so that an action with an array allocates nothing. The default
+  /// leaves it alone.
+  init(
+    from decoder: inout CBORDecoder, seed: HashSeed, reusing spare: inout Self?
+  ) throws(CBORError)
+}
+
+extension SynchronizableAction {
+  @inlinable
+  public init(
+    from decoder: inout CBORDecoder, seed: HashSeed, reusing spare: inout Self?
+  ) throws(CBORError) {
+    try self.init(from: &decoder, seed: seed)
+  }
 }

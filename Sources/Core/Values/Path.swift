@@ -108,6 +108,20 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
     decoder.close()
   }
 
+  /// Decode a path in the place of this one: with as many keys, and its memory to itself, it allocates
+  /// nothing but what the texts take.
+  package mutating func decode(from decoder: inout CBORDecoder) throws(CBORError) {
+    let before = decoder
+    let count = try decoder.array()
+    guard count == keys.count else {
+      decoder = before
+      self = try Path(from: &decoder)
+      return
+    }
+    for index in 0..<count { keys[index] = try PathKey(from: &decoder) }
+    decoder.close()
+  }
+
   /// Whether this path is equal to `other` or a prefix of it.
   public func leads(to other: Path) -> Bool { other.keys.starts(with: keys) }
 }

@@ -24,15 +24,19 @@ public struct ActionLog<Action: Sendable>: Sendable {
 
   public init(capacity: Int) { self.capacity = capacity }
 
-  /// Append the record of the next action; overwrites the oldest when full. O(1).
-  mutating func append(_ record: consuming ActionRecord<Action>) {
-    guard capacity > 0 else { return }
-    if records.count < capacity {
+  /// Append the record of the next action; when full, writes over the oldest, and returns its action.
+  /// O(1).
+  @discardableResult
+  mutating func append(_ record: consuming ActionRecord<Action>) -> Action? {
+    guard capacity > 0 else { return nil }
+    guard records.count == capacity else {
       records.append(record)
-    } else {
-      records[next] = record
-      next = next + 1 == capacity ? 0 : next + 1
+      return nil
     }
+    let oldest = records[next].action.take()
+    records[next] = record
+    next = next + 1 == capacity ? 0 : next + 1
+    return oldest
   }
 
   /// The records, oldest first.

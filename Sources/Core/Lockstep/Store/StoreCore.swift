@@ -42,6 +42,9 @@ public struct StoreCore<R: Reducer>: Sendable {
   public var time = Timestamp(nanoseconds: 0)
   /// The latest actions.
   public private(set) var log: ActionLog<R.Action>
+  /// The action over whose record the last one was written, for its memory
+  /// (`SynchronizableAction.init(from:seed:reusing:)`).
+  public var spare: R.Action?
   /// The number of actions so far in the epoch.
   public private(set) var sequence: UInt64 = 0
 
@@ -89,7 +92,7 @@ public struct StoreCore<R: Reducer>: Sendable {
     let seed = randomSeed(of: sequence)
     let reduction = reduce(&action, cause, seed, &patch)
     let name = action.name
-    log.append(
+    spare = log.append(
       ActionRecord(
         sequence: sequence, cause: cause, action: isLogged ? action : nil, name: name,
         time: time, seed: seed, outcome: reduction, revision: revision))
