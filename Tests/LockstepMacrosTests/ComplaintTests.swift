@@ -35,6 +35,29 @@ import Testing
       line: 1, column: 1)
   }
 
+  @Test func `a type that is private inside another gets a fix-it that makes it fileprivate`() {
+    func sentence(_ name: String) -> String {
+      "'\(name)' is private inside another type, where the code of the macro does not see it: make it "
+        + "fileprivate."
+    }
+    for (attribute, item) in [("ObservableState", "@Fallback case name"), ("Action", "case name")] {
+      func source(_ modifier: String) -> String {
+        "struct Todos {\n  @\(attribute) \(modifier) enum Sort {\n    \(item)\n  }\n}"
+      }
+      expectComplaint(
+        source("private"), sentence("Sort"), line: 2, column: 5 + attribute.count,
+        fixIt: "Make it fileprivate", fixed: source("fileprivate"))
+    }
+    expectComplaint(
+      "struct Todos {\n  @ObservableState private struct State {\n  }\n}", sentence("State"),
+      line: 2,
+      column: 20, fixIt: "Make it fileprivate",
+      fixed: "struct Todos {\n  @ObservableState fileprivate struct State {\n  }\n}")
+    expectComplaint(
+      "struct Todos {\n  private struct List {\n    @ObservableState struct State {\n    }\n  }\n}",
+      sentence("List"), line: 3, column: 5)
+  }
+
   @Test func `functions, tuples and existentials are refused as fields`() {
     field("var f: () -> Void", "A function cannot travel to another process.", column: 10)
     field("var f = { 1 }", "A function cannot travel to another process.", column: 11)

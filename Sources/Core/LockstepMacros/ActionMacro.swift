@@ -19,7 +19,9 @@ enum ActionMacro: ExtensionMacro, MemberMacro {
     }
     // The member expansion reports the complaints.
     let reader = CaseReader(declaration)
-    guard reader.complaints.isEmpty else { return [] }
+    guard reader.complaints.isEmpty,
+      HiddenType.complaints(of: declaration, node, in: context).isEmpty
+    else { return [] }
     let setsFields = reader.cases.contains(where: \.setsFields)
     let wanted = protocols.filter { setsFields || !$0.isBindableAction }
     return [try ExtensionDeclSyntax(of: type, conformingTo: wanted)]
@@ -30,7 +32,7 @@ enum ActionMacro: ExtensionMacro, MemberMacro {
     conformingTo protocols: [TypeSyntax], in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard let declaration = declaration.as(EnumDeclSyntax.self) else { return [] }
-    return EnumerationWriter.members(of: declaration, isAction: true, in: context)
+    return EnumerationWriter.members(of: declaration, node, isAction: true, in: context)
   }
 }
 
@@ -38,11 +40,14 @@ extension EnumerationWriter {
   /// The members of an enumeration. If it cannot travel, there are none, and complaints are
   /// reported.
   static func members(
-    of declaration: EnumDeclSyntax, isAction: Bool, in context: some MacroExpansionContext
+    of declaration: EnumDeclSyntax, _ node: AttributeSyntax, isAction: Bool,
+    in context: some MacroExpansionContext
   ) -> [DeclSyntax] {
     let reader = CaseReader(declaration)
-    guard reader.complaints.isEmpty else {
+    let hidden = HiddenType.complaints(of: declaration, node, in: context)
+    guard reader.complaints.isEmpty, hidden.isEmpty else {
       reader.complaints.report(to: context)
+      hidden.report(to: context)
       return []
     }
     let writer = EnumerationWriter(

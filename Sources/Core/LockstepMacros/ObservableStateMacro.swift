@@ -16,7 +16,9 @@ enum ObservableStateMacro: ExtensionMacro {
     }
     if let declaration = declaration.as(EnumDeclSyntax.self) {
       // The member expansion reports the complaints.
-      guard CaseReader(declaration).complaints.isEmpty else { return [] }
+      guard CaseReader(declaration).complaints.isEmpty,
+        HiddenType.complaints(of: declaration, node, in: context).isEmpty
+      else { return [] }
       let wanted = protocols.filter { !$0.isObservableState }
       return [try ExtensionDeclSyntax(of: type, conformingTo: wanted)]
     }
@@ -38,6 +40,11 @@ enum ObservableStateMacro: ExtensionMacro {
     }
     guard reader.complaints.isEmpty else {
       reader.complaints.report(to: context)
+      return []
+    }
+    let hidden = HiddenType.complaints(of: declaration, node, in: context)
+    guard hidden.isEmpty else {
+      hidden.report(to: context)
       return []
     }
     let target = Target(
@@ -67,7 +74,7 @@ extension ObservableStateMacro: MemberMacro {
     if CaseReader(declaration).isOpen(node) {
       context.diagnose(FallbackWarning.of(declaration, node))
     }
-    return EnumerationWriter.members(of: declaration, isAction: false, in: context)
+    return EnumerationWriter.members(of: declaration, node, isAction: false, in: context)
   }
 
   /// The enumeration `Setting` of a struct with fields under `@Settable`.
