@@ -30,6 +30,17 @@ private struct Judge: Reducer {
   }
 }
 
+/// Takes the actions that load.
+private struct Taker: Middleware {
+  let name = "taker"
+
+  func before(
+    _ action: inout BoardAction, state: BoardState, context: inout MiddlewareContext<BoardAction>
+  ) -> MiddlewareVerdict {
+    if case .load = action { .swallow } else { .proceed }
+  }
+}
+
 private typealias JudgedMirror = MirrorStore<Judge>
 
 @Suite struct OptimismTests {
@@ -111,6 +122,30 @@ private typealias JudgedMirror = MirrorStore<Judge>
       #expect(try #require(await failedInRow.next()).action == .set(2))
       #expect(await failed.next() == nil)
       #expect(await failedInRow.next() == nil)
+    }
+  }
+
+  @Test func `F4: a post that a middleware takes is told, and what showed disappears`() async throws
+  {
+    try await withDaemon(
+      of: Judge(), state: BoardState(), middleware: [Taker()]
+    ) { socket, _ in
+      let mirror = try await JudgedMirror.connect(optimistic: Judge(), .at(socket))
+      var failed = mirror.failedPosts.makeAsyncIterator()
+      mirror.post(.load(true), .optimistic)
+      // To its sender it is an answer.
+      let answer = try await mirror.send(.load(true), .optimistic)
+      #expect(answer.outcome == .swallowed)
+      #expect(mirror.isLoading == false && mirror.pending.isEmpty)
+      mirror.post(.load(false))
+      for isLoading in [true, false] {
+        let post = try #require(await failed.next())
+        #expect(post.action == .load(isLoading))
+        guard case .swallowed = post.error else {
+          Issue.record("\(post.error)")
+          return
+        }
+      }
     }
   }
 

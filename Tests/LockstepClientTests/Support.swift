@@ -54,7 +54,10 @@ final class HostedDaemon<R: Reducer>: @unchecked Sendable {
   let loop: Loop
   private var daemon: Daemon<R>?
 
-  init(_ socket: String, reducer: R, state: R.State) async throws {
+  init(
+    _ socket: String, reducer: R, state: R.State,
+    middleware: [any Middleware<R.State, R.Action>] = []
+  ) async throws {
     let loop = try Loop.startThread(name: "test-daemon")
     self.loop = loop
     try await withCheckedThrowingContinuation {
@@ -63,7 +66,9 @@ final class HostedDaemon<R: Reducer>: @unchecked Sendable {
         do {
           var logger = Logger(label: "test")
           logger.logLevel = .critical
-          let daemon = Daemon(initialState: state, logger: logger, on: loop) { reducer }
+          let daemon = Daemon(
+            initialState: state, middleware: middleware, logger: logger, on: loop
+          ) { reducer }
           try daemon.serve(at: socket, mode: 0o600)
           self.daemon = daemon
           continuation.resume()
@@ -105,14 +110,17 @@ func withDaemon<R>(
 /// Runs a daemon for one test, and passes its socket to `body`.
 @discardableResult
 func withDaemon<Feature: Reducer, R>(
-  of feature: Feature, state: Feature.State, isolation: isolated (any Actor)? = #isolation,
+  of feature: Feature, state: Feature.State,
+  middleware: [any Middleware<Feature.State, Feature.Action>] = [],
+  isolation: isolated (any Actor)? = #isolation,
   _ body: (String, HostedDaemon<Feature>) async throws -> R
 ) async throws -> R {
   var template = Array("/tmp/lockstep-client-XXXXXX".utf8CString)
   let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
   defer { try? FileManager.default.removeItem(atPath: folder) }
   let socket = folder + "/socket"
-  let daemon = try await HostedDaemon(socket, reducer: feature, state: state)
+  let daemon = try await HostedDaemon(
+    socket, reducer: feature, state: state, middleware: middleware)
   do {
     let result = try await body(socket, daemon)
     await daemon.stop()

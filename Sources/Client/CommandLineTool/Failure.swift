@@ -48,6 +48,7 @@ struct Failure: Error, Equatable {
         .goodbye, code: "outcomeUnknown",
         "the connection was lost before the daemon answered: whether the action was done is "
           + "unknown. Look with 'lockstep get' before you send it again.")
+    case .swallowed: self.init(.refused, code: "swallowed", "\(error).")
     case .refused(.memory):
       self.init(
         .refused, code: "memory",

@@ -12,6 +12,9 @@ public enum ClientError: Error, CustomStringConvertible {
   /// Whether the action was reduced cannot be known: the session is lost. It is never retried
   /// automatically.
   case outcomeUnknown
+  /// A middleware of the daemon took the action, which was not reduced. Of a post only
+  /// (`MirrorStore.failedPosts`): `send` returns it as the outcome.
+  case swallowed
   /// The daemon refuses to show the path.
   case refused(ServerMessage.Reason)
   /// The daemon has no digest that could be compared now: the mirror has not caught up, or shows a
@@ -29,6 +32,7 @@ public enum ClientError: Error, CustomStringConvertible {
       }
     case .closed(let goodbye): "the connection is closed (\(goodbye.code)): \(goodbye.message)"
     case .rejected(let rejection): "rejected: \(rejection)"
+    case .swallowed: "a middleware of the daemon took the action"
     case .outcomeUnknown: "whether the action was done cannot be known: the session is lost"
     case .refused(let reason): "the daemon refuses the subscription: \(reason)"
     case .noDigest:

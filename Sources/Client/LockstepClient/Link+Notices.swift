@@ -113,7 +113,7 @@ extension Link {
   ) {
     let observers = state.observers.values.compactMap(\.onFailure)
     guard !observers.isEmpty,
-      case .failure(let error as ClientError) = Self.result(acknowledgement)
+      let error = Self.failure(acknowledgement)
     else { return }
     for (number, payload) in zip(actions.lowerBound.rawValue..., undone)
     where state.actions[ActionID(number)] == nil {
@@ -121,16 +121,23 @@ extension Link {
     }
   }
 
-  /// The result that the sender of an action receives.
+  /// The result that the sender of an action receives: that a middleware took it is an answer.
   private static func result(
     _ acknowledgement: Acknowledgement
   ) -> Result<Acknowledgement, any Error> {
+    if case .swallowed = acknowledgement.outcome { return .success(acknowledgement) }
+    return failure(acknowledgement).map { .failure($0) } ?? .success(acknowledgement)
+  }
+
+  /// Why an action was not done; nil if it was.
+  private static func failure(_ acknowledgement: Acknowledgement) -> ClientError? {
     switch acknowledgement.outcome {
     case .rejected(let rejection) where rejection.code == 0:
-      .failure(ClientError.closed(Goodbye(.done, rejection.message)))
-    case .rejected(let rejection): .failure(ClientError.rejected(rejection))
-    case .outcomeUnknown: .failure(ClientError.outcomeUnknown)
-    case .reduced, .unchanged, .swallowed, .accepted: .success(acknowledgement)
+      .closed(Goodbye(.done, rejection.message))
+    case .rejected(let rejection): .rejected(rejection)
+    case .outcomeUnknown: .outcomeUnknown
+    case .swallowed: .swallowed
+    case .reduced, .unchanged, .accepted: nil
     }
   }
 

@@ -328,8 +328,8 @@ extension ClientSession {
     guard further < UInt64(sentOnConnection) else { return }
     let count = Int(further) + 1
     switch acknowledgement.outcome {
-    case .reduced, .unchanged, .swallowed, .accepted: break
-    case .rejected, .outcomeUnknown:
+    case .reduced, .unchanged, .accepted: break
+    case .rejected, .outcomeUnknown, .swallowed:
       dropOptimistic(pending[firstPending].id...pending[firstPending + count - 1].id)
     }
     tellOutcomes(count, acknowledgement, &commands)
@@ -350,8 +350,8 @@ extension ClientSession {
       let ids = pending[range.lowerBound].id...pending[range.upperBound - 1].id
       let undone =
         switch acknowledgement.outcome {
-        case .rejected, .outcomeUnknown: pending[range].map(\.payload)
-        case .reduced, .unchanged, .swallowed, .accepted: [] as [[UInt8]]
+        case .rejected, .outcomeUnknown, .swallowed: pending[range].map(\.payload)
+        case .reduced, .unchanged, .accepted: [] as [[UInt8]]
         }
       commands.append(.notify(.acknowledged(ids, acknowledgement, undone: undone)))
     }

@@ -120,8 +120,8 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   public func post(_ action: F.Action) { connection.post(payload: encode(action)) }
 
   /// The actions of this feature that are posted on this connection and not done, from now on, each
-  /// with the reason: `ClientError.rejected`, `.outcomeUnknown`, or `.closed` for one that was never
-  /// sent. What an optimistic one showed is gone by then. Ends with the connection; a reader that is more
+  /// with the reason: `ClientError.rejected`, `.swallowed`, `.outcomeUnknown`, or `.closed` for one that
+  /// was never sent. What an optimistic one showed is gone by then. Ends with the connection; a reader that is more
   /// than 1,000 behind misses the oldest.
   ///
   ///     for await failed in mirror.failedPosts { show("\(failed.action): \(failed.error)") }
