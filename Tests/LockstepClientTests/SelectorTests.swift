@@ -229,14 +229,18 @@ extension BoardState {
     }
   }
 
-  @Test("1,000 observers of 1,000 rows: a change is compared with its own row, and read once")
-  @MainActor func rowsCost() async {
-    var state = Compared.State()
-    for id in 0..<1000 { state.rows[id] = Compared(value: 0) }
-    let store = Store(initialState: state) { Compared.Writer() }
-    let streams = (0..<1000).map { store.observe(\.rows, id: $0) }
+  @Test(
+    "1,000 observers of 1,000 or 1,000,000 rows: a change is compared with its own row, and read once",
+    arguments: [1, 1000])
+  @MainActor func rowsCost(step: Int) async {
+    // Beside the main actor, on which other tests run.
+    let rows = await Task.detached {
+      SyncMap(uniqueKeysWithValues: (0..<1000 * step).map { ($0, Compared(value: 0)) })
+    }.value
+    let store = Store(initialState: Compared.State(rows: rows)) { Compared.Writer() }
+    let streams = (0..<1000).map { store.observe(\.rows, id: $0 * step) }
     _ = Compared.comparisons.take()
-    store.send(.set(500, 1))
+    store.send(.set(500 * step, 1))
     // A node of the map with its entries, and not each observed row.
     #expect(Compared.comparisons.take() < 100)
     var values = streams[500].makeAsyncIterator()

@@ -155,6 +155,7 @@ where Child.State: Described, Child.Action: Equatable {
     return [
       ("Reduce(child)", Reduce(child)),
       ("logging", Reduce(child.logging { _, _ in })),
+      ("dependency", Reduce(child.dependency(\.date, .constant(Timestamp(nanoseconds: 0))))),
       ("onChange", Reduce(child.onChange(of: \.self) { _, _ in EmptyReducer() })),
       ("CombineReducers", Reduce(CombineReducers { child })),
       ("the body of a parent", Reduce(Parent(child: child))),

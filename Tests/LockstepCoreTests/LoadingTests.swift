@@ -157,6 +157,15 @@ struct LoadingTests {
     #expect(lifecycle.actions(for: .started(.crashed), in: state) == [.forecast(.cancel)])
   }
 
+  @Test func `a feature that loads is told of the start and of sessions as without`() {
+    let lifecycle = Listening().loading(\.warnings, action: \.warnings) { [] }.composedLifecycle
+    let state = Weather.State()
+    #expect(lifecycle.actions(for: .started(.first), in: state) == [.stop])
+    let ended = LifecycleEvent.session(.ended(session: 3, reason: .exited))
+    #expect(lifecycle.actions(for: ended, in: state) == [.move("3")])
+    #expect(lifecycle.watchesSessions)
+  }
+
   @Test func `two requests of one feature do not disturb each other`() async {
     let store = makeStore(.slow)
     await store.send(.forecast(.load)) { $0.forecast = .loading() }
@@ -176,6 +185,18 @@ struct LoadingTests {
     } matching: {
       "\($0)".contains("unexpected action")
     }
+  }
+}
+
+/// Names the sessions that end.
+private struct Listening: Reducer {
+  typealias State = Weather.State
+  typealias Action = Weather.Action
+
+  func reduce(into state: inout State, action: Action) -> Effect<Action> { .none }
+
+  var lifecycle: Lifecycle<State, Action> {
+    .onStart { _ in .stop }.onSession { event, _ in [.move("\(event.session)")] }
   }
 }
 

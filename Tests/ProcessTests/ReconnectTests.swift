@@ -3,6 +3,7 @@ import DaemonCore
 import Documents
 import EventLoop
 import Foundation
+import Lockstep
 import LockstepClient
 import Testing
 import Values
@@ -84,6 +85,54 @@ struct ReconnectTests {
       return "outcomeUnknown"
     } catch {
       return "\(error)"
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `F4: what shows when the daemon dies is done once, or shows no more and is told`(
+    keepsState: Bool
+  ) async throws {
+    try await withFolder { folder in
+      let socket = folder + "/socket"
+      let arguments = keepsState ? ["--state-dir", folder + "/state", "--durability", "sync"] : []
+      let first = try await startDaemon(socket, arguments)
+      defer { first.signal(SIGKILL) }
+      // What has come through is sent, and nothing answers it.
+      let proxy = try ForwardingProxy(at: folder + "/proxy", to: socket)
+      defer { proxy.close() }
+      let mirror = try await MirrorStore.connect(
+        optimistic: DocumentFeature(), .init(socket: proxy.path))
+      var failed = mirror.failedPosts.makeAsyncIterator()
+      try await mirror.send(.increment(["n"], by: 1), keepsState ? .durable : .applied)
+      first.signal(SIGSTOP)
+      let before = proxy.fromClients.count
+      mirror.post(.increment(["n"], by: 10), .optimistic)
+      #expect(mirror.state.root == ["n": 11] && mirror.confirmed.root == ["n": 1])
+      try await eventually("it is sent") { proxy.fromClients.count > before }
+      try await first.kill()
+      try await eventually("the mirror is stale") { mirror.connection.state != .live }
+      mirror.post(.increment(["n"], by: 100), .optimistic)
+      #expect(mirror.state.root == ["n": 111] && mirror.pending.count == 2)
+
+      let second = try await startDaemon(socket, arguments)
+      defer { second.signal(SIGKILL) }
+      try await mirror.send(.set(["end"], true), .optimistic)
+      #expect(mirror.pending.isEmpty)
+      if keepsState {
+        #expect(mirror.state.root == ["n": 111, "end": true])
+      } else {
+        #expect(mirror.state.root == ["n": 100, "end": true])
+        let post = try #require(await failed.next())
+        #expect(post.action == .increment(["n"], by: 10))
+        guard case .outcomeUnknown = post.error else {
+          Issue.record("\(post.error)")
+          return
+        }
+      }
+      #expect(mirror.state.root.isSame(as: mirror.confirmed.root))
+      await mirror.connection.finish()
+      // Nothing else has failed.
+      #expect(await failed.next() == nil)
     }
   }
 

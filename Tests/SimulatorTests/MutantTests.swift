@@ -8,9 +8,11 @@ import Values
 struct Mutant: Sendable, CustomTestStringConvertible {
   let name: String
   var seeds: UInt64 = 60
-  /// Only a feature with effects reveals it.
-  var hasEffects = false
+  /// A feature that reveals it.
+  var feature = Feature.document
   let plant: @Sendable (inout SimulationPlan) -> Void
+
+  enum Feature { case document, errands, cards }
 
   var testDescription: String { name }
 
@@ -54,11 +56,11 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.actsWhilePaused = true
       $0.administer()
     },
-    Mutant(name: "what effects tell is heard during a pause", seeds: 200, hasEffects: true) {
+    Mutant(name: "what effects tell is heard during a pause", seeds: 200, feature: .errands) {
       $0.faults.hearsWhilePaused = true
       $0.administer()
     },
-    Mutant(name: "what effects told during a pause is lost", seeds: 200, hasEffects: true) {
+    Mutant(name: "what effects told during a pause is lost", seeds: 200, feature: .errands) {
       $0.faults.losesHeldNews = true
       $0.administer()
     },
@@ -66,17 +68,17 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.faults.losesRepeatedAcknowledgements = true
     },
     Mutant(name: "held states are kept for who is gone") { $0.faults.leaksHeldStates = true },
-    Mutant(name: "effects start before their patches", hasEffects: true) {
+    Mutant(name: "effects start before their patches", feature: .errands) {
       $0.faults.startsEffectsEarly = true
     },
-    Mutant(name: "effects outlive the client that owns them", hasEffects: true) {
+    Mutant(name: "effects outlive the client that owns them", feature: .errands) {
       $0.faults.leaksOwnedEffects = true
     },
     Mutant(name: "what is not committed is acknowledged as durable") {
       $0.faults.acknowledgesUncommitted = true
       $0.keepsAll()
     },
-    Mutant(name: "effects begin before what led to them is committed", hasEffects: true) {
+    Mutant(name: "effects begin before what led to them is committed", feature: .errands) {
       $0.faults.startsEffectsUncommitted = true
       $0.keepsAll()
     },
@@ -117,7 +119,19 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       $0.ignoresLineage = true
       $0.optimism = 700
     },
-    Mutant(name: "what effects send is never left for the next turn", hasEffects: true) {
+    Mutant(name: "a mirror of cards shows a value without asking what is in it", feature: .cards) {
+      $0.skipsDecisionCheck = true
+      $0.optimism = 700
+    },
+    Mutant(name: "a rejected action on cards goes on showing", feature: .cards) {
+      $0.keepsRejected = true
+      $0.optimism = 700
+    },
+    Mutant(name: "what showed of cards is not reduced again", feature: .cards) {
+      $0.ignoresLineage = true
+      $0.optimism = 700
+    },
+    Mutant(name: "what effects send is never left for the next turn", feature: .errands) {
       $0.faults.neverYields = true
     },
   ]
@@ -126,11 +140,15 @@ struct Mutant: Sendable, CustomTestStringConvertible {
   func catching() -> (seed: UInt64, SimulationFailure)? {
     for seed in 1...seeds {
       do throws(SimulationFailure) {
-        if hasEffects {
+        switch feature {
+        case .document:
+          var simulation = Simulation(seed: seed, of: .document, plant)
+          _ = try simulation.run(steps: 300)
+        case .errands:
           var simulation = Simulation(seed: seed, of: .errands, plant)
           _ = try simulation.run(steps: 300)
-        } else {
-          var simulation = Simulation(seed: seed, of: .document, plant)
+        case .cards:
+          var simulation = Simulation(seed: seed, of: .cards, plant)
           _ = try simulation.run(steps: 300)
         }
       } catch {

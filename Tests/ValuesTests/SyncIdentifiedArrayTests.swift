@@ -208,6 +208,30 @@ private let seed = HashSeed(0xca4d5)
     #expect(array.map(\.title) == array.map(\.title).sorted())
   }
 
+  @Test func `an upsert, a move and a removal take O(log n)`() {
+    /// The least of some measurements of 500 of each, in an array of this many.
+    func least(_ count: Int) -> Duration {
+      var array = Cards(uniqueElements: (0..<count).map { Card($0) })
+      array.adopt(seed: seed)
+      let step = count / 500
+      let times = (0..<5).map { round in
+        ContinuousClock().measure {
+          for index in 0..<500 {
+            let id = (index * 17 % 500) * step
+            array.move(id: id, to: count - 1 - id)
+            array.upsert(Card(id, "\(round)"))
+            array.remove(id: id)
+            array.insert(Card(id), at: id)
+          }
+        }
+      }
+      return times.min() ?? .zero
+    }
+    let (small, large) = (least(1000), least(100_000))
+    // A hundred times as many elements: what takes O(n) would take about as much longer.
+    #expect(large < small * 8, "\(large) and \(small)")
+  }
+
   @Test func `a row and the order have paths of their own`() throws {
     let array: Cards<Int> = [Card(2, "b"), Card(1, "a")]
     func part(_ path: Path) -> [UInt8] {

@@ -78,6 +78,45 @@ struct BoardProcessTests {
     }
   }
 
+  @Test func `five processes drag cards about at once, and each draws the daemon's board`()
+    async throws
+  {
+    try await withBoard("a", "b", "c", "d", "e") { served, board in
+      let players = try (1...5).map { try served.start("board", "live", "--name", "P\($0)") }
+      defer { for player in players { player.signal(SIGKILL) } }
+      try await eventually("all are seen") { board.state.hands.sessionCount == 5 }
+      for (number, player) in players.enumerated() {
+        // Down to a card of its own, which it takes.
+        player.write(String(repeating: "j", count: number) + " ")
+      }
+      try await eventually("each holds its card") {
+        Set(board.confirmed.hands.compactMap(\.entry.card)) == [1, 2, 3, 4, 5]
+      }
+      // All at once, each on a way of its own, at whose end it puts its card down.
+      for (number, player) in players.enumerated() {
+        var random = SplitMix64(UInt64(number))
+        let way = (0..<100).map { _ in ["h", "j", "k", "l"][Int(random.next() % 4)] }
+        player.write(way.joined() + " ")
+      }
+      try await eventually("each has put its card down") {
+        board.confirmed.hands.allSatisfy { $0.entry.card == nil }
+      }
+      #expect(self.ids("todo", of: board) != [1, 2, 3, 4, 5])
+      let cards = board.confirmed.columns.flatMap { $0.cards.map(\.id) }
+      #expect(cards.sorted() == [1, 2, 3, 4, 5], "every card, once")
+      let shown = try await served.run("board", "add", "end").lines
+      #expect(shown.last == "here: P1, P2, P3, P4, P5")
+      for player in players {
+        try await eventually("its last picture is that of the daemon's board") {
+          let lines = player.output
+          // An empty line ends a picture, in which a mark is at its own card.
+          return lines.last == ""
+            && lines.dropLast().suffix(shown.count).map { $0.replacing(">", with: " ") } == shown
+        }
+      }
+    }
+  }
+
   private struct WrongBoard: Error {
     let cards: [Int]
   }
