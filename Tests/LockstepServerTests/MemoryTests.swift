@@ -1,4 +1,5 @@
 import DaemonCore
+import Foundation
 import Testing
 
 @testable import LockstepServer
@@ -20,5 +21,57 @@ import Testing
     var limits = Limits()
     limits.fit([])
     #expect(limits.table.map(\.value) == Limits().table.map(\.value))
+  }
+
+  /// Where the machine's own numbers are to be seen, and not those of a container.
+  private static var seesMachine: Bool {
+    FileManager.default.isReadableFile(atPath: "/sys/devices/system/node/online")
+      && MachineMemory.fromProc?.limit == sysconf(Int32(_SC_PHYS_PAGES))
+        * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// In a unit with `ProcSubset=pid`, the kernel's own estimate cannot be read.
+  @Test(.enabled(if: seesMachine))
+  func `the machine's memory is known without /proc, and about the same`() throws {
+    let kernel = try #require(MachineMemory.fromProc)
+    let own = try #require(MachineMemory.fromNodes("/sys/devices/system/node"))
+    #expect(own.limit == kernel.limit)
+    #expect(abs(own.free - kernel.free) < kernel.limit / 20, "\(own.free) and \(kernel.free)")
+  }
+
+  @Test func `the memory of several nodes is added, and none is guessed`() throws {
+    #expect(MachineMemory.nodes("0\n") == [0])
+    #expect(MachineMemory.nodes("0-2,5,7-8\n") == [0, 1, 2, 5, 7, 8])
+    #expect(MachineMemory.nodes("") == [] && MachineMemory.nodes("2-1,x,-,9999999") == [])
+    let folder = FileManager.default.temporaryDirectory.appending(
+      path: "nodes-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    func write(_ text: String, _ path: String) throws {
+      let file = folder.appending(path: path)
+      try FileManager.default.createDirectory(
+        at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: file)
+    }
+    func node(_ number: Int, _ megabytes: Int) throws {
+      let bytes = megabytes << 10
+      try write(
+        """
+        Node \(number) MemTotal:       10577696 kB
+        Node \(number) Active(anon):      900000 kB
+        Node \(number) Active(file):    \(bytes) kB
+        Node \(number) Inactive(file):   0 kB
+        Node \(number) SReclaimable:     0 kB
+
+        """, "node\(number)/meminfo")
+    }
+    #expect(MachineMemory.fromNodes(folder.path) == nil)
+    try write("0,2\n", "online")
+    try node(0, 1)
+    #expect(MachineMemory.fromNodes(folder.path) == nil, "a node is missing")
+    try node(2, 1)
+    let less = try #require(MachineMemory.fromNodes(folder.path)).free
+    try node(2, 1 << 30)
+    let most = try #require(MachineMemory.fromNodes(folder.path))
+    #expect(most.free > less && most.free <= most.limit)
   }
 }

@@ -22,21 +22,8 @@ enum Memory {
       + [machine].compactMap(\.self)
   }
 
-  /// The limit of the machine, with the memory that the kernel would reclaim.
   private static var machine: MemoryReading? {
-    // Bytes are split ten times as fast as characters, and this is done once a second.
-    let lines = SmallFile.text("/proc/meminfo")?.utf8.split(separator: UInt8(ascii: "\n")) ?? []
-    func bytes(_ name: StaticString) -> Int? {
-      let words = name.withUTF8Buffer { name in
-        lines.first { $0.starts(with: name) }?.split(separator: UInt8(ascii: " ")) ?? []
-      }
-      guard words.count == 3, let kilobytes = Int(Substring(words[1])),
-        0..<(1 << 50) ~= kilobytes
-      else { return nil }
-      return kilobytes << 10
-    }
-    guard let free = bytes("MemAvailable:"), let all = bytes("MemTotal:") else { return nil }
-    return MemoryReading(free: free + (bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
+    MachineMemory.fromProc ?? MachineMemory.fromNodes("/sys/devices/system/node")
   }
 
   /// Whether this many more bytes can be allocated now. Swift ends a process whose allocation fails,
@@ -65,6 +52,79 @@ enum Memory {
   /// hundred megabytes, during which other threads can allocate. Where it is in too many places it
   /// stays, and counts as taken.
   static func trim() { _ = lockstep_allocator_trim() }
+}
+
+/// The memory of the machine, with what the kernel would reclaim.
+enum MachineMemory {
+  /// As the kernel estimates it; nil where it is not shown (`ProcSubset=pid`, as in our units).
+  static var fromProc: MemoryReading? {
+    let lines = Lines("/proc/meminfo")
+    guard let free = lines.bytes("MemAvailable:"), let all = lines.bytes("MemTotal:") else {
+      return nil
+    }
+    return MemoryReading(
+      free: free + (lines.bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
+  }
+
+  /// As nearly the same as can be without `/proc`: what is free, and what the files of the machine's nodes
+  /// say that is kept of other files. A fiftieth of all is taken off for what the kernel reserves, and swap
+  /// is not counted. Nil if it cannot be found out.
+  ///
+  /// The kernel's own estimate: `si_mem_available` in `mm/show_mem.c`.
+  static func fromNodes(_ folder: String) -> MemoryReading? {
+    let page = sysconf(Int32(_SC_PAGESIZE))
+    let (all, free) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_AVPHYS_PAGES)))
+    guard 1...(1 << 20) ~= page, 1..<(1 << 40) ~= all, 0...all ~= free,
+      let online = SmallFile.text(folder + "/online"), let kept = kept(nodes(online), folder)
+    else { return nil }
+    let (most, reserved) = (all * page, all / 50 * page)
+    return MemoryReading(
+      free: max(0, min(most, free * page + kept) - reserved), limit: most, name: "the machine")
+  }
+
+  /// The bytes that the kernel can take back in these nodes.
+  private static func kept(_ nodes: [Int], _ folder: String) -> Int? {
+    var kept = 0
+    for node in nodes {
+      let lines = Lines("\(folder)/node\(node)/meminfo")
+      for name in ["Active(file):", "Inactive(file):", "SReclaimable:"] {
+        guard let bytes = lines.bytes("Node \(node) \(name)") else { return nil }
+        kept = min(kept + bytes, 1 << 60)
+      }
+    }
+    return nodes.isEmpty ? nil : kept
+  }
+
+  /// The numbers in a list of ranges: `0-1,4`. At most 1,024, as many as the kernel has nodes.
+  static func nodes(_ list: String) -> [Int] {
+    list.split { $0 == "," || $0 == "\n" }.flatMap { range -> [Int] in
+      let ends = range.split(separator: "-").map { Int($0) }
+      guard let first = ends.first ?? nil, let last = ends.last ?? nil, 0...last ~= first,
+        last < 1024
+      else { return [] }
+      return Array(first...last)
+    }
+  }
+
+  /// The lines of a file of names and kilobytes.
+  private struct Lines {
+    private let lines: [Substring.UTF8View]
+
+    init(_ path: String) {
+      // Bytes are split ten times as fast as characters, and this is done once a second.
+      lines = SmallFile.text(path)?[...].utf8.split(separator: UInt8(ascii: "\n")) ?? []
+    }
+
+    /// The number behind a name, in bytes.
+    func bytes(_ name: String) -> Int? {
+      guard let line = lines.first(where: { $0.starts(with: name.utf8) }) else { return nil }
+      let words = line.dropFirst(name.utf8.count).split(separator: UInt8(ascii: " "))
+      guard words.count == 2, let kilobytes = Int(Substring(words[0])),
+        0..<(1 << 50) ~= kilobytes
+      else { return nil }
+      return kilobytes << 10
+    }
+  }
 }
 
 /// A limit that holds for the process alone (`ulimit`, `LimitAS=`, `LimitDATA=`).
