@@ -8,7 +8,7 @@ import Values
 struct ChildReducerTests {
   // MARK: forEach
 
-  @Test("2.1.9, TCA-09: a row reduces before its parent")
+  @Test("testElementAction 2.1.9, TCA-09: a row reduces before its parent")
   func childFirst() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     #expect(bench.send(.row(2, .start)) == [.changed(1)])
@@ -16,7 +16,8 @@ struct ChildReducerTests {
     #expect(bench.core.state.rows[2]?.log == ["start"] && bench.core.state.rows[1]?.log == [])
   }
 
-  @Test("2.1.4: effect keys are local to a row: a cancel in one leaves siblings and parent alone")
+  @Test(
+    "testNavigation_cancelID_childCannotCancelSibling 2.1.4: a cancel in a row is local to it")
   func localNames() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.start)
@@ -26,7 +27,8 @@ struct ChildReducerTests {
     #expect(bench.core.runningEffects.map(\.sequence) == [1, 3])
   }
 
-  @Test("2.1.4: a parent's cancel reaches effects with that key in all its children, and deeper")
+  @Test(
+    "testNavigation_cancelID_parentCancellation 2.1.4: a parent's cancel reaches all below it")
   func parentCancels() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.start)
@@ -43,7 +45,7 @@ struct ChildReducerTests {
     #expect(bench.running == [] && bench.cancelled.count == 5)
   }
 
-  @Test("2.1.9: removing a row cancels its effects, and no other's")
+  @Test("testAutomaticEffectCancellation 2.1.9: removing a row cancels its effects, and no other's")
   func removal() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     bench.send(.row(1, .start))
@@ -93,7 +95,9 @@ struct ChildReducerTests {
     #expect(bench.started == [] && bench.core.effectCount == 0 && bench.core.isDone(1))
   }
 
-  @Test("2.1.4: removing a row cancels the effects of its own child too")
+  @Test(
+    "testGrandchildEffectCancellation 2.1.4: removing a row cancels the effects of its own child too"
+  )
   func grandchildren() {
     var bench = Bench(Board.State(rows: 1, 2), Board())
     for id in [1, 2] {
@@ -224,7 +228,8 @@ struct ChildReducerTests {
     }
   }
 
-  @Test("2.1.4, TCA-12: two scopes of one feature have separate keys, and so have their rows")
+  @Test(
+    "EffectCancellationIsolationTests 2.1.4, TCA-12: two scopes of one feature, and their rows")
   func scopesOfOneFeature() {
     func bench() -> Bench<Desk> {
       var bench = Bench(Desk.State(), Desk())
@@ -249,7 +254,7 @@ struct ChildReducerTests {
     #expect(left(after: .stopAll) == [])
   }
 
-  @Test("2.1.9: an action for an absent row warns, and reaches the parent only")
+  @Test("testMissingElement 2.1.9: an action for an absent row warns, and reaches the parent only")
   func absentRow() {
     var bench = Bench(Board.State(rows: 1), Board())
     #expect(bench.send(.row(7, .start)) == [.unchanged])
@@ -318,7 +323,9 @@ struct ChildReducerTests {
 
   // MARK: ifLet
 
-  @Test("2.1.9: an optional child reduces before its parent, and its effects end with it")
+  @Test(
+    "testEffectCancellation 2.1.9: an optional child reduces before its parent, and its effects end with it"
+  )
   func optionalChild() {
     var bench = Bench(Sheet.State(row: Row.State(id: 1)), Sheet())
     bench.send(.row(.start))
@@ -349,7 +356,7 @@ struct ChildReducerTests {
     }
   }
 
-  @Test("2.1.9: an action for an absent optional child warns")
+  @Test("testNilChild 2.1.9: an action for an absent optional child warns")
   func absentChild() {
     var bench = Bench(Sheet.State(), Sheet())
     bench.send(.row(.start))
@@ -359,7 +366,8 @@ struct ChildReducerTests {
 
   // MARK: ifCaseLet
 
-  @Test("2.1.9: the effects of the child of a case end with the case")
+  @Test(
+    "testEffectCancellation_Siblings 2.1.9: the effects of the child of a case end with the case")
   func caseChild() {
     var bench = Bench(Screen.State.row(Row.State(id: 1)), Screen())
     bench.send(.row(.start))
@@ -376,7 +384,7 @@ struct ChildReducerTests {
 
   // MARK: onChange
 
-  @Test("2.1.11: onChange runs after the reducer, and only when the value differs")
+  @Test("testOnChange 2.1.11: onChange runs after the reducer, and only when the value differs")
   func onChange() {
     var bench = Bench(Sheet.State(), Sheet())
     bench.send(.rename("a"))

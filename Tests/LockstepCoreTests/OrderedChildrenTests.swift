@@ -116,7 +116,8 @@ struct OrderedChildrenTests {
     #expect(bench.running == [] && bench.core.effectCount == 0)
   }
 
-  @Test("2.1.9: a row reduces before its parent, in place, and an absent one warns")
+  @Test(
+    "testElementAction, testMissingElement 2.1.9: a row reduces in place, an absent one warns")
   func rowActions() {
     var bench = bench()
     bench.send(.row(id: 1, action: .open))
