@@ -43,8 +43,16 @@ final class ForwardingProxy: Sendable {
   func letThrough() { state.withLock { $0.random = nil } }
 
   /// Whether the text was in the bytes of either direction.
-  func saw(_ text: String) -> Bool {
-    state.withLock { Data($0.bytes).range(of: Data(text.utf8)) != nil }
+  func saw(_ text: String) -> Bool { count(of: text) > 0 }
+
+  /// How often the text was in the bytes of both directions.
+  func count(of text: String) -> Int {
+    let (bytes, text) = (Data(state.withLock { $0.bytes }), Data(text.utf8))
+    var (count, place) = (0, bytes.startIndex)
+    while let found = bytes.range(of: text, in: place..<bytes.endIndex) {
+      (count, place) = (count + 1, found.upperBound)
+    }
+    return count
   }
 
   /// The bytes from clients, in the order of their arrival.

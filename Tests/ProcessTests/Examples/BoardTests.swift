@@ -117,6 +117,21 @@ struct BoardProcessTests {
     }
   }
 
+  @Test func `a card that is moved in its column does not travel again`() async throws {
+    try await withBoard("a", "b", "c") { served, board in
+      let proxy = try ForwardingProxy(at: served.folder + "/proxy", to: served.socket)
+      defer { proxy.close() }
+      let mirror = try await MirrorStore<Board>.connect(.init(socket: proxy.path))
+      try await mirror.send(.addCard("a title of some length"))
+      let before = proxy.count(of: "a title of some length")
+      #expect(before == 2, "in the action, and in the patch")
+      try await mirror.send(.moveCard(4, column: "todo", row: 0))
+      #expect(self.ids("todo", of: mirror) == [4, 1, 2, 3])
+      #expect(proxy.count(of: "a title of some length") == before)
+      await mirror.connection.finish()
+    }
+  }
+
   private struct WrongBoard: Error {
     let cards: [Int]
   }
