@@ -12,7 +12,7 @@ import ShelfFeature
     Shelf(searches: true)
       .dependency(
         \.critic,
-        Critic { volume in
+        Critic(name: "the local paper") { volume in
           if volume == 0 { throw TooQuiet() }
           if volume == 1 { try await Task.sleep(for: .seconds(3600)) }
           return "the local paper heard it at \(volume)"

@@ -45,16 +45,23 @@ public struct Lamp: Reducer {
 public struct Note: Reducer {
   @ObservableState public struct State: Equatable {
     public var text = ""
+    /// How often its daemon has started with it.
+    public var starts = 0
 
     public init() {}
   }
 
-  @Action public enum Action: Equatable, Sendable { case write(String) }
+  @Action public enum Action: Equatable, Sendable { case write(String), began }
 
   public init() {}
 
+  public var lifecycle: Lifecycle<State, Action> { .onStart { _ in .began } }
+
   public func reduce(into state: inout State, action: Action) -> Effect<Action> {
-    if case .write(let text) = action { state.text += text }
+    switch action {
+    case .write(let text): state.text += text
+    case .began: state.starts += 1
+    }
     return .none
   }
 }
@@ -85,30 +92,5 @@ public struct Screen: Reducer {
       return .none
     }
     .ifCaseLet(\.sleeve, action: \.sleeve) { Note() }
-  }
-}
-
-/// What is searched for. A text that is equal to the one before is not searched for again.
-public struct Search: Reactor {
-  @ObservableState public struct State: Equatable {
-    public var texts: [String] = []
-
-    public init() {}
-  }
-
-  @Action public enum Action: Equatable, Sendable { case type(String) }
-
-  public var initialState: State { State() }
-
-  public init() {}
-
-  public func transform(action: ReactorStream<Action>) -> ReactorStream<Action> {
-    action.removeDuplicates()
-  }
-
-  public func reduce(state: State, mutation: Action) -> State {
-    var state = state
-    if case .type(let text) = mutation { state.texts.append(text) }
-    return state
   }
 }

@@ -10,6 +10,8 @@ public struct Shelf: Reducer {
     /// How often the volume has changed.
     public var turns = 0
     public var review = Loadable<String, String>()
+    /// The name of the critic whose review was asked for.
+    public var reviewer = ""
     @Ephemeral public var listeners = Present<String>()
     public var box = Part(id: 0, title: "box")
     public var room = Room.State()
@@ -17,6 +19,9 @@ public struct Shelf: Reducer {
     public var note: Note.State?
     public var screen = Screen.State.list
     public var search = Search.State()
+    public var sides: TransformedState<Sides.State> = TransformedState(Sides.State(), of: Sides())
+    public var left = Crate.State()
+    public var right = Crate.State()
 
     public init() {}
 
@@ -25,9 +30,10 @@ public struct Shelf: Reducer {
 
   @Action public enum Action: Equatable, Sendable {
     case put(String)
+    case take(Record.ID)
     case move(Record.ID, to: Int)
     case record(Record.ID, RecordAction)
-    /// Ends the playing of every record.
+    /// Ends the playing of every record, also in the crates.
     case silence
     case set(State.Setting)
     case review(LoadableAction<String, String>)
@@ -39,6 +45,9 @@ public struct Shelf: Reducer {
     case note(Note.Action)
     case screen(Screen.Action)
     case search(ReactorAction<Search>)
+    case sides(ReactorAction<Sides>)
+    case left(Crate.Action)
+    case right(Crate.Action)
   }
 
   private let searches: Bool
@@ -61,18 +70,28 @@ public struct Shelf: Reducer {
     Scope(state: \.box, action: \.box) { Parts() }
     Scope(state: \.room, action: \.room) { Room() }
     Scope(state: \.screen, action: \.screen) { Screen() }
+    Scope(state: \.sides, action: \.sides) { Sides().reducer }
+    Scope(state: \.left, action: \.left) { Crate() }
+    Scope(state: \.right, action: \.right) { Crate() }
     if searches { Scope(state: \.search, action: \.search) { Search().reducer } }
     Reduce { state, action in
       switch action {
       case .put(let title):
-        state.records.append(Record(id: state.records.count + 1, title: title))
+        let id = (state.records.ids.max() ?? 0) + 1
+        state.records.append(Record(id: id, title: title))
+      case .take(let id): state.records.remove(id: id)
       case .move(let id, let index): state.records.move(id: id, to: index)
       case .silence:
-        for id in state.records.ids { state.records[id: id]?.isPlaying = false }
+        state.records.silence()
+        state.left.records.silence()
+        state.right.records.silence()
         return .cancel(id: "play")
       case .beginNote: state.note = Note.State()
       case .endNote: state.note = nil
-      case .record, .set, .review, .listeners, .box, .room, .note, .screen, .search: break
+      case .review(.load), .review(.retry): state.reviewer = critic.name
+      case .record, .set, .review, .listeners, .box, .room, .note, .screen, .search, .sides, .left,
+        .right:
+        break
       }
       return .none
     }
@@ -101,9 +120,15 @@ public struct Neighbour: Middleware {
 
 /// Reviews what is played.
 public struct Critic: Sendable {
+  public var name: String
   public var review: @Sendable (_ volume: Int) async throws -> String
 
-  public init(review: @escaping @Sendable (Int) async throws -> String) { self.review = review }
+  public init(
+    name: String = "", review: @escaping @Sendable (_ volume: Int) async throws -> String
+  ) {
+    self.name = name
+    self.review = review
+  }
 }
 
 private enum CriticKey: DependencyKey {

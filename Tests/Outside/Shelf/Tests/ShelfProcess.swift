@@ -57,3 +57,10 @@ func wait<Values: AsyncSequence>(
   for try await value in values where condition(value) { return }
   Issue.record("the values ended without the one that was waited for")
 }
+
+extension Screen.State {
+  /// What is being written on the sleeve that is open.
+  var note: Note.State? {
+    if case .sleeve(let note) = self { note } else { nil }
+  }
+}

@@ -36,6 +36,29 @@ private struct OldShelf: Reducer {
 
   private func connect() async throws -> Mirror { try await Mirror.connect(shelf.options) }
 
+  /// The actions whose effects play a record, in the order of their start.
+  private func playing(_ mirror: Mirror) async throws -> [String] {
+    try await running("key", "play", mirror)
+  }
+
+  /// The actions of the daemon's effects of which a member is this text.
+  private func running(
+    _ member: String, _ text: String, _ mirror: Mirror
+  ) async throws -> [String] {
+    try Task.checkCancellation()
+    let report = try await mirror.connection.report("effects")
+    guard case .array(let effects) = report else {
+      Issue.record("\(report)")
+      return []
+    }
+    return effects.compactMap { effect in
+      guard case .object(let members) = effect, members[member] == .text(text),
+        case .text(let action)? = members["action"]
+      else { return nil }
+      return action
+    }
+  }
+
   /// The rejection of what `body` sends.
   private func rejection(_ body: () async throws -> Void) async -> Rejection? {
     do {
@@ -66,6 +89,31 @@ private struct OldShelf: Reducer {
       try await mirror.subscription.reached(revision: answer.revision)
     }
     #expect(second.state == first.state)
+    #expect(try await playing(first) == ["record.play"])
+    try await first.send(.take(3))
+    #expect(try await playing(first) == ["record.play"])
+    try await first.send(.silence)
+    #expect(try await playing(first) == [])
+    try await first.send(.record(2, .play))
+    #expect(try await playing(first) == ["record.play"])
+    try await first.send(.take(2))
+    #expect(try await playing(first) == [] && first.records.ids.elementsEqual([1]))
+  }
+
+  @Test func `Scope: two children of one feature do not disturb each other's rows`() async throws {
+    let mirror = try await connect()
+    for crate in [Shelf.Action.left, Shelf.Action.right] {
+      try await mirror.send(crate(.put("Blue")))
+      try await mirror.send(crate(.record(1, .play)))
+    }
+    #expect(try await playing(mirror) == ["left.record.play", "right.record.play"])
+    try await mirror.send(.left(.silence))
+    #expect(try await playing(mirror) == ["right.record.play"])
+    try await mirror.send(.left(.record(1, .play)))
+    #expect(try await playing(mirror) == ["right.record.play", "left.record.play"])
+    try await mirror.send(.left(.take(1)))
+    #expect(try await playing(mirror) == ["right.record.play"])
+    #expect(mirror.left.records.isEmpty && mirror.right.records[id: 1]?.isPlaying == true)
   }
 
   @Test func `createSelector: a filter follows in its order`() async throws {
@@ -90,20 +138,24 @@ private struct OldShelf: Reducer {
     let mirror = try await connect()
     for title in ["Blue", "Red"] { try await mirror.send(.put(title)) }
     for id in [1, 2] { try await mirror.send(.record(id, .play)) }
-    func running() async throws -> Int {
-      let report = try await mirror.connection.report("effects")
-      guard case .array(let effects) = report else {
-        Issue.record("\(report)")
-        return 0
-      }
-      return effects.count { effect in
-        guard case .object(let members) = effect else { return false }
-        return members["key"] == .text("play")
-      }
-    }
-    #expect(try await running() == 2)
+    #expect(try await playing(mirror).count == 2)
     try await mirror.send(.silence)
-    #expect(try await running() == 0 && mirror.records.allSatisfy { !$0.isPlaying })
+    #expect(try await playing(mirror) == [] && mirror.records.allSatisfy { !$0.isPlaying })
+  }
+
+  @Test func `Task.cancel(id:): an effect ends another one of its feature`() async throws {
+    let mirror = try await connect()
+    for title in ["Blue", "Red"] { try await mirror.send(.put(title)) }
+    try await mirror.send(.left(.put("Green")))
+    try await mirror.send(.left(.record(1, .play)))
+    for id in [1, 2] { try await mirror.send(.record(id, .play)) }
+    try await mirror.send(.record(1, .stop))
+    // The effect that ends it may run after the answer.
+    while try await playing(mirror).count == 3 {}
+    #expect(try await playing(mirror) == ["left.record.play", "record.play"])
+    #expect(mirror.records.map(\.isPlaying) == [false, true])
+    try await mirror.send(.take(2))
+    #expect(try await playing(mirror) == ["left.record.play"])
   }
 
   @Test func `05-Recursion: a feature whose rows are of its own type`() async throws {
@@ -113,6 +165,29 @@ private struct OldShelf: Reducer {
     try await mirror.send(.box(.part(1, .part(1, .toggle))))
     #expect(mirror.box.parts[1]?.parts[1]?.isDone == true)
     #expect(mirror.box.parts[1]?.parts[1]?.title == "cup")
+  }
+
+  @Test func `onStart: children that are there are started with their daemon, once`()
+    async throws
+  {
+    let mirror = try await connect()
+    for title in ["Blue", "Red"] { try await mirror.send(.put(title)) }
+    try await mirror.send(.right(.put("Green")))
+    try await mirror.send(.beginNote)
+    try await mirror.send(.screen(.open))
+    func starts() -> [Int?] {
+      mirror.records.map(\.starts) + mirror.right.records.map(\.starts)
+        + [mirror.note?.starts, mirror.screen.note?.starts, mirror.room.lamp.starts]
+    }
+    #expect(starts() == [0, 0, 0, 0, 0, 1])
+    for restarts in 1...2 {
+      try shelf.restart()
+      try await wait(for: mirror.observe(\.room.lamp.starts)) { $0 > restarts }
+      // They are reduced before anything else, so that their changes come before this answer.
+      try await mirror.send(.set(.owner("Ann")))
+      #expect(
+        starts() == [restarts, restarts, restarts, restarts, restarts, restarts + 1])
+    }
   }
 
   @Test func `onStart, ifLet, ifCaseLet: children live as their states do`() async throws {
@@ -128,11 +203,7 @@ private struct OldShelf: Reducer {
     #expect(mirror.note?.text == "")
     try await mirror.send(.screen(.open))
     try await mirror.send(.screen(.sleeve(.write("soft"))))
-    guard case .sleeve(let note) = mirror.screen else {
-      Issue.record("\(mirror.screen)")
-      return
-    }
-    #expect(note.text == "soft")
+    #expect(mirror.screen.note?.text == "soft")
     try shelf.restart()
     try await wait(for: mirror.observe(\.room.lamp.starts)) { $0 == 2 }
     #expect(mirror.note != nil)
@@ -174,6 +245,7 @@ private struct OldShelf: Reducer {
     try await wait(for: mirror.observe(\.review)) { $0.phase == .loaded }
     // What the daemon gave to this feature alone.
     #expect(mirror.review.value == "the local paper heard it at 5")
+    #expect(mirror.reviewer == "the local paper")
     try await mirror.send(.set(\.volume, 0))
     try await mirror.send(.review(.load))
     try await wait(for: mirror.observe(\.review)) { $0.failure == "too quiet" }
@@ -196,6 +268,30 @@ private struct OldShelf: Reducer {
       try await mirror.send(.search(.action(.type(text))))
     }
     try await wait(for: mirror.observe(\.search.texts)) { $0 == ["a", "ab", "a"] }
+  }
+
+  @Test func `ReactorKit transform(mutation:): a reactor's events are mutations`() async throws {
+    let mirror = try await connect()
+    for starts in 1...2 {
+      try await wait(for: mirror.observe(\.search.starts)) { $0 >= starts }
+      while try await !running("name", "events", mirror).isEmpty {}
+      #expect(mirror.search.starts == starts)
+      if starts == 1 { try shelf.restart() }
+    }
+  }
+
+  @Test func `ReactorKit transform(state:): what is shown is not reduced next`() async throws {
+    let whole = try await connect()
+    let sides = try await Mirror.connect(to: \.sides.shown, action: \.sides, shelf.options)
+    var seen = [sides.count]
+    for _ in 0..<2 {
+      try await sides.send(.action(.hear))
+      try await wait(for: sides.observe(\.count)) { $0 > seen[seen.count - 1] }
+      seen.append(sides.count)
+    }
+    #expect(seen == [0, 2, 4])
+    try await wait(for: whole.observe(\.sides.shown.count)) { $0 == 4 }
+    #expect(whole.sides.reduced.count == 2)
   }
 
   @Test func `presence: a listener is in the state as long as its client is connected`()

@@ -71,6 +71,43 @@ import Testing
     await store.finish()
   }
 
+  @Test func `two children of one feature do not disturb each other's rows`() async {
+    let store = TestStore(initialState: Shelf.State()) { Shelf() }
+    await store.send(.left(.put("Blue"))) { $0.left.records = [.init(id: 1, title: "Blue")] }
+    await store.send(.right(.put("Red"))) { $0.right.records = [.init(id: 1, title: "Red")] }
+    await store.send(.left(.record(1, .play))) { $0.left.records[id: 1]?.isPlaying = true }
+    await store.send(.right(.record(1, .play))) { $0.right.records[id: 1]?.isPlaying = true }
+    #expect(store.runningEffects.map(\.action) == ["left.record.play", "right.record.play"])
+    await store.send(.left(.silence)) { $0.left.records[id: 1]?.isPlaying = false }
+    #expect(store.runningEffects.map(\.action) == ["right.record.play"])
+    await store.send(.left(.take(1))) { $0.left.records = [] }
+    #expect(store.runningEffects.map(\.action) == ["right.record.play"])
+    await store.send(.silence) { $0.right.records[id: 1]?.isPlaying = false }
+    await store.finish()
+  }
+
+  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  func `nor do they in a daemon with mirrors`(seed: UInt64) throws {
+    let store = try SyncTestStore(initialState: Shelf.State(), seed: seed) { Shelf() }
+    for (client, crate) in [Shelf.Action.left, Shelf.Action.right].enumerated() {
+      try store.send(crate(.put("Blue")), from: client)
+      try store.send(crate(.record(1, .play)), from: client)
+    }
+    try store.settle()
+    #expect(
+      store.runningEffects.map(\.action).sorted() == ["left.record.play", "right.record.play"])
+    try store.send(.left(.record(1, .stop)), from: 1)
+    try store.settle()
+    #expect(store.runningEffects.map(\.action) == ["right.record.play"])
+    #expect(
+      store.mirror(0).state?.left.records.map(\.isPlaying) == [false]
+        && store.mirror(0).state?.right.records.map(\.isPlaying) == [true])
+    try store.advance(by: .seconds(3600))
+    try store.settle()
+    #expect(store.runningEffects.isEmpty)
+    #expect(store.mirror(1).state?.right.records.map(\.isPlaying) == [false])
+  }
+
   @Test func `a middleware refuses by the state`() throws {
     let store = try SyncTestStore(
       initialState: Shelf.State(), middleware: [Neighbour()], seed: 3
