@@ -116,8 +116,8 @@ extension LargeActionTests {
   }
 
   /// A bench in which the client 1 may look at everything and write below `own`, and the client 2 may
-  /// write everything. The client 1 has sent a transaction which reads `n` and writes there.
-  private func readingAndWriting() -> Bench {
+  /// write everything. The client 1 has sent a transaction which reads a place and writes there.
+  private func readingAndWriting(reading place: Path = ["n"]) -> Bench {
     let rules = [
       Rule(
         users: [7], mayConnect: true, read: [.whole], act: [.all], write: [PathPattern(["own"])]),
@@ -127,14 +127,15 @@ extension LargeActionTests {
       ["n": 0, "own": ["count": 0]], limits: Self.limits, policy: Policy(rules))
     for (number, uid) in [(1, 7), (2, 8)] as [(UInt64, UInt64)] { bench.join(number, uid: uid) }
     let steps: [DocumentAction] = (1...300).map { .increment(["own", "count"], by: .integer($0)) }
-    bench.act(1, 1, .transaction([.copy(from: ["n"], to: ["own", "copy"])] + steps))
+    bench.act(1, 1, .transaction([.copy(from: place, to: ["own", "copy"])] + steps))
     _ = bench.handle(.turnEnded)
     return bench
   }
 
   /// Or a client that may only look at a place could keep those from it who may write there.
-  @Test func `others do not wait where a transaction's client may only read`() {
-    var bench = readingAndWriting()
+  @Test(arguments: [["n"], []] as [Path])
+  func `others do not wait where a transaction's client may only read`(place: Path) {
+    var bench = readingAndWriting(reading: place)
     var commands: [Command] = []
     for number in 1...6 as ClosedRange<UInt64> {
       commands = finish(1, in: &bench) { bench in
@@ -145,10 +146,44 @@ extension LargeActionTests {
     }
     commands += bench.handle(.turnEnded)
     let rejections = bench.said(to: 1, commands).filter {
-      "\($0)".contains("what you may not write: try again")
+      "\($0)".contains("where you may not write: try again")
     }
     #expect(rejections.count == 1)
     #expect(bench.server.state.root == ["n": 6, "own": ["count": 0]])
+  }
+
+  @Test func `it is not rejected if it is where it may write that others were faster`() {
+    var bench = readingAndWriting()
+    for number in 1...6 as ClosedRange<UInt64> {
+      let commands = finish(1, in: &bench) { bench in
+        // The daemon's own actions wait for none.
+        bench.handle(.acted(.increment(["own", "count"], by: 1000)))
+      }
+      #expect(decoded(in: commands) == (number < 6 ? [1] : []))
+    }
+    #expect(bench.server.state.root == ["n": 0, "own": ["copy": 0, "count": 51_150]])
+    #expect(bench.server.revision == 7)
+  }
+
+  /// One that reads everything has nothing reserved if it may write nothing.
+  @Test func `others do not wait for a transaction that may write nothing`() {
+    let rules = [
+      Rule(users: [7], mayConnect: true, read: [.whole], act: [.all], write: []),
+      Rule(users: [8], mayConnect: true, read: [.whole], act: [.all], write: [.whole]),
+    ]
+    for place in [["n"], []] as [Path] {
+      var bench = Bench(["n": 0], limits: Self.limits, policy: Policy(rules))
+      for (number, uid) in [(1, 7), (2, 8)] as [(UInt64, UInt64)] { bench.join(number, uid: uid) }
+      bench.act(
+        1, 1, .transaction((1...300).map { _ in .test(place, place == [] ? ["n": 0] : 0) }))
+      _ = bench.handle(.turnEnded)
+      for number in 1...6 as ClosedRange<UInt64> {
+        _ = finish(1, in: &bench) { bench in
+          bench.act(2, number, .set([], ["n": .integer(Int64(number))]))
+          #expect(bench.server.revision == number, "it does not wait")
+        }
+      }
+    }
   }
 
   @Test func `they wait where it may write, whatever else it reads`() {

@@ -222,7 +222,8 @@ enum ActionFailure: Error, Equatable {
   case tooLarge(limit: Int)
   /// There is not enough memory to decode it now.
   case noMemory(Rejection)
-  /// Others changed what it touches each time that it was worked out, and not all of that is reserved.
+  /// Others changed what it touches each time that it was worked out, the last time where that is not
+  /// reserved.
   case overtaken
 
   var rejection: Rejection {
@@ -232,8 +233,8 @@ enum ActionFailure: Error, Equatable {
     case .overtaken:
       Rejection(
         .refused,
-        "others changed what the action touches each time that it was worked out, and do not wait for it, "
-          + "because it touches what you may not write: try again")
+        "others changed what the action reads each time that it was worked out, and do not wait for it where "
+          + "you may not write: try again")
     case .tooLarge(let limit):
       Rejection(
         .limit,

@@ -18,7 +18,7 @@ extension Server {
         largeActions.enter(id, again: decoded, at: clock.now)
         return .stopBefore
       }
-      if let action = decoded, action.reservedPart != nil {
+      if let action = decoded, isOvertakenElsewhere(action, at: place) {
         decoded = action.overtaken
         turn.remains.add(action)
       } else {
@@ -26,6 +26,7 @@ extension Server {
         turn.remains.add(foreseen)
       }
     }
+    if let part = decoded?.reservedPart { turn.remains.add(part) }
     largeActions.endReservation(of: id)
     turn.known = decoded
     defer {
@@ -37,6 +38,18 @@ extension Server {
       core.recall(nil)
     }
     return try readAction(head, &decoder, place, attachment, isDecoded: true, &commands)
+  }
+
+  /// Whether others have changed what an action touches only where they do not wait for it: where its client
+  /// may not write.
+  private mutating func isOvertakenElsewhere(
+    _ action: DecodedAction<R.Action>, at place: Int
+  ) -> Bool {
+    guard let part = action.reservedPart,
+      action.foreseen?.rights == connections[place: place].rights
+    else { return false }
+    defer { core.recall(nil) }
+    return core.recall(part)
   }
 
   /// Stop a connection before an action that is to be decoded beside the loop.

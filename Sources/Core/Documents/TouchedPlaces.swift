@@ -90,7 +90,9 @@ struct TouchedPlaces: Sendable {
   /// The places of which this is true; nil if it is true of all. O(the places).
   func part(at isIncluded: (Path) -> Bool) -> TouchedPlaces? {
     var (part, place) = (self, Path())
-    return part.root.keep(isIncluded, at: &place) ? nil : part
+    if part.root.keep(isIncluded, at: &place) { return nil }
+    if case .whole = part.root { part.root = .inside([:]) }
+    return part
   }
 
   /// What an action makes of `present`, if it has made `made` of `ground`. `left` is how many entries
@@ -105,6 +107,7 @@ struct TouchedPlaces: Sendable {
 
 extension EditNotes.Node {
   fileprivate func meets(_ other: Self) -> Bool {
+    if touchesNothing { return false }
     guard case .inside(let touched) = self, case .inside(let others) = other else { return true }
     return others.contains { key, child in
       // Into an array nothing is carried but around one touched element.
@@ -113,7 +116,13 @@ extension EditNotes.Node {
     }
   }
 
-  /// Remove the places of which this is not true. Returns whether all are left.
+  /// Whether no place is left, which is so only in a part, and at the root.
+  private var touchesNothing: Bool {
+    guard case .inside(let children) = self else { return false }
+    return children.isEmpty
+  }
+
+  /// Remove the places of which this is not true, but for the root itself. Returns whether all are left.
   fileprivate mutating func keep(_ isIncluded: (Path) -> Bool, at place: inout Path) -> Bool {
     guard case .inside(let children) = self else { return isIncluded(place) }
     var (kept, keepsAll) = (children, true)
@@ -138,6 +147,7 @@ extension EditNotes.Node {
     _ made: Value, from ground: Value, to present: Value, _ left: inout Int
   ) throws(TouchedPlaces.Overlap) -> Value {
     if present.isShared(with: ground) { return made }
+    if touchesNothing { return present }
     guard case .inside(let touched) = self else { throw .touched }
     switch (ground, present, made) {
     case (.object(let ground), .object(let present), .object(let made)):
