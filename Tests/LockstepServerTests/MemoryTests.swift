@@ -33,10 +33,14 @@ import Testing
   /// In a unit with `ProcSubset=pid`, the kernel's own estimate cannot be read.
   @Test(.enabled(if: seesMachine))
   func `the machine's memory is known without /proc, and about the same`() throws {
-    let kernel = try #require(MachineMemory.fromProc)
-    let own = try #require(MachineMemory.fromNodes("/sys/devices/system/node"))
-    #expect(own.limit == kernel.limit)
-    #expect(abs(own.free - kernel.free) < kernel.limit / 20, "\(own.free) and \(kernel.free)")
+    // Other processes allocate between the readings: one pair of many is enough.
+    let differences = try (0..<50).map { _ in
+      let kernel = try #require(MachineMemory.fromProc)
+      let own = try #require(MachineMemory.fromNodes("/sys/devices/system/node"))
+      #expect(own.limit == kernel.limit)
+      return abs(own.free - kernel.free) * 20 / kernel.limit
+    }
+    #expect(differences.contains(0), "in twentieths of all: \(differences)")
   }
 
   @Test func `the memory of several nodes is added, and none is guessed`() throws {
@@ -53,12 +57,12 @@ import Testing
       try Data(text.utf8).write(to: file)
     }
     func node(_ number: Int, _ megabytes: Int) throws {
-      let bytes = megabytes << 10
+      let kilobytes = megabytes << 10
       try write(
         """
         Node \(number) MemTotal:       10577696 kB
         Node \(number) Active(anon):      900000 kB
-        Node \(number) Active(file):    \(bytes) kB
+        Node \(number) Active(file):    \(kilobytes) kB
         Node \(number) Inactive(file):   0 kB
         Node \(number) SReclaimable:     0 kB
 
@@ -72,6 +76,6 @@ import Testing
     let less = try #require(MachineMemory.fromNodes(folder.path)).free
     try node(2, 1 << 30)
     let most = try #require(MachineMemory.fromNodes(folder.path))
-    #expect(most.free > less && most.free <= most.limit)
+    #expect(most.free > less && most.free >= most.limit / 50 * 49)
   }
 }

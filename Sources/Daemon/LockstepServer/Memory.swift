@@ -1,4 +1,5 @@
 import CAllocator
+import CLinux
 import DaemonCore
 import Glibc
 
@@ -66,33 +67,37 @@ enum MachineMemory {
       free: free + (lines.bytes("SwapFree:") ?? 0), limit: all, name: "the machine")
   }
 
-  /// As nearly the same as can be without `/proc`: what is free, and what the files of the machine's nodes
-  /// say that is kept of other files. A fiftieth of all is taken off for what the kernel reserves, and swap
-  /// is not counted. Nil if it cannot be found out.
+  /// As nearly the same as can be without `/proc`: what is free, and the page cache and reclaimable slabs
+  /// of the NUMA nodes, less a fiftieth of all, for what the kernel reserves. Nil if it cannot be found out,
+  /// as with a kernel without NUMA.
   ///
   /// The kernel's own estimate: `si_mem_available` in `mm/show_mem.c`.
   static func fromNodes(_ folder: String) -> MemoryReading? {
-    let page = sysconf(Int32(_SC_PAGESIZE))
-    let (all, free) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_AVPHYS_PAGES)))
-    guard 1...(1 << 20) ~= page, 1..<(1 << 40) ~= all, 0...all ~= free,
-      let online = SmallFile.text(folder + "/online"), let kept = kept(nodes(online), folder)
+    var machine = sysinfo()
+    guard sysinfo(&machine) == 0, let online = SmallFile.text(folder + "/online"),
+      let cached = cached(nodes(online), folder)
     else { return nil }
-    let (most, reserved) = (all * page, all / 50 * page)
+    func bytes(_ units: UInt) -> Int {
+      let (bytes, overflows) = units.multipliedReportingOverflow(by: UInt(machine.mem_unit))
+      return overflows ? 1 << 60 : min(Int(clamping: bytes), 1 << 60)
+    }
+    let all = bytes(machine.totalram)
+    let available = min(all, bytes(machine.freeram) + cached) - all / 50
     return MemoryReading(
-      free: max(0, min(most, free * page + kept) - reserved), limit: most, name: "the machine")
+      free: max(0, available) + bytes(machine.freeswap), limit: all, name: "the machine")
   }
 
   /// The bytes that the kernel can take back in these nodes.
-  private static func kept(_ nodes: [Int], _ folder: String) -> Int? {
-    var kept = 0
+  private static func cached(_ nodes: [Int], _ folder: String) -> Int? {
+    var cached = 0
     for node in nodes {
       let lines = Lines("\(folder)/node\(node)/meminfo")
       for name in ["Active(file):", "Inactive(file):", "SReclaimable:"] {
         guard let bytes = lines.bytes("Node \(node) \(name)") else { return nil }
-        kept = min(kept + bytes, 1 << 60)
+        cached = min(cached + bytes, 1 << 60)
       }
     }
-    return nodes.isEmpty ? nil : kept
+    return nodes.isEmpty ? nil : cached
   }
 
   /// The numbers in a list of ranges: `0-1,4`. At most 1,024, as many as the kernel has nodes.

@@ -9,6 +9,7 @@ extern int pipe2(int descriptors[2], int flags);
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* Ask the scheduler to let the calling thread run for at most this long at a time, and in return soon
