@@ -21,15 +21,25 @@ import Values
     }
   }
 
+  private func decode(_ bytes: [UInt8]) throws -> DocumentAction {
+    var none: DocumentAction?
+    return try decode(bytes, reusing: &none)
+  }
+
   @Test func `an action decoded in the place of any other is what it is by itself`() throws {
     for seed in 0..<3000 {
       var random = SeededGenerator(seed)
       let root = random.value(depth: 3)
-      let (action, former) = (random.action(in: root), random.action(in: root))
-      var (spare, none): (DocumentAction?, DocumentAction?) = (former, nil)
-      let (bytes, before) = (encoded(action), encoded(former))
-      let decoded = try encoded(decode(bytes, reusing: &spare))
-      #expect(try decoded == encoded(decode(bytes, reusing: &none)), "seed \(seed)")
+      let (bytes, former) = (
+        encoded(random.action(in: root)), try decode(encoded(random.action(in: root)))
+      )
+      // One that something else has, too, and one that has its memory to itself.
+      var (shared, own): (DocumentAction?, DocumentAction?) = (
+        former, try decode(encoded(former))
+      )
+      let (before, expected) = (encoded(former), try encoded(decode(bytes)))
+      #expect(try encoded(decode(bytes, reusing: &shared)) == expected, "seed \(seed)")
+      #expect(try encoded(decode(bytes, reusing: &own)) == expected, "seed \(seed)")
       // What has a copy of the former one goes on having it.
       #expect(encoded(former) == before, "seed \(seed)")
     }

@@ -89,7 +89,7 @@ struct ReconnectTests {
   }
 
   @Test(arguments: [false, true])
-  func `F4: what shows when the daemon dies is done once, or shows no more and is told`(
+  func `F4: what waits when the daemon dies is done by the next, or shows no more and is told`(
     keepsState: Bool
   ) async throws {
     try await withFolder { folder in

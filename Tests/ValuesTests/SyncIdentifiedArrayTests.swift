@@ -1,4 +1,5 @@
 import CBOR
+import Glibc
 import Testing
 
 @testable import Values
@@ -209,27 +210,37 @@ private let seed = HashSeed(0xca4d5)
   }
 
   @Test func `an upsert, a move and a removal take O(log n)`() {
-    /// The least of some measurements of 500 of each, in an array of this many.
-    func least(_ count: Int) -> Duration {
+    func threadTime() -> UInt64 {
+      var time = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+      return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+    func array(_ count: Int) -> Cards<Int> {
       var array = Cards(uniqueElements: (0..<count).map { Card($0) })
       array.adopt(seed: seed)
-      let step = count / 500
-      let times = (0..<5).map { round in
-        ContinuousClock().measure {
-          for index in 0..<500 {
-            let id = (index * 17 % 500) * step
-            array.move(id: id, to: count - 1 - id)
-            array.upsert(Card(id, "\(round)"))
-            array.remove(id: id)
-            array.insert(Card(id), at: id)
-          }
-        }
-      }
-      return times.min() ?? .zero
+      return array
     }
-    let (small, large) = (least(1000), least(100_000))
-    // A hundred times as many elements: what takes O(n) would take about as much longer.
-    #expect(large < small * 8, "\(large) and \(small)")
+    /// The processor's time of this thread for 300 of each, in nanoseconds.
+    func time(_ array: inout Cards<Int>, _ round: Int) -> UInt64 {
+      let (count, step) = (array.count, array.count / 300)
+      let start = threadTime()
+      for index in 0..<300 {
+        let id = (index * 17 % 300) * step
+        array.move(id: id, to: count - 1 - id)
+        array.upsert(Card(id, "\(round)"))
+        array.remove(id: id)
+        array.insert(Card(id), at: id)
+      }
+      return threadTime() - start
+    }
+    var (small, large) = (array(1000), array(300_000))
+    var (leastSmall, leastLarge) = (UInt64.max, UInt64.max)
+    for round in 0..<5 {
+      leastSmall = min(leastSmall, time(&small, round))
+      leastLarge = min(leastLarge, time(&large, round))
+    }
+    // Three hundred times as many: to move their ids in memory alone would take longer than that.
+    #expect(leastLarge < leastSmall * 4, "\(leastLarge) and \(leastSmall)")
   }
 
   @Test func `a row and the order have paths of their own`() throws {

@@ -12,7 +12,8 @@ public enum ClientError: Error, CustomStringConvertible {
   /// Whether the action was reduced cannot be known: the session is lost. It is never retried
   /// automatically.
   case outcomeUnknown
-  /// A middleware of the daemon took the action, which was not reduced. Of a post only
+  /// A middleware of the daemon took the action, which was not reduced, and may have added others in its
+  /// place. Of a post only
   /// (`MirrorStore.failedPosts`): `send` returns it as the outcome.
   case swallowed
   /// The daemon refuses to show the path.

@@ -39,8 +39,8 @@ extension Connection {
   }
 
   /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
-  /// after a reconnect; a rejection is only counted (`rejections`), and a store tells of it
-  /// (`MirrorStore.failedPosts`).
+  /// after a reconnect; a rejection is only counted (`rejections`), and a store tells of it, as of
+  /// all that is not done (`MirrorStore.failedPosts`).
   public func post(_ action: some SynchronizableAction) { post(payload: Self.payload(action)) }
 
   /// Send an action that is already encoded, without waiting.

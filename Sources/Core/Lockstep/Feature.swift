@@ -24,9 +24,9 @@ public protocol SynchronizableAction: Synchronizable {
   /// `increment`, `counter.incrTapped`.
   var name: String { get }
 
-  /// Decode an action as `init(from:seed:)`. `spare` is one that the daemon's log has written over: what
-  /// memory it has may be used again, so that an action with an array allocates nothing. The default
-  /// leaves it alone.
+  /// Decode an action as `init(from:seed:)`. `spare` is one over which the daemon's log was written, if
+  /// there is one: the memory that it has to itself may be used again, so that an action with an array
+  /// allocates nothing. It is of no other use, whatever it is afterwards. The default leaves it alone.
   init(
     from decoder: inout CBORDecoder, seed: HashSeed, reusing spare: inout Self?
   ) throws(CBORError)

@@ -247,6 +247,7 @@ extension Simulation {
       switch acknowledgement.outcome {
       case .rejected, .outcomeUnknown: clients[slot].failed.insert(number)
       case .reduced, .unchanged, .swallowed, .accepted:
+        if acknowledgement.outcome == .swallowed { clients[slot].failed.insert(number) }
         let (refused, teller) = (client.refused[number], client.session.welcome?.position)
         if let refused, refused.epoch == teller?.epoch, refused.run == teller?.run {
           throw failure("\(tag) disappeared, and was done")
