@@ -254,7 +254,8 @@ let others: [Target] = [
   .executableTarget(
     name: "OptimismBenchmark",
     dependencies: [
-      "LockstepClient", "LockstepServer", "Documents", "EventLoop", "Lockstep", "Values", logging,
+      "LockstepClient", "LockstepServer", "CBOR", "Documents", "EventLoop", "Lockstep", "Values",
+      logging,
     ],
     path: "Sources/Benchmarks/OptimismBenchmark", swiftSettings: settings),
   .executableTarget(
