@@ -25,7 +25,7 @@ import Testing
 
   /// Where the machine's own numbers are to be seen, and not those of a container.
   private static var seesMachine: Bool {
-    FileManager.default.isReadableFile(atPath: "/sys/devices/system/node/online")
+    FileManager.default.isReadableFile(atPath: "/sys/devices/system/node/node0/meminfo")
       && MachineMemory.fromProc?.limit == sysconf(Int32(_SC_PHYS_PAGES))
         * sysconf(Int32(_SC_PAGESIZE))
   }
@@ -43,10 +43,7 @@ import Testing
     #expect(differences.contains(0), "in twentieths of all: \(differences)")
   }
 
-  @Test func `the memory of several nodes is added, and none is guessed`() throws {
-    #expect(MachineMemory.nodes("0\n") == [0])
-    #expect(MachineMemory.nodes("0-2,5,7-8\n") == [0, 1, 2, 5, 7, 8])
-    #expect(MachineMemory.nodes("") == [] && MachineMemory.nodes("2-1,x,-,9999999") == [])
+  @Test func `the memory of several nodes is added`() throws {
     let folder = FileManager.default.temporaryDirectory.appending(
       path: "nodes-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -69,9 +66,7 @@ import Testing
         """, "node\(number)/meminfo")
     }
     #expect(MachineMemory.fromNodes(folder.path) == nil)
-    try write("0,2\n", "online")
     try node(0, 1)
-    #expect(MachineMemory.fromNodes(folder.path) == nil, "a node is missing")
     try node(2, 1)
     let less = try #require(MachineMemory.fromNodes(folder.path)).free
     try node(2, 1 << 30)

@@ -78,12 +78,12 @@ public struct ActionJob<R: Reducer>: Sendable {
       } else {
         ground.reducer.foresee(action, in: ground.state)
       }
-    decoded.foreseen = foresight.map { ForeseenPatch($0, ground.scopes, for: rights) }
-    if let foresight, let rights, LargeActions<Action>.isReserved(after: decoded.tries) {
-      decoded.reservedPart = ground.reducer.part(of: foresight) {
-        rights.mayWrite(ground.state.reach(of: $0))
-      }
+    guard let foresight else { return decoded }
+    var part: Foresight?
+    if let rights, LargeActions<Action>.isReserved(after: decoded.tries) {
+      part = ground.reducer.part(of: foresight) { rights.mayWrite(ground.state.reach(of: $0)) }
     }
+    decoded.foreseen = ForeseenPatch(foresight, ground.scopes, for: rights, reserving: part)
     return decoded
   }
 
@@ -156,9 +156,6 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   var foreseen: ForeseenPatch?
   /// How often it has been worked out what it does.
   var tries = 1
-  /// What of it is reserved if others change once more what it touches; nil if that is all of it. To have
-  /// others wait takes the right to write where they write.
-  var reservedPart: Foresight?
 
   /// This action, which others have overtaken too often.
   var overtaken: DecodedAction { DecodedAction(outcome: .failure(.overtaken), cost: cost) }
@@ -196,11 +193,18 @@ final class ForeseenPatch: Sendable {
   /// The rights with which the action may be performed. As long as what was foreseen holds, its paths
   /// lead where they led.
   let rights: Rights?
+  /// What of it is reserved if others change once more what the action touches; nil if that is all of it.
+  /// To have others wait takes the right to write where they write.
+  let reservedPart: Foresight?
 
   /// O(the patch, and what is visible of it in each scope).
-  init(_ foresight: Foresight, _ views: ScopeViews?, for rights: Rights? = nil) {
+  init(
+    _ foresight: Foresight, _ views: ScopeViews?, for rights: Rights? = nil,
+    reserving part: Foresight? = nil
+  ) {
     self.foresight = foresight
     self.rights = rights
+    reservedPart = part
     weight = PatchWeight(of: foresight.patch)
     scopes = views.map { ForeseenScopes($0, of: foresight.patch) } ?? ForeseenScopes()
   }

@@ -174,7 +174,8 @@ struct LargeActions<Action: Sendable>: Sendable {
   private mutating func reserve(
     _ action: DecodedAction<Action>, by id: ConnectionID, at now: Instant
   ) {
-    guard let foresight = action.reservedPart ?? action.foreseen?.foresight else { return }
+    guard let foreseen = action.foreseen else { return }
+    let foresight = foreseen.reservedPart ?? foreseen.foresight
     let began = reservation?.owner == id ? reservation?.began : nil
     reservation = Reservation(id, foresight, at: began ?? now)
   }

@@ -18,7 +18,7 @@ extension Server {
         largeActions.enter(id, again: decoded, at: clock.now)
         return .stopBefore
       }
-      if let action = decoded, isOvertakenElsewhere(action, at: place) {
+      if let action = decoded, isOvertakenElsewhere(foreseen, at: place) {
         decoded = action.overtaken
         turn.remains.add(action)
       } else {
@@ -26,7 +26,6 @@ extension Server {
         turn.remains.add(foreseen)
       }
     }
-    if let part = decoded?.reservedPart { turn.remains.add(part) }
     largeActions.endReservation(of: id)
     turn.known = decoded
     defer {
@@ -42,11 +41,9 @@ extension Server {
 
   /// Whether others have changed what an action touches only where they do not wait for it: where its client
   /// may not write.
-  private mutating func isOvertakenElsewhere(
-    _ action: DecodedAction<R.Action>, at place: Int
-  ) -> Bool {
-    guard let part = action.reservedPart,
-      action.foreseen?.rights == connections[place: place].rights
+  @inline(never)
+  private mutating func isOvertakenElsewhere(_ foreseen: ForeseenPatch, at place: Int) -> Bool {
+    guard let part = foreseen.reservedPart, foreseen.rights == connections[place: place].rights
     else { return false }
     defer { core.recall(nil) }
     return core.recall(part)

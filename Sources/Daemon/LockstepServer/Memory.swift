@@ -74,9 +74,7 @@ enum MachineMemory {
   /// The kernel's own estimate: `si_mem_available` in `mm/show_mem.c`.
   static func fromNodes(_ folder: String) -> MemoryReading? {
     var machine = sysinfo()
-    guard sysinfo(&machine) == 0, let online = SmallFile.text(folder + "/online"),
-      let cached = cached(nodes(online), folder)
-    else { return nil }
+    guard sysinfo(&machine) == 0, let cached = cached(folder) else { return nil }
     func bytes(_ units: UInt) -> Int {
       let (bytes, overflows) = units.multipliedReportingOverflow(by: UInt(machine.mem_unit))
       return overflows ? 1 << 60 : min(Int(clamping: bytes), 1 << 60)
@@ -87,28 +85,17 @@ enum MachineMemory {
       free: max(0, available) + bytes(machine.freeswap), limit: all, name: "the machine")
   }
 
-  /// The bytes that the kernel can take back in these nodes.
-  private static func cached(_ nodes: [Int], _ folder: String) -> Int? {
-    var cached = 0
-    for node in nodes {
+  /// The bytes that the kernel can take back in the first 64 nodes; nil if there is none.
+  private static func cached(_ folder: String) -> Int? {
+    var cached: Int?
+    for node in 0..<64 {
       let lines = Lines("\(folder)/node\(node)/meminfo")
       for name in ["Active(file):", "Inactive(file):", "SReclaimable:"] {
-        guard let bytes = lines.bytes("Node \(node) \(name)") else { return nil }
-        cached = min(cached + bytes, 1 << 60)
+        guard let bytes = lines.bytes("Node \(node) \(name)") else { continue }
+        cached = min((cached ?? 0) + bytes, 1 << 60)
       }
     }
-    return nodes.isEmpty ? nil : cached
-  }
-
-  /// The numbers in a list of ranges: `0-1,4`. At most 1,024, as many as the kernel has nodes.
-  static func nodes(_ list: String) -> [Int] {
-    list.split { $0 == "," || $0 == "\n" }.flatMap { range -> [Int] in
-      let ends = range.split(separator: "-").map { Int($0) }
-      guard let first = ends.first ?? nil, let last = ends.last ?? nil, 0...last ~= first,
-        last < 1024
-      else { return [] }
-      return Array(first...last)
-    }
+    return cached
   }
 
   /// The lines of a file of names and kilobytes.
