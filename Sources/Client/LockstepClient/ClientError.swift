@@ -13,8 +13,7 @@ public enum ClientError: Error, CustomStringConvertible {
   /// automatically.
   case outcomeUnknown
   /// A middleware of the daemon took the action, which was not reduced, and may have added others in its
-  /// place. Of a post only
-  /// (`MirrorStore.failedPosts`): `send` returns it as the outcome.
+  /// place. Of a post only (`MirrorStore.failedPosts`): `send` returns it as the outcome.
   case swallowed
   /// The daemon refuses to show the path.
   case refused(ServerMessage.Reason)

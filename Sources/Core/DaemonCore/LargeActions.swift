@@ -13,8 +13,8 @@ import Wire
 // it wait, half a second at most, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
 // that starves, too.) But only what its client may write is: others that may write where it may only read do
 // not wait for it, and if it is only there that they were faster in the end, it is rejected, where any other
-// would be performed on the loop. A short action that may take long (`Reducer.takesLong`), since it has many parts, or moves or replaces
-// a large value, is treated in the same way.
+// would be performed on the loop. A short action that may take long (`Reducer.takesLong`), since it has many
+// parts, or moves or replaces a large value, is treated in the same way.
 //
 // A connection that is not ready for its action, because it does not read what it is sent, or is
 // leaving, waits outside of the queue, and enters it again when it reads on: so no decoded actions

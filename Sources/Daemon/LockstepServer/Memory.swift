@@ -23,6 +23,7 @@ enum Memory {
       + [machine].compactMap(\.self)
   }
 
+  /// The limit of the machine.
   private static var machine: MemoryReading? {
     MachineMemory.fromProc ?? MachineMemory.fromNodes("/sys/devices/system/node")
   }

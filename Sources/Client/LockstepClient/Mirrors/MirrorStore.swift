@@ -121,8 +121,9 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   /// The actions of this feature that are posted on this connection and not done, from now on, each
   /// with the reason: `ClientError.rejected`, `.swallowed`, `.outcomeUnknown`, or `.closed` for one that
-  /// was never sent. A middleware that takes an action (`.swallowed`) may have added others in its place. What an optimistic one showed is gone by then. Ends with the connection; a reader that is more
-  /// than 1,000 behind misses the oldest.
+  /// was never sent. A middleware that takes an action (`.swallowed`) may have added others in its place.
+  /// What an optimistic one showed is gone by then. Ends with the connection; a reader that is more than
+  /// 1,000 behind misses the oldest.
   ///
   ///     for await failed in mirror.failedPosts { show("\(failed.action): \(failed.error)") }
   public var failedPosts: AsyncStream<FailedPost<F.Action>> {
