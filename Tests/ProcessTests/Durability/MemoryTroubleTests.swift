@@ -13,9 +13,10 @@ struct MemoryTroubleTests {
     async throws
   {
     try await withHome { home in
-      // More than is written before the limit: what has been granted its memory takes it, so no snapshot
-      // may be in the making when that becomes less.
-      let first = try await home.start(["--limit", "journalBytes=\((16 << 20) + (1 << 14))"])
+      // What has been granted its memory takes it, so nothing large may be in the making when that becomes
+      // less: no snapshot of the journal, for which too little is written, and no checkpoint of a past.
+      let limits = ["journalBytes=\((16 << 20) + (1 << 14))", "historyBytes=0"]
+      let first = try await home.start(limits.flatMap { ["--limit", $0] })
       defer { first.process.signal(SIGKILL) }
       let writer = try await home.mirror(of: ["small"])
       let megabyte = Value.text(String(repeating: "x", count: 1 << 20))
