@@ -16,7 +16,7 @@ extension MirrorStore where F.Action: BindableAction, F.Action.Setting.BoundStat
       read: { self[dynamicMember: field.property] },
       write: {
         self.connection.post(
-          payload: self.encode(.set(field.setting($0))), .applied,
+          payload: self.actions.encode(.set(field.setting($0))), .applied,
           isOptimistic: self.predictor != nil)
       })
   }

@@ -46,11 +46,10 @@ extension MirrorStore where F: Reducer {
     subscription.link.perform { [number = subscription.number] state in
       state.session.showOptimistically(number)
     }
+    let coding = ActionCoding<F.Action>()
     let predictor = Predictor(
-      Prediction(of: feature, dependencies: dependencies), label: options.label)
-    return try MirrorStore(
-      subscription, isolation, predictor: predictor, encode: { Connection.payload($0) },
-      decode: { Connection.action($0) })
+      Prediction(of: feature, dependencies: dependencies), coding, label: options.label)
+    return try MirrorStore(subscription, isolation, coding, predictor: predictor)
   }
 
   /// The daemon's state as far as it was received, without the actions that wait.
@@ -72,14 +71,14 @@ extension MirrorStore where F: Reducer {
   public func send(_ action: F.Action, _ optimism: Optimism) async throws -> Acknowledgement {
     checkOptimism()
     return try await connection.send(
-      payload: encode(action), optimism.mark, isOptimistic: true)
+      payload: actions.encode(action), optimism.mark, isOptimistic: true)
   }
 
   /// Send an action that shows at once, without waiting, as the other `send` with an `Optimism`.
   /// `failedPosts` tells if it is not done.
   public func post(_ action: F.Action, _ optimism: Optimism) {
     checkOptimism()
-    connection.post(payload: encode(action), optimism.mark, isOptimistic: true)
+    connection.post(payload: actions.encode(action), optimism.mark, isOptimistic: true)
   }
 
   private func checkOptimism() {

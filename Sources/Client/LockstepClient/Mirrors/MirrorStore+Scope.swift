@@ -112,8 +112,7 @@ extension MirrorStore where F.Action: CasePathable {
     options.schemaUse = .expected(F.schema)
     let part = try await Subscription<Child>.connect(to: Path(keys), options)
     return try MirrorStore<Part<Child, ChildAction>>(
-      part, isolation, encode: { Connection.payload(actions.embed($0)) },
-      decode: { Connection.action($0).flatMap(actions.extract) })
+      part, isolation, ActionCoding().part(actions))
   }
 
   private static func keys(of property: PartialKeyPath<F.State>) -> [PathKey]
@@ -128,8 +127,7 @@ extension MirrorStore where F.Action: CasePathable {
     let part = connection.subscribe(to: Path(subscription.path.keys + keys), as: Child.self)
     try await part.reached(revision: 0)
     return try MirrorStore<Part<Child, ChildAction>>(
-      part, isolation, encode: { [encode] in encode(actions.embed($0)) },
-      decode: { [decode] in decode($0).flatMap(actions.extract) })
+      part, isolation, self.actions.part(actions))
   }
 }
 

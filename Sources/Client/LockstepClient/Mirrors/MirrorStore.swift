@@ -27,10 +27,7 @@ public final class MirrorStore<F: Feature>: ObservableStore {
 
   /// The subscription that the store shows, with its position and status.
   public let subscription: Subscription<F.State>
-  /// Encodes an action for the wire, embedded in the actions of the enclosing features.
-  let encode: @Sendable (F.Action) -> [UInt8]
-  /// Decodes an action of this connection; nil if it is not one of this feature.
-  let decode: @Sendable ([UInt8]) -> F.Action?
+  let actions: ActionCoding<F.Action>
   public let stateObservers = StateObservers<F.State>()
   /// Shows actions before they are decided; nil for a store that does not.
   let predictor: (any StatePredictor<F.State>)?
@@ -47,23 +44,18 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     var options = options
     options.schemaUse = .expected(F.schema)
     let subscription = try await Subscription<F.State>.connect(options)
-    return try MirrorStore(
-      subscription, isolation, encode: { Connection.payload($0) },
-      decode: { Connection.action($0) })
+    return try MirrorStore(subscription, isolation, ActionCoding())
   }
 
   init(
     _ subscription: Subscription<F.State>, _ isolation: (any Actor)?,
-    predictor: (any StatePredictor<F.State>)? = nil,
-    encode: @escaping @Sendable (F.Action) -> [UInt8],
-    decode: @escaping @Sendable ([UInt8]) -> F.Action?
+    _ actions: ActionCoding<F.Action>, predictor: (any StatePredictor<F.State>)? = nil
   ) throws {
     guard let state = subscription.state ?? Self.absent else {
       throw AbsentState(path: subscription.path)
     }
     self.subscription = subscription
-    self.encode = encode
-    self.decode = decode
+    self.actions = actions
     self.predictor = predictor
     news = MirrorNotifier(told: state, isolation, subscription.link.loop)
     news.watch(self)
@@ -112,12 +104,12 @@ public final class MirrorStore<F: Feature>: ObservableStore {
   public func send(
     _ action: F.Action, _ mark: Mark = .applied
   ) async throws -> Acknowledgement {
-    try await connection.send(payload: encode(action), mark)
+    try await connection.send(payload: actions.encode(action), mark)
   }
 
   /// Send an action without waiting. Like any other, it is kept until acknowledged, and retried
   /// after a reconnect. `failedPosts` tells if it is not done.
-  public func post(_ action: F.Action) { connection.post(payload: encode(action)) }
+  public func post(_ action: F.Action) { connection.post(payload: actions.encode(action)) }
 
   /// The actions of this feature that are posted on this connection and not done, from now on, each
   /// with the reason: `ClientError.rejected`, `.swallowed`, `.outcomeUnknown`, or `.closed` for one that
@@ -130,8 +122,8 @@ public final class MirrorStore<F: Feature>: ObservableStore {
     AsyncStream(bufferingPolicy: .bufferingNewest(1000)) { continuation in
       let stop = subscription.link.observe(
         Link.Observer(
-          onFailure: { [decode] payload, error in
-            guard let action = decode(payload) else { return }
+          onFailure: { [actions] payload, error in
+            guard let action = actions.decode(payload, .unseeded) else { return }
             continuation.yield(FailedPost(action: action, error: error))
           }, onEnd: { continuation.finish() }))
       continuation.onTermination(stop)

@@ -29,11 +29,13 @@ final class Predictor<R: Reducer>: StatePredictor {
   }
 
   private let prediction: Prediction<R>
+  private let actions: ActionCoding<R.Action>
   private let label: String
   private let last = Mutex<Shown?>(nil)
 
-  init(_ prediction: Prediction<R>, label: String) {
+  init(_ prediction: Prediction<R>, _ actions: ActionCoding<R.Action>, label: String) {
     self.prediction = prediction
+    self.actions = actions
     self.label = label
   }
 
@@ -57,7 +59,7 @@ final class Predictor<R: Reducer>: StatePredictor {
   /// The waiting actions.
   func pending(in subscription: Subscription<R.State>) -> [R.Action] {
     guard case .view(let view, let welcome) = look(at: subscription, nil) else { return [] }
-    return view.actions.compactMap { Connection.action($0.payload, seed: welcome.seed) }
+    return view.actions.compactMap { actions.decode($0.payload, welcome.seed) }
   }
 
   private func look(at subscription: Subscription<R.State>, _ known: Shown?) -> Look {
@@ -80,7 +82,7 @@ final class Predictor<R: Reducer>: StatePredictor {
           label: label, session: welcome.session ?? 0)))
     return Shown(view, after: known) { id, payload, state in
       // As the daemon will decode it.
-      if let action: R.Action = Connection.action(payload, seed: welcome.seed) {
+      if let action = actions.decode(payload, welcome.seed) {
         prediction.reduce(
           action, into: &state, from: cause, number: id.rawValue, seed: welcome.seed)
       }
