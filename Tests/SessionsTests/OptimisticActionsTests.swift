@@ -146,6 +146,22 @@ import Wire
     #expect(pair.session.value(of: root, as: Value.self) == ["n": 1])
   }
 
+  @Test func `a mirror that becomes optimistic while actions wait shows them`() {
+    var pair = Pair.optimistic()
+    let root = pair.subscribeOptimistically()
+    let late = pair.subscribe(to: ["n"])
+    pair.run()
+    pair.send(.increment(["n"], by: 1), isOptimistic: true)
+    #expect(pair.session.optimisticView(of: late) == nil)
+    pair.session.showOptimistically(late)
+    for mirror in [root, late] {
+      #expect(pair.session.optimisticView(of: mirror)?.actions.count == 1)
+    }
+    pair.run()
+    #expect(pair.session.optimisticView(of: late) == nil)
+    #expect(pair.session.value(of: late, as: Value.self) == 1)
+  }
+
   @Test func `closing drops what waits`() {
     var pair = Pair.optimistic()
     let root = pair.subscribeOptimistically()

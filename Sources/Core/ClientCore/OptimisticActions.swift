@@ -148,6 +148,8 @@ extension ClientSession {
     for index in mirrors.indices where mirrors[index].number == number {
       mirrors[index].isOptimistic = true
     }
+    // It may have arrived while actions wait that were sent before.
+    rebaseOptimistic()
   }
 
   /// Show an action that is being sent, if the daemon announces when it is decided.
@@ -156,7 +158,10 @@ extension ClientSession {
     let isFirst = optimistic.isEmpty
     optimistic.append(id, payload)
     for index in mirrors.indices where mirrors[index].isOptimistic {
-      if isFirst { mirrors[index].beginBasis(before: id, number: optimistic.version) }
+      // One that became optimistic since the first may have none yet.
+      if isFirst || mirrors[index].basis == nil {
+        mirrors[index].beginBasis(before: id, number: optimistic.version)
+      }
       commands.append(.notify(.changed(mirrors[index].number)))
     }
   }

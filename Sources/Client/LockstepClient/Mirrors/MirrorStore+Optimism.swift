@@ -40,16 +40,24 @@ extension MirrorStore where F: Reducer {
     var options = options
     options.schemaUse = .expected(F.schema)
     options.wantsDecisions = true
-    var dependencies = DependencyValues.current.over(.ofLiveStore)
-    change(&dependencies)
     let subscription = try await Subscription<F.State>.connect(options)
+    return try showing(
+      subscription, isolation, ActionCoding(), by: feature, label: options.label,
+      .here(change))
+  }
+
+  /// A store of a subscription that shows its connection's optimistic actions by a reducer.
+  static func showing(
+    _ subscription: Subscription<F.State>, _ isolation: (any Actor)?,
+    _ actions: ActionCoding<F.Action>, by feature: F, label: String,
+    _ dependencies: DependencyValues
+  ) throws -> MirrorStore {
     subscription.link.perform { [number = subscription.number] state in
       state.session.showOptimistically(number)
     }
-    let coding = ActionCoding<F.Action>()
     let predictor = Predictor(
-      Prediction(of: feature, dependencies: dependencies), coding, label: options.label)
-    return try MirrorStore(subscription, isolation, coding, predictor: predictor)
+      Prediction(of: feature, dependencies: dependencies), actions, label: label)
+    return try MirrorStore(subscription, isolation, actions, predictor: predictor)
   }
 
   /// The daemon's state as far as it was received, without the actions that wait.
@@ -65,7 +73,7 @@ extension MirrorStore where F: Reducer {
   /// `ClientError.rejected` when it was rejected, `.outcomeUnknown` when its outcome cannot be known:
   /// what showed is then gone.
   ///
-  /// Only for a store that was made by `connect(optimistic:)`. While the daemon is older than
+  /// Only for a store that was made with `optimistic`. While the daemon is older than
   /// version 3 of the protocol, nothing shows before it has answered.
   @discardableResult
   public func send(_ action: F.Action, _ optimism: Optimism) async throws -> Acknowledgement {
@@ -84,6 +92,15 @@ extension MirrorStore where F: Reducer {
   private func checkOptimism() {
     precondition(
       predictor != nil,
-      "Only a store made by MirrorStore.connect(optimistic:) shows actions before their answer.")
+      "Only a store that was made with `optimistic` shows actions before their answer.")
+  }
+}
+
+extension DependencyValues {
+  /// Those that a `Store` would take here, but for what is changed.
+  static func here(_ change: (inout DependencyValues) -> Void) -> DependencyValues {
+    var values = current.over(.ofLiveStore)
+    change(&values)
+    return values
   }
 }

@@ -115,7 +115,7 @@ extension MirrorStore where F.Action: CasePathable {
       part, isolation, ActionCoding().part(actions))
   }
 
-  private static func keys(of property: PartialKeyPath<F.State>) -> [PathKey]
+  static func keys(of property: PartialKeyPath<F.State>) -> [PathKey]
   where F.State: ObservableState {
     F.State.keys(of: property)
   }

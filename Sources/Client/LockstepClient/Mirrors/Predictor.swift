@@ -9,6 +9,10 @@ import Wire
 protocol StatePredictor<State>: Sendable {
   associatedtype State: Synchronizable
 
+  /// How the client calls itself, and what its reducers depend on.
+  var label: String { get }
+  var dependencies: DependencyValues { get }
+
   /// The state to show; nil if it is the mirror's own.
   func state(of subscription: Subscription<State>) -> State?
 }
@@ -28,9 +32,10 @@ final class Predictor<R: Reducer>: StatePredictor {
     case view(OptimisticView, ServerMessage.Welcome)
   }
 
+  let label: String
+  var dependencies: DependencyValues { prediction.dependencies }
   private let prediction: Prediction<R>
   private let actions: ActionCoding<R.Action>
-  private let label: String
   private let last = Mutex<Shown?>(nil)
 
   init(_ prediction: Prediction<R>, _ actions: ActionCoding<R.Action>, label: String) {

@@ -324,6 +324,22 @@ private struct OldShelf: Reducer {
     #expect(mirror.confirmed.volume == 3 && mirror.confirmed.turns == 1)
   }
 
+  @Test func `optimistic: a mirror of a row alone shows at once what the row is sent`() async throws
+  {
+    let whole = try await connect()
+    for title in ["Blue", "Red"] { try await whole.send(.put(title)) }
+    let red = try await Mirror.connect(
+      to: \.records, id: 2, action: \.record, optimistic: Player(), shelf.options)
+    red.post(.play, .optimistic)
+    red.post(.judge(.wild), .optimistic)
+    #expect(red.state?.isPlaying == true && red.state?.mood == .wild)
+    // Its effect runs in the daemon, where it is the row's.
+    try await red.send(.judge(.calm), .optimistic)
+    #expect(red.confirmed?.isPlaying == true && red.confirmed?.mood == .calm && red.pending.isEmpty)
+    #expect(try await playing(whole) == ["record.play"])
+    try await wait(for: whole.observe(\.records)) { $0[id: 2]?.mood == .calm }
+  }
+
   @Test func `@Fallback: an older client sees what it does not know as that case`() async throws {
     let (new, old) = (
       try await connect(), try await MirrorStore<OldShelf>.connect(shelf.options)
