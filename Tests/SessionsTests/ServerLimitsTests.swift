@@ -243,11 +243,40 @@ private struct Echo: Reducer {
     }
   }
 
-  @Test func `a user who is alone never waits`() {
+  @Test func `a user who is alone never waits while one of its connections brings it all`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
-    bench.join(1, uid: 7)
+    for number in 1...2 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
     let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
-    #expect(!bench.say(1, much).contains(.pauseReading(ConnectionID(1))))
+    for _ in 0..<3 { #expect(!bench.say(1, much).contains(.pauseReading(ConnectionID(1)))) }
+    // What others bring afterwards is counted from the next turn on.
+    _ = bench.turn()
+    #expect(!bench.say(2, .ping(1)).contains(.pauseReading(ConnectionID(2))))
+    #expect(!bench.say(1, .ping(1)).contains(.pauseReading(ConnectionID(1))))
+  }
+
+  @Test
+  func
+    `a turn ends when two connections of a user who is alone bring a share, and all have theirs`()
+  {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    let all = 1...20 as ClosedRange<UInt64>
+    for number in all { bench.join(number, uid: 7) }
+    _ = bench.turn()
+    let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
+    var (paused, served): (Set<UInt64>, [UInt64: Int]) = ([], [:])
+    for _ in 0..<200 {
+      // As the loop finds them: always in the same order.
+      var read = 0
+      for number in all where !paused.contains(number) {
+        read += 1
+        served[number, default: 0] += 1
+        for case .pauseReading(let id) in bench.say(number, much) { paused.insert(id.rawValue) }
+      }
+      #expect(read <= 2)
+      for case .resumeReading(let id) in bench.turn() { paused.remove(id.rawValue) }
+    }
+    #expect(served.count == all.count)
+    #expect((served.values.max() ?? 0) <= 3 * (served.values.min() ?? 0), "\(served)")
   }
 
   @Test func `who waits for others' sake goes on when they are gone`() {

@@ -55,12 +55,13 @@ extension Server {
   /// of this turn is used up. O(those that are read from) when that happens.
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
-    if users.isCrowded { take(bytes, place, &commands) }
+    if users.isCharging { take(bytes, place, &commands) }
   }
 
   @inline(never)
   private mutating func take(_ bytes: Int, _ place: Int, _ commands: inout [Command]) {
-    if users.charge(bytes, at: connections[place: place].account, clock.now) {
+    let (id, account) = (connections[place: place].id, connections[place: place].account)
+    if users.charge(bytes, of: id, at: account, clock.now) {
       pause(connections[place: place].peer.uid, &commands)
     }
   }

@@ -5,6 +5,10 @@ import Wire
 // and while two or more users are connected, so is the input of each in one turn. Beyond that share
 // all connections of the user pause, and a few of them resume in each turn, in order.
 //
+// A user who is alone has a share, too, unless a single connection of its own uses it: a turn would else
+// last until all of them have been read from, which may be seconds, and a user who comes would wait for
+// its end.
+//
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
 // sends now and then and waits for the answer. So while there is a *light* user, one who has sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
@@ -65,6 +69,15 @@ struct UserTable: Sendable {
   private(set) var overrunLeft = 0
   /// Whether a user has used a part of its share in this turn, or has connections that wait.
   private(set) var isSharing = false
+  /// Whether input is charged: not if there is only one connection.
+  private(set) var isCharging = false
+  /// The connections of all users.
+  private var connections = 0 {
+    didSet { isCharging = connections > 1 }
+  }
+  /// The first connection of an only user that was read from in this turn, and what was read from it
+  /// and all others.
+  private var alone: (reader: ConnectionID?, bytes: Int) = (nil, 0)
   /// The two users who were last seen to be light, the newer one first, and until when they count as
   /// that: so each user knows whether there is another.
   private var light: (newer: Light, older: Light)
@@ -95,6 +108,7 @@ struct UserTable: Sendable {
     if accounts.place(of: uid) == nil { accounts[uid] = Account(limits, at: now) }
     // Invariant: the account exists, since it was added above if it did not.
     let place = accounts.place(of: uid) ?? 0
+    self.connections += 1
     accounts[place: place].connections += 1
     accounts[place: place].reading.insert(session.id)
     accounts[place: place].partialBytes += session.frames.unfinished
@@ -135,6 +149,7 @@ struct UserTable: Sendable {
   /// Remove a connection that has ended from its user's account.
   mutating func remove(_ session: borrowing ServerSession) {
     let (uid, place) = (session.peer.uid, session.account)
+    connections -= 1
     accounts[place: place].connections -= 1
     accounts[place: place].reading.remove(session.id)
     accounts[place: place].subscriptions -= session.subscriptions.count
@@ -144,6 +159,10 @@ struct UserTable: Sendable {
       accounts[uid] = nil
       askers.removeAll { $0 == uid }
       resting.removeAll { $0 == uid }
+      // Who is left waits for nobody else any more.
+      if accounts.count == 1, let last = accounts.keys.first {
+        accounts[last]?.resumes = Self.mostResumes
+      }
     }
   }
 
@@ -230,6 +249,20 @@ struct UserTable: Sendable {
     if light.older.place == place { light.older.until = now }
   }
 
+  /// Charge a user for bytes that a connection has sent in this turn. Returns whether its share is used
+  /// up.
+  mutating func charge(_ bytes: Int, of id: ConnectionID, at place: Int, _ now: Instant) -> Bool {
+    if isCrowded { return charge(bytes, at: place, now) }
+    alone.bytes += bytes
+    if alone.reader == nil { alone.reader = id }
+    guard alone.bytes >= limits.turnBytesPerUser,
+      alone.reader != id || !accounts[place: place].waiting.isEmpty
+    else { return false }
+    isSharing = true
+    accounts[place: place].turnBytes = alone.bytes
+    return true
+  }
+
   /// Charge a user for bytes of this turn, if other users are connected. Returns whether its share
   /// is used up.
   mutating func charge(_ bytes: Int, at place: Int, _ now: Instant) -> Bool {
@@ -267,6 +300,7 @@ struct UserTable: Sendable {
 
   /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.
   mutating func beginTurn(at now: Instant) -> [(uid: UInt64, share: Share)] {
+    alone = (nil, 0)
     guard isSharing else { return [] }
     isSharing = false
     var shares: [(uid: UInt64, share: Share)] = []
@@ -285,14 +319,14 @@ struct UserTable: Sendable {
       let count = accounts[place: place].waiting.count
       guard count > 0 else { continue }
       // Twice as many as in the last turn if those did not use up the share, else half: it takes one
-      // that sends a whole buffer, and many that send an action each. A single user resumes all.
+      // that sends a whole buffer, and many that send an action each.
       accounts[place: place].resumes =
         debt < 0
         ? min(2 * accounts[place: place].resumes, Self.mostResumes)
         : max(1, accounts[place: place].resumes / 2)
       // To stop reading from one and to begin again takes about a microsecond.
       let limit = isShareSmall(place, at: now) ? Self.mostSmallResumes : Self.mostResumes
-      let most = isCrowded ? min(accounts[place: place].resumes, limit) : count
+      let most = min(accounts[place: place].resumes, limit)
       let resumed = Array(accounts[place: place].waiting.prefix(most))
       accounts[place: place].waiting.removeFirst(resumed.count)
       shares.append((uid, .resumed(resumed, moreWait: count > most)))
