@@ -1,7 +1,8 @@
 """Shows figures: as a table for people, in the README, and as pictures.
 
-  python3 report.py --check   fails if the README or a picture is not what figures.json says, or if
-                              what an action costs has changed since these figures were taken
+  python3 report.py --check   fails if the README or a picture is not what figures.json says, if what an
+                              action costs has changed since these figures were taken, or if code of the
+                              daemon is newer than they are
   python3 report.py --write   makes them anew from figures.json
 """
 
@@ -23,6 +24,9 @@ BEGIN = "<!-- Scripts/benchmark --record writes what follows -->\n"
 END = "<!-- until here -->\n"
 # A count that has changed by more than this needs new figures.
 TOLERANCE = 0.03
+# So does any code of these.
+MEASURED = ["Sources/Core", "Sources/Daemon", "Sources/System", ":!Sources/Core/ClientCore"]
+COMMENT = re.compile(r"\s*(//|/\*|\*/|\* )")
 NAMES = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis", "nats": "NATS",
          "dbus": "dbus-broker", "ovsdb": "OVSDB"}
 
@@ -286,6 +290,23 @@ def commit():
   return found.stdout.strip() if found.returncode == 0 else None
 
 
+def newer_code(than, root=ROOT):
+  """A line of the daemon's code that has changed since a commit; None if there is none but comments, or
+  if that commit is not here, as in a clone without the history."""
+  git = lambda *words: subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
+  if git("cat-file", "-e", f"{than}^{{commit}}").returncode != 0:
+    return None
+  changes = git("diff", "--unified=0", "--no-renames", than, "--", *MEASURED).stdout
+  for line in changes.splitlines():
+    if line.startswith(("--- a/", "+++ b/")):
+      file = line[6:]
+    elif line.startswith(("---", "+++")):
+      continue
+    elif line.startswith(("-", "+")) and line[1:].strip() and not COMMENT.match(line[1:]):
+      return f"{file}: {line[1:].strip()}"
+  return None
+
+
 def counted():
   """The instructions and the allocations of each work, from the baseline of Scripts/counts."""
   with open(BASELINE) as file:
@@ -315,6 +336,9 @@ def check(figures):
     name = os.path.relpath(path, ROOT)
     if not os.path.exists(path) or open(path).read() != contents:
       yield f"{name} is not what figures.json says: python3 Sources/Benchmarks/report.py --write"
+  if line := newer_code(figures.about["commit"]):
+    yield (f"the figures are of {figures.about['commit']}, and code is newer ({line}): "
+           "Scripts/benchmark --quick --with-peers --record")
   for kind, unit, least in [("counts", "instructions", 0), ("allocations", "allocations", 0.1)]:
     then = figures.about[kind]
     for name, now in counted()[kind].items():

@@ -110,6 +110,9 @@ def check_baseline(counts, is_verbose):
             print(f"The baseline is of {key} {known.get(key)}; here is {value}. That may be why a count"
                   " differs.")
     too_much, won = compare(before, counts, is_verbose)
+    allocating = allocates_too_much(counts)
+    for sentence in allocating:
+        complain(sentence)
     if won:
         print(f"More than {baseline.LIMIT} % less: {', '.join(won)}. Commit the new baseline, or it"
               " can be lost again unnoticed: Scripts/counts --update")
@@ -117,11 +120,20 @@ def check_baseline(counts, is_verbose):
         complain(f"more than {baseline.LIMIT} % over Tests/Counts/baseline.txt:"
                  f" {', '.join(too_much)}. Mend what grew (above); or, if the cost is meant, commit"
                  " the new baseline with the reason: Scripts/counts --update")
-    return not too_much
+    return not too_much and not allocating
+
+
+def allocates_too_much(counts):
+    """What no baseline excuses, as sentences."""
+    most = {work.name: work.most_allocations for work in works.ALL}
+    return [f"{name}: {count.total.allocations:.4f} allocations each, and {most[name]} is the most"
+            for name, count in counts.items() if count.total.allocations > most[name]]
 
 
 def update(counts):
     known, before = baseline.read()
+    for sentence in allocates_too_much(counts):
+        complain(sentence)
     environment = baseline.environment()
     if known != environment and len(counts) < len(works.ALL):
         raise client.Failure("the baseline is of another compiler or other libraries: update all of"
