@@ -61,7 +61,7 @@ def perform(run, works):
 def main():
   parser = argparse.ArgumentParser(
     prog="Scripts/benchmark", description="Lockstep beside the limit and its peers, in one run.")
-  parser.add_argument("--quick", action="store_true", help="about four minutes, and rougher")
+  parser.add_argument("--quick", action="store_true", help="two and a half minutes, and rougher")
   parser.add_argument("--rounds", type=int, help="how often each figure is taken")
   parser.add_argument("--markdown", metavar="FILE", help="also write the table as Markdown")
   parser.add_argument("--json", metavar="FILE", help="also write every value as JSON")
