@@ -211,7 +211,7 @@ struct UserTable: Sendable {
   static var smallShare: Int { 512 }
   private static var mostResumes: Int { 1024 }
   /// How many connections of a user that wait resume in a turn while another user is light.
-  private static var mostSmallResumes: Int { 16 }
+  private static var mostSmallResumes: Int { 2 }
   private static var heavyTime: Duration { .seconds(1) }
   private static var lightTime: Duration { .milliseconds(100) }
 
@@ -324,7 +324,7 @@ struct UserTable: Sendable {
         debt < 0
         ? min(2 * accounts[place: place].resumes, Self.mostResumes)
         : max(1, accounts[place: place].resumes / 2)
-      // To stop reading from one and to begin again takes about a microsecond.
+      // To stop reading from one and to begin again takes two or three calls of the kernel.
       let limit = isShareSmall(place, at: now) ? Self.mostSmallResumes : Self.mostResumes
       let most = min(accounts[place: place].resumes, limit)
       let resumed = Array(accounts[place: place].waiting.prefix(most))
