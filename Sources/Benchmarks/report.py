@@ -4,12 +4,14 @@
                               action costs has changed since these figures were taken, or if code of the
                               daemon is newer than they are
   python3 report.py --write   makes them anew from figures.json
+  python3 report.py --self-test   shows that newer code is found, in a repository of its own
 """
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pictures
@@ -25,8 +27,9 @@ END = "<!-- until here -->\n"
 # A count that has changed by more than this needs new figures.
 TOLERANCE = 0.03
 # So does any code of these.
-MEASURED = ["Sources/Core", "Sources/Daemon", "Sources/System", ":!Sources/Core/ClientCore"]
-COMMENT = re.compile(r"\s*(//|/\*|\*/|\* )")
+MEASURED = ["Package.swift", "Sources/Core", "Sources/Daemon", "Sources/System",
+            ":!Sources/Core/ClientCore"]
+COMMENT = re.compile(r"\s*//")
 NAMES = {"limit": "limit", "lockstep": "Lockstep", "redis": "Redis", "nats": "NATS",
          "dbus": "dbus-broker", "ovsdb": "OVSDB"}
 
@@ -296,8 +299,11 @@ def newer_code(than, root=ROOT):
   git = lambda *words: subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
   if git("cat-file", "-e", f"{than}^{{commit}}").returncode != 0:
     return None
-  changes = git("diff", "--unified=0", "--no-renames", than, "--", *MEASURED).stdout
-  for line in changes.splitlines():
+  changes = git("diff", "--unified=0", "--no-renames", "--no-color", "--no-ext-diff", "--src-prefix=a/",
+                "--dst-prefix=b/", than, "--", *MEASURED)
+  if changes.returncode != 0:
+    sys.exit(f"git cannot compare with the commit of the figures: {changes.stderr.strip()}")
+  for line in changes.stdout.splitlines():
     if line.startswith(("--- a/", "+++ b/")):
       file = line[6:]
     elif line.startswith(("---", "+++")):
@@ -347,7 +353,42 @@ def check(figures):
                "were taken: Scripts/benchmark --quick --with-peers --record")
 
 
+def self_test():
+  """Newer code is found, and nothing else."""
+  with tempfile.TemporaryDirectory() as root:
+    def git(*words):
+      who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+      subprocess.run(["git", "-C", root, *who, *words], check=True, capture_output=True)
+
+    def write(path, contents):
+      os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+      with open(os.path.join(root, path), "w") as file:
+        file.write(contents)
+
+    git("init")
+    daemon, client = "Sources/Core/DaemonCore/Turn.swift", "Sources/Core/ClientCore/Session.swift"
+    write(daemon, "let a = 1\n")
+    write(client, "let a = 1\n")
+    git("add", ".")
+    git("commit", "--message", "first")
+    expected = [
+      ([(daemon, "let a = 1\n")], None),
+      ([(daemon, "// Why.\nlet a = 1\n\n  /// What.\n")], None),
+      ([(client, "let a = 2\n")], None),
+      ([(daemon, "let a = 1\nlet b = 2  // Why.\n")], f"{daemon}: let b = 2  // Why."),
+      ([(daemon, "")], f"{daemon}: let a = 1"),
+    ]
+    for changes, line in expected:
+      for path, contents in changes:
+        write(path, contents)
+      found = newer_code("HEAD", root)
+      assert found == line, f"{changes}: {found}"
+    assert newer_code("0" * 40, root) is None
+
+
 def main():
+  if sys.argv[1:] == ["--self-test"]:
+    return self_test()
   figures = Figures.read(FIGURES)
   if sys.argv[1:] == ["--write"]:
     write(figures)

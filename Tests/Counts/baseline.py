@@ -164,18 +164,12 @@ class Change:
         return (after / before - 1) * 100 if before else float("inf")
 
     @property
-    def is_change(self):
-        """Not an allocation of each thousandth one, which may happen once more or less."""
-        difference = self.cost(self.after.total) - self.cost(self.before.total)
-        return self.kind == "instructions" or abs(difference) >= 0.001
-
-    @property
     def is_too_much(self):
-        return self.is_change and self.percent > LIMIT
+        return self.percent > LIMIT
 
     @property
     def is_won(self):
-        return self.is_change and self.percent < -LIMIT
+        return self.percent < -LIMIT
 
     def __str__(self):
         percent = f"{self.percent:+.1f}" if abs(self.percent) >= 0.05 else "0.0"

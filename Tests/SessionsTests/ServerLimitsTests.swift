@@ -198,7 +198,7 @@ private struct Echo: Reducer {
         resumed.append(ids.count)
         for id in ids { bench.say(id, isLittle ? .ping(1) : Self.much) }
       }
-      // Each costs a microsecond, even with nothing to say: so there is a bound.
+      // Each costs two or three calls of the kernel, even with nothing to say: so there is a bound.
       #expect(resumed == (isLittle ? [1, 2, 2, 2, 2, 2, 2] : [1, 1, 1, 1, 1, 1, 1]))
     }
   }
@@ -243,20 +243,18 @@ private struct Echo: Reducer {
     }
   }
 
-  @Test func `a user who is alone never waits while one of its connections brings it all`() {
+  @Test func `an only user never waits while one of its connections brings it all`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     for number in 1...2 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
     let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
     for _ in 0..<3 { #expect(!bench.say(1, much).contains(.pauseReading(ConnectionID(1)))) }
-    // What others bring afterwards is counted from the next turn on.
+    // A turn's bytes are not counted in the next one.
     _ = bench.turn()
     #expect(!bench.say(2, .ping(1)).contains(.pauseReading(ConnectionID(2))))
     #expect(!bench.say(1, .ping(1)).contains(.pauseReading(ConnectionID(1))))
   }
 
-  @Test
-  func
-    `a turn ends when two connections of a user who is alone bring a share, and all have theirs`()
+  @Test func `two connections of an only user that bring a share end a turn, and all have theirs`()
   {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     let all = 1...20 as ClosedRange<UInt64>

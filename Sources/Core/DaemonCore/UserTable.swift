@@ -5,9 +5,9 @@ import Wire
 // and while two or more users are connected, so is the input of each in one turn. Beyond that share
 // all connections of the user pause, and a few of them resume in each turn, in order.
 //
-// A user who is alone has a share, too, unless a single connection of its own uses it: a turn would else
-// last until all of them have been read from, which may be seconds, and a user who comes would wait for
-// its end.
+// The connections of an only user share its turns, too, unless a single one brings it all: a turn would
+// else last until all of them have been read from, which may be seconds, and another user that connects
+// would wait for its end.
 //
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
 // sends now and then and waits for the answer. So while there is a *light* user, one who has sent
@@ -88,7 +88,7 @@ struct UserTable: Sendable {
     accounts = Slots(vacant: Account(limits, at: now))
   }
 
-  /// Whether turns are shared: a single user takes them whole.
+  /// Whether turns are shared among users.
   @inline(__always)
   var isCrowded: Bool { accounts.count > 1 }
 
@@ -159,7 +159,7 @@ struct UserTable: Sendable {
       accounts[uid] = nil
       askers.removeAll { $0 == uid }
       resting.removeAll { $0 == uid }
-      // Who is left waits for nobody else any more.
+      // The connections of an only user have waited for the sake of others.
       if accounts.count == 1, let last = accounts.keys.first {
         accounts[last]?.resumes = Self.mostResumes
       }
