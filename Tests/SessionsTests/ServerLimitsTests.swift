@@ -80,11 +80,13 @@ private struct Echo: Reducer {
     #expect(paused.contains(.pauseReading(ConnectionID(1))))
     #expect(paused.contains(.pauseReading(ConnectionID(2))))
     #expect(!bench.say(3, .ping(1)).contains(.pauseReading(ConnectionID(3))))
-    // In each turn one connection resumes, in order.
-    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
+    // In each turn one connection resumes, in order: last the one that used up the share.
+    let first = bench.turn()
+    #expect(first.contains(.resumeReading(ConnectionID(2))))
+    #expect(!first.contains(.resumeReading(ConnectionID(1))))
     let next = bench.turn()
-    #expect(next.contains(.resumeReading(ConnectionID(2))))
-    #expect(!next.contains(.resumeReading(ConnectionID(1))))
+    #expect(next.contains(.resumeReading(ConnectionID(1))))
+    #expect(!next.contains(.resumeReading(ConnectionID(2))))
   }
 
   @Test func `a user whose action does much waits for some turns while others are there`() {
@@ -168,8 +170,8 @@ private struct Echo: Reducer {
     #expect(bench.server.readBytes == 512)
     #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
     // They go on in turns.
-    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
     #expect(bench.turn().contains(.resumeReading(ConnectionID(2))))
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
     _ = bench.turn()
     bench.pass(.milliseconds(99))
     #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
@@ -254,27 +256,67 @@ private struct Echo: Reducer {
     #expect(!bench.say(1, .ping(1)).contains(.pauseReading(ConnectionID(1))))
   }
 
+  /// Lets connections of one user say something in each turn in which they are read from, always in the
+  /// same order, as the loop may find them. Returns how often each was read from, and the most that were in
+  /// one turn.
+  private func flood(
+    _ bench: inout Bench, turns: Int, _ bytes: [UInt64: Int]
+  ) -> (served: [UInt64: Int], most: Int) {
+    var (paused, served, most): (Set<UInt64>, [UInt64: Int], Int) = ([], [:], 0)
+    for _ in 0..<turns {
+      var read = 0
+      for number in bytes.keys.sorted() where !paused.contains(number) {
+        guard let count = bytes[number], count > 0 else { continue }
+        read += 1
+        served[number, default: 0] += 1
+        let message = ClientMessage.query(number: 1, String(repeating: "x", count: count))
+        for case .pauseReading(let id) in bench.say(number, message) { paused.insert(id.rawValue) }
+      }
+      most = max(most, read)
+      for case .resumeReading(let id) in bench.turn() { paused.remove(id.rawValue) }
+    }
+    return (served, most)
+  }
+
   @Test func `two connections of an only user that bring a share end a turn, and all have theirs`()
   {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     let all = 1...20 as ClosedRange<UInt64>
     for number in all { bench.join(number, uid: 7) }
     _ = bench.turn()
-    let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
-    var (paused, served): (Set<UInt64>, [UInt64: Int]) = ([], [:])
-    for _ in 0..<200 {
-      // As the loop finds them: always in the same order.
-      var read = 0
-      for number in all where !paused.contains(number) {
-        read += 1
-        served[number, default: 0] += 1
-        for case .pauseReading(let id) in bench.say(number, much) { paused.insert(id.rawValue) }
-      }
-      #expect(read <= 2)
-      for case .resumeReading(let id) in bench.turn() { paused.remove(id.rawValue) }
-    }
+    let (served, most) = flood(
+      &bench, turns: 200, Dictionary(uniqueKeysWithValues: all.map { ($0, 200) }))
+    #expect(most == 2)
     #expect(served.count == all.count)
     #expect((served.values.max() ?? 0) <= 3 * (served.values.min() ?? 0), "\(served)")
+  }
+
+  @Test(arguments: [false, true], [0, 20, 60])
+  func `none waits for ever behind one that is always read from first`(
+    isCrowded: Bool, little: Int
+  ) {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    for number in 1...6 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
+    if isCrowded { bench.join(9, uid: 8) }
+    _ = bench.turn()
+    let (served, _) = flood(
+      &bench, turns: 200, [1: little, 2: 200, 3: 200, 4: little, 5: 200, 6: little])
+    #expect([2, 3, 5].allSatisfy { (served[$0] ?? 0) >= 15 }, "\(served)")
+    #expect(little == 0 || [1, 4, 6].allSatisfy { (served[$0] ?? 0) >= 15 }, "\(served)")
+  }
+
+  @Test(arguments: [2, 80, 150, 300])
+  func `one that brings it all is soon read from in each turn again`(silent: Int) {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    for number in 1...UInt64(silent) { bench.join(number, uid: 7) }
+    _ = bench.turn()
+    for _ in 0..<2 {
+      // Another says something behind it.
+      bench.say(1, Self.much)
+      bench.say(UInt64(silent), .ping(1))
+      let (served, _) = flood(&bench, turns: 60, [1: 200])
+      #expect((served[1] ?? 0) >= 40, "\(served)")
+    }
   }
 
   @Test func `who waits for others' sake goes on when they are gone`() {

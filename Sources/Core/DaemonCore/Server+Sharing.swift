@@ -62,7 +62,7 @@ extension Server {
   private mutating func take(_ bytes: Int, _ place: Int, _ commands: inout [Command]) {
     let (id, account) = (connections[place: place].id, connections[place: place].account)
     if users.charge(bytes, of: id, at: account, clock.now) {
-      pause(connections[place: place].peer.uid, &commands)
+      pause(connections[place: place].peer.uid, after: id, &commands)
     }
   }
 
@@ -78,8 +78,10 @@ extension Server {
     _ = users.charge(count, at: connections[place: place].account, clock.now)
   }
 
-  private mutating func pause(_ uid: UInt64, _ commands: inout [Command]) {
-    for id in users.wait(uid) {
+  private mutating func pause(
+    _ uid: UInt64, after last: ConnectionID?, _ commands: inout [Command]
+  ) {
+    for id in users.wait(uid, after: last) {
       changeReading(of: id, &commands) { $0.flow.isWaiting = true }
     }
   }
@@ -92,7 +94,7 @@ extension Server {
     for (uid, share) in users.beginTurn(at: clock.now) {
       switch share {
       case .debt:
-        pause(uid, &commands)
+        pause(uid, after: nil, &commands)
         mustFollow = true
       case .resumed(let ids, let moreWait):
         for id in ids where connections[id]?.flow.isWaiting == true {

@@ -33,6 +33,8 @@ struct Account: Sendable {
   fileprivate var reading: Set<ConnectionID> = []
   /// The queue of connections that are not read from until their turn.
   fileprivate var waiting: [ConnectionID] = []
+  /// Those that resumed for this turn, and have not been read from.
+  fileprivate var fresh: [ConnectionID] = []
   /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
   /// The grant for each of these in this turn, in units of work.
@@ -49,6 +51,34 @@ struct Account: Sendable {
     actions = TokenBucket(perSecond: limits.actionsPerSecond, at: now)
     denials = TokenBucket(perSecond: 1, at: now)
     heavyUntil = now
+  }
+
+  /// Note that a connection has been read from, or has ended.
+  fileprivate mutating func noteRead(_ id: ConnectionID) {
+    if let index = fresh.firstIndex(of: id) { fresh.remove(at: index) }
+  }
+
+  /// Queue the connections that are read from, and return them: the one that used up the share last, and
+  /// those that have resumed in vain before all others. Else one could wait for ever, if it always resumed
+  /// together with another that is read from before it. So it is read from at the latest when it is the
+  /// only one that resumes, for each share that is used up halves their number.
+  fileprivate mutating func wait(after last: ConnectionID?) -> [ConnectionID] {
+    let first = fresh
+    fresh = []
+    for id in first { reading.remove(id) }
+    let isLastReading = last.map { reading.remove($0) != nil } ?? false
+    var others = reading.sorted()
+    if isLastReading, let last { others.append(last) }
+    reading = []
+    waiting = first + waiting + others
+    return first + others
+  }
+
+  /// Take those that resume from the queue, so many at most.
+  fileprivate mutating func resume(_ most: Int) -> [ConnectionID] {
+    fresh = Array(waiting.prefix(most))
+    waiting.removeFirst(fresh.count)
+    return fresh
   }
 }
 
@@ -152,6 +182,7 @@ struct UserTable: Sendable {
     connections -= 1
     accounts[place: place].connections -= 1
     accounts[place: place].reading.remove(session.id)
+    accounts[place: place].noteRead(session.id)
     accounts[place: place].subscriptions -= session.subscriptions.count
     accounts[place: place].unsentBytes -= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
@@ -252,6 +283,7 @@ struct UserTable: Sendable {
   /// Charge a user for bytes that a connection has sent in this turn. Returns whether its share is used
   /// up.
   mutating func charge(_ bytes: Int, of id: ConnectionID, at place: Int, _ now: Instant) -> Bool {
+    accounts[place: place].noteRead(id)
     if isCrowded { return charge(bytes, at: place, now) }
     alone.bytes += bytes
     if alone.reader == nil { alone.reader = id }
@@ -278,13 +310,11 @@ struct UserTable: Sendable {
     return used >= share(of: place, at: now)
   }
 
-  /// Queue the connections of a user that are read from until their turns. Returns them, sorted.
-  mutating func wait(_ uid: UInt64) -> [ConnectionID] {
+  /// Queue the connections of a user that are read from until their turns, `last` at the end. Returns
+  /// them.
+  mutating func wait(_ uid: UInt64, after last: ConnectionID?) -> [ConnectionID] {
     guard let place = accounts.place(of: uid) else { return [] }
-    let paused = accounts[place: place].reading.sorted()
-    accounts[place: place].reading = []
-    accounts[place: place].waiting += paused
-    return paused
+    return accounts[place: place].wait(after: last)
   }
 
   /// Note that a connection that waited is read from again.
@@ -326,11 +356,9 @@ struct UserTable: Sendable {
         : max(1, accounts[place: place].resumes / 2)
       // To stop reading from one and to begin again takes two or three calls of the kernel.
       let limit = isShareSmall(place, at: now) ? Self.mostSmallResumes : Self.mostResumes
-      let most = min(accounts[place: place].resumes, limit)
-      let resumed = Array(accounts[place: place].waiting.prefix(most))
-      accounts[place: place].waiting.removeFirst(resumed.count)
-      shares.append((uid, .resumed(resumed, moreWait: count > most)))
-      if count > most { isSharing = true }
+      let resumed = accounts[place: place].resume(min(accounts[place: place].resumes, limit))
+      shares.append((uid, .resumed(resumed, moreWait: count > resumed.count)))
+      if count > resumed.count { isSharing = true }
     }
     return shares
   }
