@@ -333,7 +333,7 @@ let tests = withSettings([
     name: "LockstepServerTests",
     dependencies: [
       "CAllocator", "CJemalloc", "LockstepServer", "Journal", "EventLoop", "Documents", "Lockstep",
-      "Access", "Records", "DaemonCore", "Values", "CBOR", logging,
+      "Access", "Records", "DaemonCore", "Values", "Wire", "CBOR", logging,
     ]),
   .testTarget(
     name: "LockstepClientTests",

@@ -237,6 +237,29 @@ import Testing
     #expect(most <= 320 << 10)
   }
 
+  @Test func `another turn comes after what is ready, and waits for nothing`() throws {
+    var reads = 0
+    var readsByTurn: [Int] = []
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      other.startReading(onBytes: { _ in reads += 1 }, onEnd: { _ in })
+      one.write([1])
+      loop.onTurnEnd = {
+        // What comes before the first read is not of this.
+        if reads == 0 { return }
+        readsByTurn.append(reads)
+        switch readsByTurn.count {
+        case 1:
+          one.write([2])
+          loop.turnAgain()
+        case 2...4: loop.turnAgain()
+        default: loop.stop()
+        }
+      }
+    }
+    #expect(readsByTurn.prefix(5) == [1, 2, 2, 2, 2])
+  }
+
   @Test func `writes and work from the end of a turn need no further event`() throws {
     var received = 0
     try withLoop { loop in

@@ -1,9 +1,11 @@
+import CBOR
 import Documents
 import EventLoop
 import Foundation
 import Lockstep
 import Logging
 import Testing
+import Wire
 
 @testable import LockstepServer
 
@@ -13,7 +15,7 @@ import Testing
   ///
   /// Unchecked: the daemon is touched only on its loop.
   private final class Hosted: @unchecked Sendable {
-    private let loop: Loop
+    let loop: Loop
     private var daemon: Daemon<DocumentFeature>?
 
     init(_ socket: String) async throws {
@@ -53,6 +55,70 @@ import Testing
     // Waiting for a tick would take one second each; a busy machine may delay one.
     #expect(times.count { $0 >= .milliseconds(500) } <= 1, "\(times)")
     daemon.stop()
+  }
+
+  /// A client on the loop of its daemon, which asks for more than one turn answers.
+  ///
+  /// Unchecked: it is touched only on its loop.
+  private final class Asking: @unchecked Sendable {
+    static let count = 1000
+    private let daemon: Hosted
+    private let done: CheckedContinuation<[Int], Never>
+    private var frames = FrameDecoder(limit: 1 << 20)
+    /// How many digests came with each read.
+    private var digests: [Int] = []
+
+    init(_ daemon: Hosted, _ done: CheckedContinuation<[Int], Never>) {
+      self.daemon = daemon
+      self.done = done
+    }
+
+    func ask(through pipe: EventLoop.Pipe) {
+      pipe.startReading(onBytes: { [self] in read($0, through: pipe) }, onEnd: { _ in })
+      var messages: [ClientMessage] = [
+        .hello(.init(versions: 1...2, label: "asking")), .subscribe(subscription: 1, [], nil),
+      ]
+      messages += Array(repeating: .digestRequest(subscription: 1), count: Self.count)
+      pipe.write(messages.flatMap { message in Frame.encode { message.encode(into: &$0) } })
+    }
+
+    private func read(_ bytes: UnsafeRawBufferPointer, through pipe: EventLoop.Pipe) {
+      var count = 0
+      do {
+        try frames.receiveAll(bytes) { item throws(WireError) in
+          var decoder = CBORDecoder(item)
+          if try MessageHead(from: &decoder).type == .digest { count += 1 }
+        }
+      } catch {
+        Issue.record(error)
+      }
+      digests.append(count)
+      guard digests.reduce(0, +) >= Self.count else { return }
+      pipe.close()
+      daemon.stop()
+      done.resume(returning: digests)
+    }
+  }
+
+  @Test func `what is ready comes between two turns of work that was left`() async throws {
+    Signals.ignoreBrokenPipe()
+    var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
+    let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let daemon = try await Hosted(folder + "/socket")
+    let digests = await withCheckedContinuation { done in
+      let asking = Asking(daemon, done)
+      daemon.loop.execute {
+        EventLoop.Pipe.connect(path: folder + "/socket", on: daemon.loop) { result in
+          do { asking.ask(through: try result.get()) } catch { Issue.record(error) }
+        }
+      }
+    }
+    #expect(digests.reduce(0, +) == Asking.count)
+    // A turn has 2,000 units of work, of which a digest takes 20: the client reads before the next one.
+    // A timer may end one more between two polls.
+    let many = digests.count { $0 > 101 }
+    #expect(2 * many < digests.count, "\(digests)")
   }
 
   /// A daemon to which its loop has the only reference, that keeps what it holds.

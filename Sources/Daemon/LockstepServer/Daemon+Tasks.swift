@@ -203,11 +203,8 @@ extension Daemon {
 
   // MARK: Effects
 
-  func wake() {
-    let daemon = Unchecked(self)
-    // Queued after input from the sockets, so that no client waits for it.
-    loop.execute { daemon.value?.hasNews = true }
-  }
+  // After input from the sockets, so that no client waits for it.
+  func wake() { loop.turnAgain() }
 
   func execute(_ order: EffectOrder) {
     switch order {

@@ -64,7 +64,7 @@ public final class Daemon<R: Reducer> {
   // check would cost a round trip more than the accesses themselves.
   /// Reused by every call into the server that commands nothing or little. Changed by swaps alone.
   @exclusivity(unchecked) private var spare: [Command] = []
-  /// Whether the server has had an event since its last turn ended.
+  /// Whether the server has had an event since its last turn ended, or asked for another turn.
   @exclusivity(unchecked) var hasNews = false
   /// Events that came while commands were executed.
   @exclusivity(unchecked) private var events: [Event<R.Action>] = []
@@ -215,7 +215,10 @@ public final class Daemon<R: Reducer> {
     self.ticker = ticker
     // Strong, so that the loop holds the daemon until it has stopped. A reference that is `unowned` would
     // be counted in each turn, and the slow way, for there are weak references too.
-    loop.onTurnEnd = { self.endTurn() }
+    loop.onTurnEnd = {
+      if self.loop.isTurningAgain { self.hasNews = true }
+      self.endTurn()
+    }
     // The connections of the former process come first: a feature's first action is news to them.
     takeOver()
     tell(.memoryMeasured(Memory.reading))
@@ -275,6 +278,7 @@ public final class Daemon<R: Reducer> {
 
   private func hear(_ news: JournalEvent) {
     tell(.journal(news))
+    guard flushHandler != nil else { return }
     endTurn()
     if !server.isKeepingTurns { callFlushHandler() }
   }

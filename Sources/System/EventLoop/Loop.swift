@@ -4,7 +4,9 @@
 // Every callback that we get from libuv notes that something happened (`worked`). At `prepare`
 // and at `check` we end the turn: run the queued work, then call `onTurnEnd` if anything happened
 // since its last call. So what timers and close callbacks did is flushed before the loop blocks,
-// and what a poll brought is flushed once, however many sockets were ready.
+// and what a poll brought is flushed once, however many sockets were ready. What is too much for one
+// turn asks for another (`turnAgain`), which ends at the next `check`: what is ready by then comes
+// first.
 //
 // Work has two queues. `local` belongs to the loop's thread and needs no lock. `inbox` is for
 // other threads: whoever finds it empty wakes the loop, and only a woken loop looks into it,
@@ -26,7 +28,8 @@ internal import Synchronization
 /// Sendable because state is either constant, or atomic, or inside `inbox`'s lock, or touched on
 /// the loop's own thread only, which the handles assert.
 public final class Loop: @unchecked Sendable {
-  /// Called at the end of every turn in which at least one callback ran, before the loop blocks.
+  /// Called at the end of every turn in which at least one callback ran, and of one that `turnAgain`
+  /// asked for, before the loop blocks.
   ///
   /// A turn is everything that was ready together: timers, reads, accepts, finished writes,
   /// queued work. Use it to flush once for all of them. Read and set it on the loop only.
@@ -45,6 +48,10 @@ public final class Loop: @unchecked Sendable {
   /// Whether there is work of other threads.
   @exclusivity(unchecked) private var isWoken = false
   @exclusivity(unchecked) private var isEndingTurn = false
+  /// Whether a turn ends after the next poll, whatever that brings.
+  @exclusivity(unchecked) private var mustTurnAgain = false
+  /// Whether the turn that ends is one that `turnAgain` asked for. Read it on the loop only.
+  @exclusivity(unchecked) public private(set) var isTurningAgain = false
   /// Counts the polls: what was ready at one is read before the next.
   private(set) var polls: UInt64 = 0
 
@@ -198,19 +205,32 @@ public final class Loop: @unchecked Sendable {
     Unmanaged<Loop>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
   }
 
+  /// Has another turn end after the next poll, which does not wait: for work that is done in slices,
+  /// between which others come first. Call it on the loop only.
+  public func turnAgain() {
+    assert(isOnLoop)
+    mustTurnAgain = true
+  }
+
   private func endTurn(beforePoll: Bool) {
     if isEndingTurn { return }
     isEndingTurn = true
+    if mustTurnAgain, !beforePoll {
+      mustTurnAgain = false
+      isTurningAgain = true
+      worked = true
+    }
     runQueuedWork()
     if worked {
       worked = false
       onTurnEnd?()
+      isTurningAgain = false
     }
     isEndingTurn = false
     if !beforePoll { return }
     polls &+= 1
     // With an active idle handle the poll does not block.
-    if local.isEmpty {
+    if local.isEmpty, !mustTurnAgain {
       uv_idle_stop(idle)
     } else {
       uv_idle_start(idle) { _ in }
