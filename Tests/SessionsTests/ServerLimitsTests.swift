@@ -89,6 +89,21 @@ private struct Echo: Reducer {
     #expect(!next.contains(.resumeReading(ConnectionID(2))))
   }
 
+  @Test func `a connection that ended while it waited has no turn of others`() {
+    var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
+    for number in 1...2 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
+    bench.join(9, uid: 8)
+    _ = bench.turn()
+    let much = ClientMessage.query(number: 1, String(repeating: "x", count: 200))
+    bench.say(1, much)
+    bench.handle(.closed(ConnectionID(2)))
+    bench.open(3, uid: 7)
+    // The turn of the one that has ended comes, and what another brings uses it up.
+    #expect(!bench.turn().contains(.resumeReading(ConnectionID(1))))
+    bench.say(3, .hello(.init(versions: 1...1, label: String(repeating: "x", count: 200))))
+    #expect(bench.turn().contains(.resumeReading(ConnectionID(1))))
+  }
+
   @Test func `a user whose action does much waits for some turns while others are there`() {
     for isShared in [true, false] {
       var bench = Bench(
@@ -180,6 +195,19 @@ private struct Echo: Reducer {
     #expect(bench.server.readBytes == 512)
     #expect(!bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))))
     #expect(bench.server.readBytes == .max)
+  }
+
+  @Test func `a user who has just come need not wait for much of the others`() {
+    for hadMuch in [false, true] {
+      var bench = twoUsers()
+      if hadMuch { bench.say(3, Self.much) }
+      bench.pass(.milliseconds(500))
+      _ = bench.turn()
+      // Before it has said anything.
+      bench.open(4, uid: 8)
+      #expect(bench.server.readBytes == (hadMuch ? .max : 512))
+      #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))) == !hadMuch)
+    }
   }
 
   @Test func `more of those who wait go on in a turn if each has little to say`() {

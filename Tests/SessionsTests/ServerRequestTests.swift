@@ -309,6 +309,59 @@ import Wire
     }
   }
 
+  @Test(arguments: ["clients", "log"])
+  func `while a user sends now and then, pages for others are short, and say the same`(
+    report name: String
+  ) {
+    var reports: [[Value?]] = []
+    for isLight in [false, true] {
+      var bench = Bench()
+      bench.join(1, uid: 7, versions: 1...2)
+      for number in 2...80 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
+      bench.join(100, uid: 8)
+      for number in 1...300 as ClosedRange<UInt64> {
+        bench.act(1, number, .put("n", .integer(Int64(number))))
+      }
+      _ = bench.turn()
+      bench.pass(.seconds(2))
+      if isLight { bench.say(100, .ping(0)) }
+      bench.say(1, .query(number: 9, name, arguments: name == "log" ? ["300"] : []))
+      let messages = bench.turns([1]).flatMap { $0[1] ?? [] }
+      let longest = messages.map { frame($0).count }.max() ?? 0
+      // A row is shorter than 500 bytes.
+      #expect(isLight ? longest < 2600 : longest > 10_000, "\(longest)")
+      guard case .array(let rows) = join(messages, 9) else {
+        Issue.record("no report")
+        return
+      }
+      reports.append(rows.map { $0.child(name == "log" ? "sequence" : "connection") })
+    }
+    #expect(reports[0] == reports[1])
+    #expect(reports[0].count > 80)
+  }
+
+  @Test func `others do not wait until the work of a long answer is paid`() {
+    var limits = Limits()
+    limits.requestWorkPerTurn = 100
+    var bench = Bench.withClients(150, limits: limits, versions: 1...2)
+    bench.join(151, uid: 8)
+    bench.say(151, .subscribe(subscription: 1, [], nil))
+    _ = bench.settle()
+    bench.pass(.seconds(1))
+    for number in 1...2 as ClosedRange<UInt64> {
+      bench.say(1, .query(number: number, "clients", arguments: []))
+    }
+    // A page of 128 rows is more than the work of five turns.
+    let first = bench.turn()
+    let sent = bench.said(to: 1, first) + bench.said(to: 1, bench.turn())
+    #expect(sent.contains { if case .report = $0 { true } else { false } })
+    // The one that owes comes first in this turn.
+    bench.say(1, .ping(1))
+    bench.say(151, .digestRequest(subscription: 1))
+    let said = bench.said(to: 151, bench.turn())
+    #expect(said.contains { if case .digest = $0 { true } else { false } })
+  }
+
   @Test(arguments: ["log", "log.follow"])
   func `an argument that is not a number is an error`(name: String) {
     var bench = Bench.withClients(1)

@@ -91,7 +91,7 @@ public struct Limits: Hashable, Sendable {
   /// Work on requests in one turn, in units of about a microsecond, and as much again on subscriptions
   /// that are behind: the time that a client waits for those of others.
   public var requestWorkPerTurn = 2000
-  /// The bytes of one page of a report: some hundred rows.
+  /// About the most bytes of one page of a report: some hundred rows.
   public var reportPageBytes = 64 << 10
   /// The most bytes of a text that is sent or stored: of a rejection, a goodbye, a member of a
   /// report.

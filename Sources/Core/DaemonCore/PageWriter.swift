@@ -14,19 +14,28 @@ struct PageWriter {
   /// The start of the page, after earlier pages that are sent with it.
   private var pageStart = 0
   private let textBytes: Int
-  private let pageBytes: Int
+  private let longestPage: Int
+  private var pageBytes: Int
 
   init(_ limits: Limits) {
     textBytes = limits.textBytes
     // A frame has some more bytes.
-    pageBytes = min(limits.reportPageBytes, limits.frameBytes / 2)
+    longestPage = min(limits.reportPageBytes, limits.frameBytes / 2)
+    pageBytes = longestPage
   }
 
   /// Whether the page has reached its size.
   var isFull: Bool { encoder.bytes.count - pageStart >= pageBytes }
 
-  /// Begin another page, which is sent together with those before.
-  mutating func beginPage() { pageStart = encoder.bytes.count }
+  /// About the most rows that a page has room for.
+  var mostRows: Int { min(128, max(16, pageBytes / 256)) }
+
+  /// Begin another page, which is sent together with those before; with fewer bytes than the limits
+  /// allow if `most` is less.
+  mutating func beginPage(most: Int) {
+    pageStart = encoder.bytes.count
+    pageBytes = min(longestPage, most)
+  }
 
   var byteCount: Int { encoder.bytes.count }
 

@@ -21,7 +21,7 @@ extension Server {
     from first: UInt64, into page: inout PageWriter, for rights: Rights?
   ) -> (rest: RunningReport.Rest?, work: Int) {
     var next = first
-    let effects = core.runningEffects(from: first, limit: 128)
+    let effects = core.runningEffects(from: first, limit: page.mostRows)
     for effect in effects {
       next = effect.id.rawValue + 1
       page.beginRow()
@@ -208,6 +208,7 @@ extension Server {
   func follow(_ connection: inout ServerSession) -> Int {
     guard let following = connection.queries.following else { return 0 }
     var page = PageWriter(limits)
+    page.beginPage(most: users.pageBytes(at: connection.account, clock.now))
     let rest = writeLog(
       after: following.sequence, through: core.sequence, into: &page, for: connection.rights)
     if case .log(let last, _)? = rest {

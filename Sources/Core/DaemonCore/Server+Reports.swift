@@ -187,15 +187,17 @@ extension Server {
   func sendPage(_ connection: inout ServerSession) -> Int {
     guard let report = connection.requests.report else { return 0 }
     var page = report.collected ?? PageWriter(limits)
-    page.beginPage()
+    // What is collected is copied with each page.
+    let isCollected = connection.client.version < 2
+    page.beginPage(most: isCollected ? .max : users.pageBytes(at: connection.account, clock.now))
     let (rest, work) = write(report.rest, into: &page, for: connection)
-    if let rest, connection.client.version < 2, page.byteCount < Self.mostCollectedBytes {
+    if let rest, isCollected, page.byteCount < Self.mostCollectedBytes {
       connection.requests.report = RunningReport(
         query: report.query, rest: rest, collected: page)
       return work
     }
     connection.requests.report = nil
-    if let rest, connection.client.version >= 2 {
+    if let rest, !isCollected {
       connection.requests.report = RunningReport(query: report.query, rest: rest)
     } else if rest != nil {
       let text =
@@ -316,7 +318,7 @@ extension Server {
   ) -> (rest: RunningReport.Rest?, work: Int) {
     var work = 2 + connections.count / 100
     var next = first
-    for id in connections.ids.smallest(Self.pageRows, from: ConnectionID(first)) {
+    for id in connections.ids.smallest(page.mostRows, from: ConnectionID(first)) {
       next = id.rawValue + 1
       // The session of the asking connection is moved out while it is composed.
       if id == asking.id {
@@ -329,9 +331,6 @@ extension Server {
     let isEnd = !connections.ids.contains { $0.rawValue >= next }
     return (isEnd ? nil : .clients(from: next), work)
   }
-
-  /// The most rows to look for at a time.
-  private static var pageRows: Int { 128 }
 
   /// Write the row of a client. Returns the work that it took.
   private func write(

@@ -99,6 +99,7 @@ extension Server {
   /// Answer the requests of a connection, within its grant and the turn's.
   mutating func answer(_ connection: inout ServerSession, _ commands: inout [Command]) {
     var left = connection.requests.grant - connection.requests.debt
+    let canAnswer = left > 0
     // When answers have exceeded their grants by a whole turn, only requests that are known to be
     // small are answered.
     while left > 0, users.overrunLeft > 0 || connection.requests.isNextSmall {
@@ -114,7 +115,8 @@ extension Server {
       }
       left -= work
     }
-    users.noteOverrun(max(0, -left))
+    // A debt of earlier turns was noted then.
+    if canAnswer { users.noteOverrun(max(0, -left)) }
     connection.requests.grant = 0
     connection.requests.debt = max(0, -left)
   }

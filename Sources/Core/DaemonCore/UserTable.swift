@@ -10,7 +10,7 @@ import Wire
 // would wait for its end.
 //
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
-// sends now and then and waits for the answer. So while there is a *light* user, one who has sent
+// sends now and then and waits for the answer. So while there is a *light* user, one who has come or sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
 // each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while.
 
@@ -33,7 +33,7 @@ struct Account: Sendable {
   fileprivate var reading: Set<ConnectionID> = []
   /// The queue of connections that are not read from until their turn.
   fileprivate var waiting: [ConnectionID] = []
-  /// Those that resumed for this turn, and have not been read from.
+  /// Those that resumed for this turn or the last, and have not been read from.
   fileprivate var fresh: [ConnectionID] = []
   /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
@@ -74,11 +74,11 @@ struct Account: Sendable {
     return first + others
   }
 
-  /// Take those that resume from the queue, so many at most.
+  /// Take those that resume from the queue, so many at most. They may have ended.
   fileprivate mutating func resume(_ most: Int) -> [ConnectionID] {
-    fresh = Array(waiting.prefix(most))
-    waiting.removeFirst(fresh.count)
-    return fresh
+    let resumed = Array(waiting.prefix(most))
+    waiting.removeFirst(resumed.count)
+    return resumed
   }
 }
 
@@ -142,6 +142,8 @@ struct UserTable: Sendable {
     accounts[place: place].connections += 1
     accounts[place: place].reading.insert(session.id)
     accounts[place: place].partialBytes += session.frames.unfinished
+    // So that it is welcomed soon.
+    if isCrowded { noteLight(place, at: now) }
     return (place, refusal(of: uid, at: place, among: connections, now))
   }
 
@@ -269,9 +271,11 @@ struct UserTable: Sendable {
       ? min(Self.smallShare, limits.turnBytesPerUser) : limits.turnBytesPerUser
   }
 
-  private mutating func noteLight(_ place: Int, until: Instant) {
+  /// Note that a user has sent little, or has come: it is light unless it had much to do lately.
+  private mutating func noteLight(_ place: Int, at now: Instant) {
+    if now < accounts[place: place].heavyUntil { return }
     if light.newer.place != place { light.older = light.newer }
-    light.newer = Light(place: place, until: until)
+    light.newer = Light(place: place, until: now + Self.lightTime)
   }
 
   private mutating func noteHeavy(_ place: Int, at now: Instant) {
@@ -304,8 +308,8 @@ struct UserTable: Sendable {
     let used = accounts[place: place].turnBytes
     if used >= Self.smallShare {
       noteHeavy(place, at: now)
-    } else if !(now < accounts[place: place].heavyUntil) {
-      noteLight(place, until: now + Self.lightTime)
+    } else {
+      noteLight(place, at: now)
     }
     return used >= share(of: place, at: now)
   }
@@ -318,7 +322,11 @@ struct UserTable: Sendable {
   }
 
   /// Note that a connection that waited is read from again.
-  mutating func resume(_ id: ConnectionID, of uid: UInt64) { accounts[uid]?.reading.insert(id) }
+  mutating func resume(_ id: ConnectionID, of uid: UInt64) {
+    guard let place = accounts.place(of: uid) else { return }
+    accounts[place: place].reading.insert(id)
+    accounts[place: place].fresh.append(id)
+  }
 
   /// The share of a user in the turn that begins.
   enum Share {
@@ -346,19 +354,20 @@ struct UserTable: Sendable {
         isSharing = true
         continue
       }
+      accounts[place: place].fresh = []
       let count = accounts[place: place].waiting.count
       guard count > 0 else { continue }
-      // Twice as many as in the last turn if those did not use up the share, else half: it takes one
-      // that sends a whole buffer, and many that send an action each.
-      accounts[place: place].resumes =
-        debt < 0
-        ? min(2 * accounts[place: place].resumes, Self.mostResumes)
-        : max(1, accounts[place: place].resumes / 2)
       // To stop reading from one and to begin again takes two or three calls of the kernel.
       let limit = isShareSmall(place, at: now) ? Self.mostSmallResumes : Self.mostResumes
-      let resumed = accounts[place: place].resume(min(accounts[place: place].resumes, limit))
+      // Twice as many as in the last turn if those did not use up the share, else half: it takes one
+      // that sends a whole buffer, and many that send an action each.
+      let before = min(accounts[place: place].resumes, limit)
+      let most = debt < 0 ? min(2 * before, limit) : max(1, before / 2)
+      accounts[place: place].resumes = most
+      let resumed = accounts[place: place].resume(most)
       shares.append((uid, .resumed(resumed, moreWait: count > resumed.count)))
-      if count > resumed.count { isSharing = true }
+      // Until those have been read from, or had a turn for it.
+      isSharing = true
     }
     return shares
   }
@@ -390,6 +399,12 @@ struct UserTable: Sendable {
   private static var leastGrant: Int { 250 }
   /// The work on requests of a user in a turn, in units, while another one is light.
   private static var smallWork: Int { 40 }
+
+  /// The most bytes of a page of a report for a user: while another one is light, as many as take some
+  /// tens of microseconds to write.
+  func pageBytes(at place: Int, _ now: Instant) -> Int {
+    isShareSmall(place, at: now) ? 2048 : .max
+  }
 
   /// Note that work on a user's requests is done in this turn.
   mutating func spend(_ work: Int, at place: Int) { accounts[place: place].workLeft -= work }

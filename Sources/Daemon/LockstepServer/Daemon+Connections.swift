@@ -19,6 +19,8 @@ extension Daemon {
       pid: UInt64(UInt32(bitPattern: identity.pid)), uid: UInt64(identity.uid),
       gid: UInt64(identity.gid), groups: identity.groups.map { UInt64($0) })
     tell(.opened(id, peer, SessionToken(high: random.next(), low: random.next())))
+    // What is ready in this turn, too.
+    loop.readLength = server.readBytes
     if server.watchesSessions { watchProcess(of: pipe, id) }
     listen(to: pipe, id)
   }
