@@ -7,7 +7,10 @@ import Values
 /// limit by at most one row.
 struct PageWriter {
   private var encoder = CBOREncoder()
+  /// The rows of the page.
   private(set) var rows = 0
+  /// Those of earlier pages that are sent with it.
+  private var earlierRows = 0
   /// The start of the current row, and the number of its members.
   private var row = 0
   private var members: UInt8 = 0
@@ -34,6 +37,8 @@ struct PageWriter {
   /// allow if `most` is less.
   mutating func beginPage(most: Int) {
     pageStart = encoder.bytes.count
+    earlierRows += rows
+    rows = 0
     pageBytes = min(longestPage, most)
   }
 
@@ -89,7 +94,7 @@ struct PageWriter {
   /// The rows as an array.
   var array: [UInt8] {
     var whole = CBOREncoder()
-    whole.array(rows)
+    whole.array(earlierRows + rows)
     whole.raw(encoder.bytes)
     return whole.bytes
   }

@@ -185,19 +185,19 @@ extension Server {
 
   /// Send the next page of the connection's report. Returns the work that it took.
   func sendPage(_ connection: inout ServerSession) -> Int {
-    guard let report = connection.requests.report else { return 0 }
+    guard var report = connection.requests.report else { return 0 }
     var page = report.collected ?? PageWriter(limits)
-    // What is collected is copied with each page.
-    let isCollected = connection.client.version < 2
-    page.beginPage(most: isCollected ? .max : users.pageBytes(at: connection.account, clock.now))
+    // Nothing else refers to what is collected: else it would be copied with each page.
+    connection.requests.report = nil
+    report.collected = nil
+    page.beginPage(most: users.pageBytes(at: connection.account, clock.now))
     let (rest, work) = write(report.rest, into: &page, for: connection)
-    if let rest, isCollected, page.byteCount < Self.mostCollectedBytes {
+    if let rest, connection.client.version < 2, page.byteCount < Self.mostCollectedBytes {
       connection.requests.report = RunningReport(
         query: report.query, rest: rest, collected: page)
       return work
     }
-    connection.requests.report = nil
-    if let rest, !isCollected {
+    if let rest, connection.client.version >= 2 {
       connection.requests.report = RunningReport(query: report.query, rest: rest)
     } else if rest != nil {
       let text =
