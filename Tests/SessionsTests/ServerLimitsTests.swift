@@ -89,7 +89,7 @@ private struct Echo: Reducer {
     #expect(!next.contains(.resumeReading(ConnectionID(2))))
   }
 
-  @Test func `a connection that ended while it waited has no turn of others`() {
+  @Test func `a connection that ended while it waited is not the first again`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     for number in 1...2 as ClosedRange<UInt64> { bench.join(number, uid: 7) }
     bench.join(9, uid: 8)
@@ -208,6 +208,16 @@ private struct Echo: Reducer {
       #expect(bench.server.readBytes == (hadMuch ? .max : 512))
       #expect(bench.say(1, Self.much).contains(.pauseReading(ConnectionID(2))) == !hadMuch)
     }
+  }
+
+  @Test func `others are not read from less for a client that is refused`() {
+    var bench = Bench(limits: limits { $0.connectionsPerUser = 2 })
+    for number in 1...4 as ClosedRange<UInt64> { bench.join(number, uid: number < 3 ? 7 : 8) }
+    bench.pass(.seconds(1))
+    _ = bench.turn()
+    bench.open(5, uid: 8)
+    #expect(bench.goodbye(to: 5, bench.turn()) != nil)
+    #expect(bench.server.readBytes == .max)
   }
 
   @Test func `more of those who wait go on in a turn if each has little to say`() {

@@ -17,8 +17,10 @@ extension Server {
     let crowded = admit(&connection)
     if denial != nil { logDenial(of: .connect, "client denied", connection, &commands) }
     let stopping: Goodbye? = if case .stopping(let goodbye) = ending { goodbye } else { nil }
+    let account = connection.account
     connections.insert(connection)
-    if let goodbye = denial ?? stopping ?? crowded { leave(id, goodbye) }
+    if let goodbye = denial ?? stopping ?? crowded { return leave(id, goodbye) }
+    users.noteArrival(at: account, clock.now)
   }
 
   mutating func closed(_ id: ConnectionID, _ commands: inout [Command]) {

@@ -33,7 +33,7 @@ struct Account: Sendable {
   fileprivate var reading: Set<ConnectionID> = []
   /// The queue of connections that are not read from until their turn.
   fileprivate var waiting: [ConnectionID] = []
-  /// Those that resumed for this turn or the last, and have not been read from.
+  /// Those that resumed when the turn began, and have not been read from.
   fileprivate var fresh: [ConnectionID] = []
   /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
@@ -142,8 +142,6 @@ struct UserTable: Sendable {
     accounts[place: place].connections += 1
     accounts[place: place].reading.insert(session.id)
     accounts[place: place].partialBytes += session.frames.unfinished
-    // So that it is welcomed soon.
-    if isCrowded { noteLight(place, at: now) }
     return (place, refusal(of: uid, at: place, among: connections, now))
   }
 
@@ -197,6 +195,11 @@ struct UserTable: Sendable {
         accounts[last]?.resumes = Self.mostResumes
       }
     }
+  }
+
+  /// Note that a connection was admitted: it should be welcomed soon.
+  mutating func noteArrival(at place: Int, _ now: Instant) {
+    if isCrowded { noteLight(place, at: now) }
   }
 
   /// Add to the number of subscriptions; the difference may be negative.
@@ -400,8 +403,8 @@ struct UserTable: Sendable {
   /// The work on requests of a user in a turn, in units, while another one is light.
   private static var smallWork: Int { 40 }
 
-  /// The most bytes of a page of a report for a user: while another one is light, as many as take some
-  /// tens of microseconds to write.
+  /// The most bytes of a page of a report for a user: while another one is light, as many as some rows
+  /// take.
   func pageBytes(at place: Int, _ now: Instant) -> Int {
     isShareSmall(place, at: now) ? 2048 : .max
   }
