@@ -357,8 +357,8 @@ def self_test():
   """Newer code is found, and nothing else."""
   with tempfile.TemporaryDirectory() as root:
     def git(*words):
-      who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
-      subprocess.run(["git", "-C", root, *who, *words], check=True, capture_output=True)
+      author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+      subprocess.run(["git", "-C", root, *author, *words], check=True, capture_output=True)
 
     def write(path, contents):
       os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)

@@ -197,7 +197,7 @@ private struct Echo: Reducer {
     #expect(bench.server.readBytes == .max)
   }
 
-  @Test func `a user who has just come need not wait for much of the others`() {
+  @Test func `a user that has just come need not wait for much of the others`() {
     for hadMuch in [false, true] {
       var bench = twoUsers()
       if hadMuch { bench.say(3, Self.much) }

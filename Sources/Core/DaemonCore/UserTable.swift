@@ -10,7 +10,7 @@ import Wire
 // would wait for its end.
 //
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
-// sends now and then and waits for the answer. So while there is a *light* user, one who has come or sent
+// sends now and then and waits for the answer. So while there is a *light* user, one that has come or sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
 // each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while.
 
