@@ -32,7 +32,7 @@ import Wire
   private func replay(
     _ bytes: [UInt8]
   ) throws(RecordingError) -> (Replay<DocumentFeature>.Report, Value) {
-    var replay = try Replay(bytes, reducer: DocumentFeature())
+    let replay = try Replay(bytes, reducer: DocumentFeature())
     let report = try replay.run()
     return (report, replay.server.state.root)
   }

@@ -112,7 +112,7 @@ import Wire
   }
 
   private func replayed(_ bytes: [UInt8]) throws(RecordingError) -> Replay<DocumentFeature>.Report {
-    var replay = try Replay(bytes, reducer: DocumentFeature())
+    let replay = try Replay(bytes, reducer: DocumentFeature())
     return try replay.run()
   }
 
@@ -196,7 +196,7 @@ import Wire
     try recorded.live()
     let event = DocumentEvent.acted(.put("last", 1))
     let last = try #require(Recording.event(event, at: recorded.now))
-    var replay = try Replay(recorded.bytes + last, reducer: DocumentFeature())
+    let replay = try Replay(recorded.bytes + last, reducer: DocumentFeature())
     let report = try replay.run()
     #expect(report.difference == nil && !report.isWhole)
     #expect(report.lastEvent?.hasPrefix("acted(") == true)
@@ -208,7 +208,7 @@ import Wire
   @Test func `it stops where it is told`() throws {
     var recorded = Recorded()
     try recorded.live()
-    var replay = try Replay(recorded.end(), reducer: DocumentFeature())
+    let replay = try Replay(recorded.end(), reducer: DocumentFeature())
     let report = try replay.run(until: 5)
     #expect(report.revision == 5 && !report.isWhole && replay.server.revision == 5)
     #expect(try replay.run().revision == recorded.server.revision)

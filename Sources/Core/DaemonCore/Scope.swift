@@ -64,7 +64,8 @@ struct Scope: Sendable {
 
   /// Note the effect of a patch of the whole state on this scope, which was foreseen. Returns whether it
   /// had any.
-  mutating func note(
+  @inline(never)
+  mutating func noteForeseen(
     _ change: ForeseenChange, of patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
   ) -> Bool {
     guard let outcome = change.outcome else {

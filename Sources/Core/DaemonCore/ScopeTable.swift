@@ -101,7 +101,7 @@ struct ScopeTable: Sendable {
       for change in foreseen.changes {
         guard let index = indices[change.scope] else { continue }
         note(in: index, revision) {
-          $0.note(change, of: bytes, revision: revision, limits: limits)
+          $0.noteForeseen(change, of: bytes, revision: revision, limits: limits)
         }
       }
       let new = scopes.indices.filter { scopes[$0].id >= foreseen.next }
@@ -124,6 +124,8 @@ struct ScopeTable: Sendable {
   /// Up to this many scopes, asking each is faster than a lookup in the tree, or a hash.
   private static let few = 4
 
+  /// Not inlined: it would be in three places, and is four kilobytes.
+  @inline(never)
   private mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, _ revision: UInt64,
     _ limits: Limits, in index: Int

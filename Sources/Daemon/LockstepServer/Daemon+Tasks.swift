@@ -74,8 +74,7 @@ extension Daemon {
   /// loop.
   private func besideLoop(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     let (loop, daemon) = (loop, Unchecked(self))
-    Task.detached {
-      Scheduling.letLoopGoFirst()
+    Scheduling.besideLoop {
       work()
       loop.execute {
         guard let daemon = daemon.value else { return }
@@ -92,8 +91,7 @@ extension Daemon {
   func measureMemory() {
     let mayTrim = Self.now() > lastTrim + .seconds(2)
     let (loop, daemon) = (loop, Unchecked(self))
-    Task.detached {
-      Scheduling.letLoopGoFirst()
+    Scheduling.besideLoop {
       let isTrimmed = mayTrim && Memory.mustTrim
       // Freed memory counts as taken until it is trimmed, in a control group all of it.
       if isTrimmed { Memory.trim() }
@@ -195,10 +193,7 @@ extension Daemon {
     let taken = server.takeRemains()
     if taken.isEmpty { return }
     let remains = Locked(consume taken)
-    Task.detached {
-      Scheduling.letLoopGoFirst()
-      remains.withLock { $0 = Remains() }
-    }
+    Scheduling.besideLoop { remains.withLock { $0 = Remains() } }
   }
 
   // MARK: Effects
@@ -227,15 +222,12 @@ extension Daemon {
       },
       state: { daemon.value?.server.state })
     operation.enter(&effects.named)
-    effects.tasks[id] = Task.detached(priority: operation.priority) {
-      let error = await operation.run(host: host) { action in
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-          loop.execute(orElse: { continuation.resume() }) {
-            guard let daemon = daemon.value else { return continuation.resume() }
-            daemon.hear(.effectSent(id, action)) { continuation.resume() }
-          }
-        }
+    effects.tasks[id] = operation.start(host: host) { action, goOn in
+      loop.execute(orElse: goOn) {
+        guard let daemon = daemon.value else { return goOn() }
+        daemon.hear(.effectSent(id, action), then: goOn)
       }
+    } ended: { error in
       loop.execute { daemon.value?.effectEnded(id, error) }
     }
   }

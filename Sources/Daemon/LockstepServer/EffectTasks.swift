@@ -27,6 +27,27 @@ struct EffectTasks {
   }
 }
 
+extension EffectOperation {
+  /// Run the operation on the global pool, where it cannot block the loop.
+  ///
+  /// `deliver` passes an action to the daemon, and calls the closure that it gets when that has been heard;
+  /// `ended` gets the error that the operation did not catch.
+  func start(
+    host: DaemonEffectHost,
+    deliver: @escaping @Sendable (Action, _ goOn: @escaping @Sendable () -> Void) -> Void,
+    ended: @escaping @Sendable (String?) -> Void
+  ) -> Task<Void, Never> {
+    Task.detached(priority: priority) {
+      let error = await run(host: host) { action in
+        await withCheckedContinuation { continuation in
+          deliver(action) { continuation.resume() }
+        }
+      }
+      ended(error)
+    }
+  }
+}
+
 /// The daemon as its effects see it.
 struct DaemonEffectHost: EffectHost {
   let loop: Loop

@@ -4,10 +4,21 @@ import Glibc
 /// What the kernel's scheduler is asked for. Where it refuses (a service's filter of system calls), or
 /// does not know the request, the daemon is slower beside other work, and nothing else.
 enum Scheduling {
+  /// Do work on a thread of the global pool, which goes after the loop.
+  ///
+  /// Not in the daemon, as nothing asynchronous: what its closures refer to would stay in a program that
+  /// has the daemon for one feature only, and code for all others with it.
+  static func besideLoop(_ work: @escaping @Sendable () -> Void) {
+    Task.detached {
+      letLoopGoFirst()
+      work()
+    }
+  }
+
   /// Let the loop go before the calling thread, which is one of the global pool: where they share a
   /// core, the loop otherwise waits for slices of several milliseconds. What the threads of the pool do
   /// later, as effects, comes after the loop, too.
-  static func letLoopGoFirst() {
+  private static func letLoopGoFirst() {
     // The threads of a process have priorities of their own on Linux; 0 is the calling one.
     let one = Int32(PRIO_PROCESS.rawValue)
     _ = setpriority(one, 0, min(19, getpriority(one, id_t(getpid())) + 10))

@@ -109,7 +109,7 @@ struct ReplayTool: ParsableCommand {
 
   private func run(_ file: String) throws {
     let bytes = try Self.contents(of: file)
-    var replay = try begin(bytes, file)
+    let replay = try begin(bytes, file)
     let report: Replay<DocumentFeature>.Report
     do {
       report = try replay.run(until: until)

@@ -64,7 +64,7 @@ extension Simulation {
       let gate = WitnessGate<R.State, R.Action>(log: log)
       let report: Replay<Witness<R>>.Report
       do throws(RecordingError) {
-        var replay = try Replay(
+        let replay = try Replay(
           bytes, reducer: Witness(base: feature.reducer, log: log, isGated: isGated),
           middleware: isGated
             ? [gate] + feature.middleware.map { WitnessMiddleware(base: $0, log: log) } : [],

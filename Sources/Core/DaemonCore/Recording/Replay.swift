@@ -5,15 +5,15 @@ import Wire
 
 /// Replays a recording, and compares the results.
 ///
-///     var replay = try Replay(bytes, reducer: Todos())
+///     let replay = try Replay(bytes, reducer: Todos())
 ///     let report = replay.run()
 ///
 /// The reducer, its middleware and its dependencies must be those of the recorded server: they are
 /// code, and no part of a recording. Effects are not run: the actions that they sent are in the
 /// recording.
 ///
-/// It is not copied: the code that would copy a server is 50 KB.
-public struct Replay<R: Reducer>: ~Copyable, Sendable {
+/// A class, as the code that would copy and move it, and the server in it, would be 30 KB.
+public final class Replay<R: Reducer> {
   /// The server after the events that have been replayed.
   public private(set) var server: Server<R>
   private var reader: RecordingReader<R>
@@ -57,7 +57,7 @@ public struct Replay<R: Reducer>: ~Copyable, Sendable {
   }
 
   /// Replay the events, up to a revision if one is named, or to the first difference.
-  public mutating func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
+  public func run(until last: UInt64? = nil) throws(RecordingError) -> Report {
     var report = Report()
     while report.difference == nil, last.map({ server.revision < $0 }) ?? true {
       guard let piece = try reader.next() else { break }
@@ -80,7 +80,7 @@ public struct Replay<R: Reducer>: ~Copyable, Sendable {
 
   /// Handle the event during which the recorded process ended (`Report.lastEvent`). If it was the
   /// event that ended it, this process ends as well.
-  public mutating func handleLastEvent() {
+  public func handleLastEvent() {
     guard let (time, event) = waiting else { return }
     waiting = nil
     var commands: [Command] = []
@@ -88,13 +88,13 @@ public struct Replay<R: Reducer>: ~Copyable, Sendable {
   }
 
   /// An event with what the bytes that were received before are decoded to.
-  private mutating func decoding(_ event: Event<R.Action>) -> Event<R.Action> {
+  private func decoding(_ event: Event<R.Action>) -> Event<R.Action> {
     guard case .actionDecoded(let id, let action) = event else { return event }
     let job = jobs.removeValue(forKey: id)
     return .actionDecoded(id, action == nil ? nil : job?.decoded())
   }
 
-  private mutating func handle(
+  private func handle(
     _ event: Event<R.Action>, at time: Instant,
     _ recorded: (hash: UInt64, count: Int, revision: UInt64), _ report: inout Report
   ) {
