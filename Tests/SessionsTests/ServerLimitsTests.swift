@@ -283,6 +283,42 @@ private struct Echo: Reducer {
     }
   }
 
+  private func pongs(to number: UInt64, _ bench: Bench, _ commands: [Command]) -> Int {
+    bench.said(to: number, commands).count { if case .pong = $0 { true } else { false } }
+  }
+
+  @Test func `who asks now and then is answered before one who asks for much, in every other turn`()
+  {
+    var bench = twoUsers()
+    for number in 1...30 as ClosedRange<UInt64> { bench.say(1, .ping(number)) }
+    bench.say(3, .ping(0))
+    // Who asks for more than a small share is heavy from now on.
+    #expect(pongs(to: 1, bench, bench.turn()) == 20)
+    var answered: [Int] = []
+    for number in 31...38 as ClosedRange<UInt64> {
+      bench.say(1, .ping(number))
+      bench.say(3, .ping(number))
+      let commands = bench.turn()
+      #expect(pongs(to: 3, bench, commands) == 1)
+      #expect(commands.contains(.wake) == (answered.count % 2 == 0))
+      answered.append(pongs(to: 1, bench, commands))
+    }
+    #expect(answered == [0, 12, 0, 2, 0, 2, 0, 2])
+    // Nobody waits for one who is not heard.
+    bench.say(1, .ping(39))
+    #expect(pongs(to: 1, bench, bench.turn()) == 1)
+  }
+
+  @Test func `those who both ask now and then do not wait for each other`() {
+    var bench = twoUsers()
+    for number in 1...8 as ClosedRange<UInt64> {
+      bench.say(1, .ping(number))
+      bench.say(3, .ping(number))
+      let commands = bench.turn()
+      #expect(pongs(to: 1, bench, commands) == 1 && pongs(to: 3, bench, commands) == 1)
+    }
+  }
+
   @Test func `an only user never waits while one of its connections brings it all`() {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })
     for number in 1...2 as ClosedRange<UInt64> { bench.join(number, uid: 7) }

@@ -81,7 +81,7 @@ extension Server {
     guard users.isAsking else { return }
     var left = limits.requestWorkPerTurn
     users.grant(left, at: clock.now)
-    while left > 0, let (id, most) = users.nextAsking() {
+    while left > 0, let (id, most) = users.nextAsking(at: clock.now) {
       guard let place = connections.place(of: id) else { continue }
       connections[place: place].requests.isInLine = false
       let follows = connections[place: place].queries.following?.isBehind == true
@@ -89,7 +89,7 @@ extension Server {
       let grant = min(need, most)
       connections[place: place].requests.grant = grant
       left -= grant
-      users.spend(grant, at: connections[place: place].account)
+      users.spend(grant, of: need, at: connections[place: place].account, clock.now)
       connections.touch(id, at: place)
     }
   }

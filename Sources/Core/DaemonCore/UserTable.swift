@@ -12,7 +12,9 @@ import Wire
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
 // sends now and then and waits for the answer. So while there is a *light* user, one that has come or sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
-// each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while.
+// each turn, of some tens of microseconds. Who exceeds it, or asks for more work on requests than that, is
+// *heavy* for a while: in a turn in which a light user is heard, nothing that heavy ones ask for is done
+// before the light one is answered, unless that was so in the last turn, too.
 
 /// The resources of all connections of one user.
 struct Account: Sendable {
@@ -108,6 +110,10 @@ struct UserTable: Sendable {
   /// The first connection of an only user that was read from in this turn, and what was read from it
   /// and all others.
   private var alone: (reader: ConnectionID?, bytes: Int) = (nil, 0)
+  /// Whether a light user has been heard in this turn.
+  private var hasHeardLight = false
+  /// Whether requests of heavy users had to wait for that when there were some last.
+  private var haveHeavyWaited = false
   /// The two users who were last seen to be light, the newer one first, and until when they count as
   /// that: so each user knows whether there is another.
   private var light: (newer: Light, older: Light)
@@ -277,6 +283,7 @@ struct UserTable: Sendable {
   /// Note that a user has sent little, or has come: it is light unless it had much to do lately.
   private mutating func noteLight(_ place: Int, at now: Instant) {
     if now < accounts[place: place].heavyUntil { return }
+    hasHeardLight = true
     if light.newer.place != place { light.older = light.newer }
     light.newer = Light(place: place, until: now + Self.lightTime)
   }
@@ -342,6 +349,7 @@ struct UserTable: Sendable {
   /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.
   mutating func beginTurn(at now: Instant) -> [(uid: UInt64, share: Share)] {
     alone = (nil, 0)
+    hasHeardLight = false
     guard isSharing else { return [] }
     isSharing = false
     var shares: [(uid: UInt64, share: Share)] = []
@@ -391,12 +399,29 @@ struct UserTable: Sendable {
     overrunLeft = work
     askers += resting
     resting = []
+    let isLightFirst = hasHeardLight && !haveHeavyWaited
+    if isLightFirst { letHeavyRest(at: now) }
+    haveHeavyWaited = isLightFirst && !resting.isEmpty
     let share = work / max(1, askers.count)
     for place in askers.compactMap({ accounts.place(of: $0) }) {
       accounts[place: place].grant = max(
         Self.leastGrant, share / max(1, accounts[place: place].asking.count))
       accounts[place: place].workLeft = isShareSmall(place, at: now) ? Self.smallWork : .max
     }
+  }
+
+  /// Have those who have had much to do lately wait for another turn.
+  private mutating func letHeavyRest(at now: Instant) {
+    var others: [UInt64] = []
+    for uid in askers {
+      let place = accounts.place(of: uid)
+      if let place, now < accounts[place: place].heavyUntil {
+        resting.append(uid)
+      } else {
+        others.append(uid)
+      }
+    }
+    askers = others
   }
 
   private static var leastGrant: Int { 250 }
@@ -409,18 +434,22 @@ struct UserTable: Sendable {
     isShareSmall(place, at: now) ? 2048 : .max
   }
 
-  /// Note that work on a user's requests is done in this turn.
-  mutating func spend(_ work: Int, at place: Int) { accounts[place: place].workLeft -= work }
+  /// Note that so much of the work on a connection's requests is done in this turn.
+  mutating func spend(_ work: Int, of need: Int, at place: Int, _ now: Instant) {
+    accounts[place: place].workLeft -= work
+    if work < need { noteHeavy(place, at: now) }
+  }
 
   /// Take the next connection to be answered from its queue, with its grant. It may have ended
   /// since.
-  mutating func nextAsking() -> (id: ConnectionID, grant: Int)? {
+  mutating func nextAsking(at now: Instant) -> (id: ConnectionID, grant: Int)? {
     while !askers.isEmpty {
       let uid = askers.removeFirst()
       guard let place = accounts.place(of: uid), !accounts[place: place].asking.isEmpty else {
         continue
       }
       guard accounts[place: place].workLeft > 0 else {
+        noteHeavy(place, at: now)
         resting.append(uid)
         continue
       }
