@@ -50,7 +50,7 @@ struct Outcomes: Sendable, Equatable {
   var lastRevision: UInt64 { runs.last?.revision ?? 0 }
 
   /// All known outcomes, as runs in order.
-  var kept: [Acknowledgement] { Array(runs[start...]) }
+  var kept: [Acknowledgement] { start == 0 ? runs : Array(runs[start...]) }
 
   /// Mark the actions after a number as not durable, with the reason.
   mutating func fail(after number: UInt64, _ reason: String) {

@@ -39,7 +39,7 @@ extension Server {
     var kept = RestoredState(
       state: core.state, epoch: timeline.epoch, seed: core.seed, run: timeline.run,
       runs: timeline.runs, revision: core.revision, base: journaling.base, sequence: core.sequence,
-      sessions: pendingSnapshot.head.sessions, sessionCount: sessions.total)
+      sessions: pendingSnapshot.head.sessionsInOrder, sessionCount: sessions.total)
     kept.leftOut = journaling.leftOut
     kept.history = publication.history
     kept.past = past.handedOver(at: counters.changedBytes)

@@ -149,7 +149,7 @@ extension Server {
       state: state, seed: core.seed, schema: schema,
       head: JournalSnapshot(
         revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
-        digest: Digest(0), sessions: kept.sorted { $0.number < $1.number },
+        digest: Digest(0), sessions: kept,
         sessionCount: sessions.total),
       leftOut: journaling.leftOut, partBytes: 1 << 20)
   }

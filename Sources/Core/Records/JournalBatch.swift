@@ -164,6 +164,9 @@ public struct JournalSnapshot: Equatable, Sendable {
   /// How many sessions there have been in the epoch.
   public var sessionCount: UInt64
 
+  /// The sessions by their numbers.
+  public var sessionsInOrder: [JournalSession] { sessions.sorted { $0.number < $1.number } }
+
   @inlinable
 
   public init(

@@ -6,7 +6,7 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
   public let state: State
   public let seed: HashSeed
   let schema: Schema
-  /// The metadata of the state; `encode` computes its digest.
+  /// The metadata of the state; `encode` computes its digest, and puts its sessions in order.
   public let head: JournalSnapshot
   /// What former versions kept and this one does not know.
   let leftOut: [LeftOut]
@@ -38,6 +38,7 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
       for item in leftOut { item.encode(into: &encoder) }
     }
     var head = head
+    head.sessions = head.sessionsInOrder
     head.digest = Digest(state.digest(seed: seed))
     let bytes = encoder.bytes
     let parts = stride(from: 0, to: bytes.count, by: partBytes).map {
