@@ -1,4 +1,5 @@
 import CBOR
+import DaemonCore
 import Documents
 import EventLoop
 import Foundation
@@ -38,6 +39,33 @@ import Wire
     }
 
     func stop() { loop.execute { [self] in daemon?.stop() } }
+
+    static let clients = 200
+    private var pipes: [EventLoop.Pipe] = []
+    private var counts: [Int] = []
+
+    /// Connects clients on the daemon's own loop, and closes all of them between two polls. Returns how many
+    /// connections there are after each turn from then on, until there is none.
+    func countConnections(_ socket: String, _ done: CheckedContinuation<[Int], Never>) {
+      guard let daemon else { return done.resume(returning: []) }
+      let endTurn = loop.onTurnEnd
+      loop.onTurnEnd = { [self] in
+        endTurn?()
+        if pipes.count == Self.clients, daemon.server.connectionCount == Self.clients {
+          counts.append(daemon.server.connectionCount)
+          for pipe in pipes { pipe.close() }
+          pipes = []
+        } else if let last = counts.last, last > 0 {
+          counts.append(daemon.server.connectionCount)
+          if counts.last == 0 { done.resume(returning: counts) }
+        }
+      }
+      for _ in 0..<Self.clients {
+        EventLoop.Pipe.connect(path: socket, on: loop) { [self] result in
+          do { pipes.append(try result.get()) } catch { Issue.record(error) }
+        }
+      }
+    }
   }
 
   @Test func `an answer that is known at once does not wait for the next tick`() async throws {
@@ -121,6 +149,20 @@ import Wire
     #expect(2 * many < digests.count, "\(digests)")
   }
 
+  @Test func `connections that end all at once are forgotten some in a turn`() async throws {
+    Signals.ignoreBrokenPipe()
+    var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
+    let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let daemon = try await Hosted(folder + "/socket")
+    let counts = await withCheckedContinuation { done in
+      daemon.loop.execute { daemon.countConnections(folder + "/socket", done) }
+    }
+    #expect(counts.first == Hosted.clients && counts.last == 0)
+    for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 16) }
+    daemon.stop()
+  }
+
   /// A daemon to which its loop has the only reference, that keeps what it holds.
   ///
   /// Unchecked: the daemon is touched only on its loop.
@@ -138,6 +180,68 @@ import Wire
       try daemon.serve(at: folder + "/socket", mode: 0o600)
       self.daemon = daemon
     }
+  }
+
+  /// A client on the loop of its daemon that changes something, and is gone at once: the daemon is told to
+  /// stop in the turn in which it reads both.
+  private func stopInTheTurn(_ released: Released, _ folder: String, on loop: Loop) throws {
+    try released.serve(in: folder, on: loop)
+    let endTurn = loop.onTurnEnd
+    loop.onTurnEnd = {
+      if let daemon = released.daemon, !daemon.ended.isEmpty, !daemon.isStopping { daemon.stop() }
+      endTurn?()
+    }
+    EventLoop.Pipe.connect(path: folder + "/socket", on: loop) { result in
+      do {
+        let pipe = try result.get()
+        var payload = CBOREncoder()
+        DocumentAction.set([], 1).encode(into: &payload)
+        let messages: [ClientMessage] = [
+          .hello(.init(versions: 1...2, label: "brief")),
+          .action(number: 1, .applied, payload: payload.bytes),
+        ]
+        pipe.write(messages.flatMap { message in Frame.encode { message.encode(into: &$0) } })
+        pipe.close()
+      } catch {
+        Issue.record(error)
+      }
+    }
+  }
+
+  @Test func `what a client sent before it was gone is kept, if the daemon stops in that turn`()
+    async throws
+  {
+    Signals.ignoreBrokenPipe()
+    var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
+    let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    var revisions: [UInt64] = []
+    for isAgain in [false, true] {
+      let (loop, released) = (try Loop.startThread(name: "test-daemon"), Released())
+      let revision = try await withCheckedThrowingContinuation {
+        (done: CheckedContinuation<UInt64, any Error>) in
+        loop.execute {
+          done.resume(
+            with: Result {
+              guard isAgain else {
+                try stopInTheTurn(released, folder, on: loop)
+                return 0
+              }
+              try released.serve(in: folder, on: loop)
+              defer { released.daemon?.stop() }
+              return released.daemon?.server.revision ?? 0
+            })
+        }
+      }
+      revisions.append(revision)
+      await withCheckedContinuation { done in
+        Thread {
+          loop.waitUntilEnded()
+          done.resume()
+        }.start()
+      }
+    }
+    #expect(revisions == [0, 1])
   }
 
   @Test func `its loop holds a daemon until both have stopped`() async throws {

@@ -108,6 +108,7 @@ import Wire
     bench.pass(.seconds(121))
     let commands = bench.handle(.tick)
     #expect(commands.contains(.abort(ConnectionID(1))))
+    _ = bench.turn()
     #expect(bench.server.load.sessions == 0 && bench.server.load.heldStates == 0)
   }
 

@@ -353,6 +353,7 @@ import Wire
     bench.handle(.blocked(ConnectionID(2), unsent: 5))
     #expect(bench.server.load.heldStates == 1)
     bench.handle(.closed(ConnectionID(2)))
+    _ = bench.turn()
     #expect(bench.server.load.heldStates == 0)
   }
 
@@ -371,6 +372,7 @@ import Wire
     #expect(goodbye.limit == LimitBreach("stallDeadlineMs", limit: 120_000, observed: 121_000))
     #expect(bench.handle(.blocked(ConnectionID(1), unsent: 50)) == [])
     #expect(bench.handle(.tick) == [])
+    _ = bench.turn()
     #expect(bench.server.load.heldStates == 0)
   }
 

@@ -71,7 +71,7 @@ import Wire
         if connections.place(of: id) != nil { connections[id]?.processExited() }
         table.exited(id)
       default:
-        for token in table.expired(at: now) {
+        for token in (0..<table.placeCount).compactMap({ table.expired($0, at: now) }) {
           _ = table.forget(token, .graceOver, among: connections)
         }
       }

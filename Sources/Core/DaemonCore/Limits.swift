@@ -99,9 +99,9 @@ public struct Limits: Hashable, Sendable {
   /// The most bytes of rejection texts stored for each session: some hundred texts. Of older
   /// rejections only the code is stored.
   public var rejectionBytes = 32 << 10
-  /// The most actions of effects and middleware that run in one turn: some milliseconds, so that a
-  /// feature that keeps sending to itself does not starve others.
-  public var waitingPerTurn = 4096
+  /// The most actions of effects and middleware that run in one turn: about a millisecond, so that
+  /// a feature that keeps sending to itself does not starve others.
+  public var waitingPerTurn = 1024
   /// The most actions in the log: enough to see what led to the present, a megabyte at most.
   public var logEntries = 2048
   /// The most bytes of an action that the log stores with its name.

@@ -13,8 +13,8 @@ import Wire
 /// is reserved. A job exists until its frames have arrived or cannot be made.
 struct Publication<State: Synchronizable>: Sendable {
   let limits: Limits
-  /// The parts of the state that connections see. A subscription and its scope's list of
-  /// subscribers change together, in `Server.begin` and `Server.drop`.
+  /// The parts of the state that connections see. A subscription is in its scope's list of subscribers from
+  /// `Server.begin` until `Server.drop`, which may be some turns after its end (`Departures`).
   var scopes = ScopeTable()
   private(set) var history: History
   private(set) var held: HeldStates<State>
@@ -391,13 +391,15 @@ struct Publication<State: Synchronizable>: Sendable {
     return .snapshot(snapshot)
   }
 
-  /// Evict snapshots that no client has used for a second, and differences that are so old.
-  mutating func forgetUnusedSnapshots(at now: Instant) {
+  /// Evict differences that no client has used for a second.
+  mutating func forgetUnusedDifferences(at now: Instant) {
     if !encoded.isEmpty { encoded = encoded.filter { now < $0.value.lastUsed + .seconds(1) } }
-    for index in 0..<scopes.count {
-      if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
-        scopes[index: index].snapshot = nil
-      }
+  }
+
+  /// Evict the snapshot of a scope if no client has used it for a second.
+  mutating func forgetUnusedSnapshot(of index: Int, at now: Instant) {
+    if let used = scopes[index: index].snapshot?.lastUsed, now > used + .seconds(1) {
+      scopes[index: index].snapshot = nil
     }
   }
 }

@@ -116,13 +116,15 @@ extension Request {
   var work: Int {
     switch self {
     case .ping, .unsubscribe, .refuse: 2
-    case .subscribe: 10
+    case .subscribe: Self.subscribeWork
     case .digest: 20
     case .refuseQuery: 5
     case .query(_, ReportName.status.rawValue, _): 100
     case .query: 20
     }
   }
+
+  static var subscribeWork: Int { 10 }
 
   /// About how many bytes of memory it takes while it waits.
   var memory: Int {

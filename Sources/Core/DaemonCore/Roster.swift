@@ -30,6 +30,12 @@ struct Roster: Sendable {
 
   var count: Int { entries.count }
 
+  /// Indices of connections are less than this.
+  var placeCount: Int { entries.placeCount }
+
+  /// Whether an index is that of a connection.
+  func isTaken(_ place: Int) -> Bool { entries.key(at: place) != nil }
+
   /// In unspecified order.
   var ids: Dictionary<ConnectionID, Int>.Keys { entries.keys }
 

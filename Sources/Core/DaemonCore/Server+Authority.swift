@@ -222,9 +222,7 @@ extension Server {
 
   /// End all subscriptions of a connection, because it may see nothing any more.
   private mutating func revokeSubscriptions(_ place: Int) {
-    for subscription in connections[place: place].subscriptions.revokeAll() {
-      end(subscription, of: connections[place: place])
-    }
+    depart(connections[place: place].subscriptions.revokeAll(), place)
   }
 
   /// Move a subscription to the scope that its connection may see now. Returns false if there is
@@ -240,7 +238,8 @@ extension Server {
       return false
     case .shown(let filter):
       guard filter != publication.scopes[index: old].filter else { return true }
-      drop(subscription, of: connections[place: place])
+      drop(
+        subscription, of: connections[place: place].id, uid: connections[place: place].peer.uid)
       let new = scope(of: path, by: filter)
       publication.scopes[index: new].subscribers.append(
         Subscriber(

@@ -37,7 +37,7 @@ extension Server {
     if watchesSessions, !sessions.watches(id), !connection.origin.hasExited {
       commands.append(.unwatch(id))
     }
-    for subscription in connection.subscriptions.all { drop(subscription, of: connection) }
+    departures.add(connection.subscriptions.all, of: id, uid: connection.peer.uid)
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
     guard let token = connection.token else { return }
     // A client that said goodbye never resumes, even if it is gone before our goodbye.
@@ -56,8 +56,23 @@ extension Server {
   /// End all subscriptions of a connection: it gets nothing more.
   mutating func dropSubscriptions(of id: ConnectionID) {
     guard let place = connections.place(of: id) else { return }
-    for subscription in connections[place: place].subscriptions.removeAll() {
-      end(subscription, of: connections[place: place])
+    depart(connections[place: place].subscriptions.removeAll(), place)
+  }
+
+  /// Have subscriptions that were removed from a connection leave their scopes.
+  mutating func depart(_ subscriptions: [Subscription], _ place: Int) {
+    users.countSubscription(-subscriptions.count, at: connections[place: place].account)
+    departures.add(
+      subscriptions, of: connections[place: place].id, uid: connections[place: place].peer.uid)
+  }
+
+  /// Have some of the subscriptions that have ended leave their scopes, in less than a millisecond: more
+  /// than may begin in a turn, so that a user who comes and goes cannot have any number of them.
+  mutating func takeDepartures() {
+    var left = max(64, limits.requestWorkPerTurn / (Request.subscribeWork - 2))
+    while left > 0, let (subscription, connection, uid) = departures.next() {
+      drop(subscription, of: connection, uid: uid)
+      left -= 1
     }
   }
 
@@ -77,17 +92,17 @@ extension Server {
   /// Undo `begin` for a subscription that was removed from its connection.
   mutating func end(_ subscription: Subscription, of connection: ServerSession) {
     users.countSubscription(-1, at: connection.account)
-    drop(subscription, of: connection)
+    drop(subscription, of: connection.id, uid: connection.peer.uid)
   }
 
   /// Release the state held for a subscription, and leave its scope.
-  mutating func drop(_ subscription: Subscription, of connection: ServerSession) {
+  mutating func drop(_ subscription: Subscription, of connection: ConnectionID, uid: UInt64) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision):
-      if !faults.leaksHeldStates { publication.release(revision, by: connection.peer.uid) }
+      if !faults.leaksHeldStates { publication.release(revision, by: uid) }
     case .live, .lost: break
     }
-    publication.scopes.remove(connection.id, from: subscription.scope)
+    publication.scopes.remove(connection, from: subscription.scope)
   }
 
   /// Keep a session without its connection, so that its client can resume it.
@@ -175,27 +190,41 @@ extension Server {
     keepPast(&commands)
     if pause.isOver(at: now) { resume("its time is up", &commands) }
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
-    for id in connections.ids.sorted() {
-      guard let connection = connections[id] else { continue }
-      if case .awaitingHello(_, let deadline) = connection.phase, now > deadline {
-        let limit = limits.helloDeadline.milliseconds
-        let breach = LimitBreach(
-          "helloDeadlineMs", limit: Int(clamping: limit),
-          observed: Int(clamping: now.milliseconds(since: deadline) + limit))
-        leave(
-          id,
-          Goodbye(
-            .limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
-      } else if let since = connection.flow.blockedSince, now > since + limits.stallDeadline {
-        abandon(connection, since, &commands)
-      } else if !connection.isBlocked,
-        connection.isBookmarkDue(every: limits.bookmarkInterval, at: now)
-      {
-        connections.touch(id)
-      }
+    publication.forgetUnusedDifferences(at: now)
+    rounds.begin()
+    goRound(&commands)
+  }
+
+  /// Go on with what is looked at once a second.
+  mutating func goRound(_ commands: inout [Command]) {
+    if !rounds.areRunning { return }
+    for place in rounds.connections.next(512, of: connections.placeCount) {
+      if connections.isTaken(place) { look(at: place, &commands) }
     }
-    for token in sessions.expired(at: now) { forget(token, .graceOver) }
-    publication.forgetUnusedSnapshots(at: now)
+    for place in rounds.sessions.next(256, of: sessions.placeCount) {
+      if let token = sessions.expired(place, at: clock.now) { forget(token, .graceOver) }
+    }
+    for index in rounds.scopes.next(2048, of: publication.scopes.count) {
+      publication.forgetUnusedSnapshot(of: index, at: clock.now)
+    }
+  }
+
+  /// Look whether a deadline of a connection is over, or it should be told the revision.
+  private mutating func look(at place: Int, _ commands: inout [Command]) {
+    let (id, now) = (connections[place: place].id, clock.now)
+    if case .awaitingHello(_, let deadline) = connections[place: place].phase, now > deadline {
+      let limit = limits.helloDeadline.milliseconds
+      let breach = LimitBreach(
+        "helloDeadlineMs", limit: Int(clamping: limit),
+        observed: Int(clamping: now.milliseconds(since: deadline) + limit))
+      leave(
+        id,
+        Goodbye(.limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
+    } else if let since = connections[place: place].flow.blockedSince {
+      if now > since + limits.stallDeadline { abandon(connections[place: place], since, &commands) }
+    } else if connections[place: place].isBookmarkDue(every: limits.bookmarkInterval, at: now) {
+      connections.touch(id, at: place)
+    }
   }
 
   mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {

@@ -9,6 +9,8 @@ extension Server {
   mutating func endTurn(_ commands: inout [Command]) {
     connections.catchUpWork = limits.requestWorkPerTurn
     releaseHeld(&commands)
+    // Before the news, which may be of sessions that end.
+    goRound(&commands)
     deliverNews()
     if pause.holdsNews { hearHeld() }
     if core.hasWaiting { runWaiting() }
@@ -20,6 +22,7 @@ extension Server {
     if faults.followsDictionaryOrder { connections.scrambleTouched() }
     while let (id, place) = connections.nextTouched() { compose(id, at: place, &commands) }
     let areDelayed = connections.touchDelayed()
+    takeDepartures()
     publication.endTurn(at: core.revision)
     turn.waitingBudget = limits.waitingPerTurn
     // After the patches: an effect's work comes after the change that it was returned with. If that
@@ -32,7 +35,7 @@ extension Server {
     commands += sessions.takeUnwatched().map { .unwatch($0) }
     let hasWork = core.hasWaiting || pause.holdsNews
     if hasWork && !pause.isOn || sessions.hasEvents || users.isAsking || connections.isReleasing
-      || mustShare || areDelayed
+      || mustShare || areDelayed || rounds.areRunning || !departures.isEmpty
     {
       commands.append(.wake)
     }

@@ -49,6 +49,8 @@ public struct Server<R: Reducer>: Sendable {
   var largeActions = LargeActions<R.Action>()
   var memory: StateMemory
   var turn: Turn
+  var rounds = Rounds()
+  var departures = Departures()
   var ending = Ending.none
   var counters = Counters()
   #if FAULTS

@@ -36,6 +36,8 @@ struct SessionTable: Sendable {
   // MARK: Looking
 
   var count: Int { records.count }
+  /// Indices of sessions are less than this.
+  var placeCount: Int { records.placeCount }
   var detachedCount: Int { detached.count }
   var hasEvents: Bool { !events.isEmpty }
 
@@ -157,10 +159,12 @@ struct SessionTable: Sendable {
     return record
   }
 
-  /// The sessions whose grace period is over, in an order that does not depend on hashing.
-  func expired(at now: Instant) -> [SessionToken] {
-    records.pairs.filter { $0.value.expires.map { now > $0 } ?? false }.map(\.key)
-      .sorted { ($0.high, $0.low) < ($1.high, $1.low) }
+  /// The session at an index, less than `placeCount`, if there is one and its grace period is over.
+  func expired(_ place: Int, at now: Instant) -> SessionToken? {
+    guard let token = records.key(at: place), let expires = records[place: place].expires,
+      now > expires
+    else { return nil }
+    return token
   }
 
   /// The process that made a connection has ended. Its socket may live on in a child.

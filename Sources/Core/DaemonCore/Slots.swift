@@ -22,6 +22,12 @@ struct Slots<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
   var values: some Sequence<Value> { pairs.lazy.map { $0.value } }
 
+  /// Indices are less than this.
+  var placeCount: Int { slots.count }
+
+  /// The key whose value is at an index below `placeCount`; nil if there is none.
+  func key(at place: Int) -> Key? { taken[place] }
+
   /// The index of a key's value.
   func place(of key: Key) -> Int? { places[key] }
 

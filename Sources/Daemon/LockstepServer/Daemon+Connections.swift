@@ -8,6 +8,9 @@ import Wire
 extension Daemon {
   func accept(_ pipe: Pipe) {
     lastAcceptError = nil
+    // So that a user's new connections are not refused for the sake of those that have ended, unless those
+    // of others go before them.
+    if let next = ended.next() { forget(next) }
     guard let identity = pipe.peer else {
       // The peer is gone before its credentials could be read.
       return pipe.close()
@@ -77,8 +80,23 @@ extension Daemon {
       logger.debug(
         "connection lost", metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
     }
-    forget(id)
+    hasNews = true
+    ended.append(id)
   }
+
+  /// Forget some of the connections that have ended, behind a turn: it takes some 15 microseconds for each,
+  /// and all those of a process end with it. Another turn follows.
+  @inline(never)
+  func forgetEnded() {
+    hasNews = true
+    for _ in 0..<16 {
+      guard let next = ended.next() else { return }
+      forget(next)
+    }
+  }
+
+  /// Forget all of them, as the process ends.
+  func forgetAllEnded() { while let next = ended.next() { forget(next) } }
 
   func forget(_ id: ConnectionID) {
     if let parted = parting.removeValue(forKey: id) {

@@ -21,11 +21,12 @@ extension Daemon {
       return stop(retryAfter: retryAfter)
     }
     logger.notice("handing over", metadata: ["clients": .number(server.connectionCount)])
-    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service.stopping("handing over")
     closeListeners()
     effects.cancelAll()
+    forgetAllEnded()
     endTurn()
+    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     whenFlushed { [unowned self] in leave(to: service, retryAfter) }
   }
 

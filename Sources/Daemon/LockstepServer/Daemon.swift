@@ -69,6 +69,8 @@ public final class Daemon<R: Reducer> {
   /// Events that came while commands were executed.
   @exclusivity(unchecked) private var events: [Event<R.Action>] = []
   @exclusivity(unchecked) private var isExecuting = false
+  /// Connections that have ended by themselves, and are to be forgotten.
+  @exclusivity(unchecked) var ended = EndedConnections()
   /// Whether to check after the commands if the daemon is done.
   @exclusivity(unchecked) private var mayBeDone = false
   /// Whether it has stopped, but for what the journal has still to write: no turn ends any more.
@@ -245,10 +247,11 @@ public final class Daemon<R: Reducer> {
   public func stop(retryAfter: UInt64? = 1000) {
     guard stopDeadline == nil else { return loop.stop() }
     logger.notice("stopping", metadata: ["clients": .number(server.connectionCount)])
-    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     service?.stopping("stopping")
     closeListeners()
+    forgetAllEnded()
     endTurn()
+    stopDeadline = Self.now() + server.limits.goodbyeDeadline
     whenFlushed { [unowned self] in
       tell(.stop(retryAfter: retryAfter))
       endTurn()
@@ -411,6 +414,8 @@ public final class Daemon<R: Reducer> {
     marker?.clearInFlight()
     loop.readLength = server.readBytes
     releaseRemains()
+    // After the turn, whose changes are kept now: with the last connection, the daemon may end.
+    if !ended.isEmpty { forgetEnded() }
     // A command may have caused an event at once, and without another event the turn would not end
     // for a second.
     if hasNews { wake() }

@@ -146,6 +146,7 @@ extension Logger {
       case .warning: .warning
       case .error: .error
       }
+    guard level >= logLevel else { return }
     var metadata: Logger.Metadata = [:]
     for field in line.fields {
       let number = field.isNumber ? Int64(field.value) : nil
