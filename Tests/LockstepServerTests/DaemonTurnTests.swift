@@ -6,6 +6,7 @@ import Foundation
 import Lockstep
 import Logging
 import Testing
+import Values
 import Wire
 
 @testable import LockstepServer
@@ -182,6 +183,17 @@ import Wire
     }
   }
 
+  @Test
+  func `a connection that is found to have ended again and again is forgotten once, in order`() {
+    var ended = EndedConnections()
+    for _ in 0..<3 {
+      for number in 1...10 as ClosedRange<UInt64> { ended.append(ConnectionID(number)) }
+    }
+    var taken: [UInt64] = []
+    while let next = ended.next() { taken.append(next.rawValue) }
+    #expect(taken == Array(1...10) && ended.isEmpty)
+  }
+
   /// A client on the loop of its daemon that changes something, and is gone at once: the daemon is told to
   /// stop in the turn in which it reads both.
   private func stopInTheTurn(_ released: Released, _ folder: String, on loop: Loop) throws {
@@ -215,25 +227,25 @@ import Wire
     var template = Array("/tmp/lockstep-turn-XXXXXX".utf8CString)
     let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
     defer { try? FileManager.default.removeItem(atPath: folder) }
-    var revisions: [UInt64] = []
+    var states: [Value] = []
     for isAgain in [false, true] {
       let (loop, released) = (try Loop.startThread(name: "test-daemon"), Released())
-      let revision = try await withCheckedThrowingContinuation {
-        (done: CheckedContinuation<UInt64, any Error>) in
+      let state = try await withCheckedThrowingContinuation {
+        (done: CheckedContinuation<Value, any Error>) in
         loop.execute {
           done.resume(
             with: Result {
               guard isAgain else {
                 try stopInTheTurn(released, folder, on: loop)
-                return 0
+                return .null
               }
               try released.serve(in: folder, on: loop)
               defer { released.daemon?.stop() }
-              return released.daemon?.server.revision ?? 0
+              return released.daemon?.server.state.root ?? .null
             })
         }
       }
-      revisions.append(revision)
+      states.append(state)
       await withCheckedContinuation { done in
         Thread {
           loop.waitUntilEnded()
@@ -241,7 +253,7 @@ import Wire
         }.start()
       }
     }
-    #expect(revisions == [0, 1])
+    #expect(states == [.null, 1])
   }
 
   @Test func `its loop holds a daemon until both have stopped`() async throws {
