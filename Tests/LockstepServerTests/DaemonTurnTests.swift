@@ -160,7 +160,9 @@ import Wire
       daemon.loop.execute { daemon.countConnections(folder + "/socket", done) }
     }
     #expect(counts.first == Hosted.clients && counts.last == 0)
-    for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 16) }
+    // A job that is done beside the loop may end one more turn between two polls.
+    for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 32) }
+    #expect(counts.count { $0 > 0 } >= Hosted.clients / 20)
     daemon.stop()
   }
 
@@ -186,8 +188,10 @@ import Wire
   @Test
   func `a connection that is found to have ended again and again is forgotten once, in order`() {
     var ended = EndedConnections()
-    for _ in 0..<3 {
-      for number in 1...10 as ClosedRange<UInt64> { ended.append(ConnectionID(number)) }
+    for round in 0..<3 {
+      for number in 1...10 as ClosedRange<UInt64> {
+        #expect(ended.append(ConnectionID(number)) == (round == 0))
+      }
     }
     var taken: [UInt64] = []
     while let next = ended.next() { taken.append(next.rawValue) }

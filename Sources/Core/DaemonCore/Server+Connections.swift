@@ -66,10 +66,10 @@ extension Server {
       subscriptions, of: connections[place: place].id, uid: connections[place: place].peer.uid)
   }
 
-  /// Have some of the subscriptions that have ended leave their scopes, in less than a millisecond: more
-  /// than may begin in a turn, so that a user who comes and goes cannot have any number of them.
+  /// Have some of the subscriptions that have ended leave their scopes, in about a millisecond: more than
+  /// may begin in a turn, so that a user who comes and goes cannot have any number of them.
   mutating func takeDepartures() {
-    var left = max(64, limits.requestWorkPerTurn / (Request.subscribeWork - 2))
+    var left = 64 + limits.requestWorkPerTurn / (Request.subscribeWork - 2)
     while left > 0, let (subscription, connection, uid) = departures.next() {
       drop(subscription, of: connection, uid: uid)
       left -= 1

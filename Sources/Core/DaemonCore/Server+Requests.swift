@@ -89,7 +89,7 @@ extension Server {
       let grant = min(need, most)
       connections[place: place].requests.grant = grant
       left -= grant
-      users.spend(grant, of: need, at: connections[place: place].account, clock.now)
+      users.spend(grant, at: connections[place: place].account)
       connections.touch(id, at: place)
     }
   }

@@ -12,9 +12,9 @@ import Wire
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
 // sends now and then and waits for the answer. So while there is a *light* user, one that has come or sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
-// each turn, of some tens of microseconds. Who exceeds it, or asks for more work on requests than that, is
-// *heavy* for a while: in a turn in which a light user is heard, nothing that heavy ones ask for is done
-// before the light one is answered, unless that was so in the last turn, too.
+// each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while, and so is who has more
+// connections with requests than it has work for. In a turn in which a light user is heard, nothing that
+// heavy ones ask for is done before the light one is answered, unless that was so in the last turn, too.
 
 /// The resources of all connections of one user.
 struct Account: Sendable {
@@ -434,11 +434,8 @@ struct UserTable: Sendable {
     isShareSmall(place, at: now) ? 2048 : .max
   }
 
-  /// Note that so much of the work on a connection's requests is done in this turn.
-  mutating func spend(_ work: Int, of need: Int, at place: Int, _ now: Instant) {
-    accounts[place: place].workLeft -= work
-    if work < need { noteHeavy(place, at: now) }
-  }
+  /// Note that work on a user's requests is done in this turn.
+  mutating func spend(_ work: Int, at place: Int) { accounts[place: place].workLeft -= work }
 
   /// Take the next connection to be answered from its queue, with its grant. It may have ended
   /// since.

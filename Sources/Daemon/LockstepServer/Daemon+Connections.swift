@@ -8,8 +8,8 @@ import Wire
 extension Daemon {
   func accept(_ pipe: Pipe) {
     lastAcceptError = nil
-    // So that a user's new connections are not refused for the sake of those that have ended, unless those
-    // of others go before them.
+    // One for each that comes, so that a user's new connections are not refused for the sake of those that
+    // have ended, unless those of others go before them.
     if let next = ended.next() { forget(next) }
     guard let identity = pipe.peer else {
       // The peer is gone before its credentials could be read.
@@ -76,23 +76,24 @@ extension Daemon {
   }
 
   func lost(_ id: ConnectionID, _ error: LoopError?) {
+    hasNews = true
+    guard ended.append(id) else { return }
     if let error {
       logger.debug(
         "connection lost", metadata: ["connection": .number(id.rawValue), "reason": "\(error)"])
     }
-    hasNews = true
-    ended.append(id)
   }
 
   /// Forget some of the connections that have ended, behind a turn: it takes some 15 microseconds for each,
-  /// and all those of a process end with it. Another turn follows.
+  /// and all those of a process end with it. Another turn follows, after a poll: their sockets are closed
+  /// before it, which would end one there.
   @inline(never)
   func forgetEnded() {
-    hasNews = true
     for _ in 0..<16 {
-      guard let next = ended.next() else { return }
-      forget(next)
+      if let next = ended.next() { forget(next) }
     }
+    hasNews = false
+    wake()
   }
 
   /// Forget all of them, as the process ends.

@@ -414,11 +414,11 @@ public final class Daemon<R: Reducer> {
     marker?.clearInFlight()
     loop.readLength = server.readBytes
     releaseRemains()
-    // After the turn, whose changes are kept now: with the last connection, the daemon may end.
-    if !ended.isEmpty { forgetEnded() }
     // A command may have caused an event at once, and without another event the turn would not end
     // for a second.
     if hasNews { wake() }
+    // After the turn, whose changes are kept now: with the last connection, the daemon may end.
+    if !ended.isEmpty { forgetEnded() }
   }
 
   // MARK: Commands

@@ -9,8 +9,11 @@ struct EndedConnections {
 
   var isEmpty: Bool { known.isEmpty }
 
-  mutating func append(_ id: ConnectionID) {
-    if known.insert(id).inserted { waiting.append(id) }
+  /// Returns whether it was not known yet.
+  mutating func append(_ id: ConnectionID) -> Bool {
+    guard known.insert(id).inserted else { return false }
+    waiting.append(id)
+    return true
   }
 
   /// Take the one that came first.
