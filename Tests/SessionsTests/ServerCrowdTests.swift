@@ -6,7 +6,7 @@ import Values
 import Wire
 
 /// What connections, sessions and subscriptions by the thousand need is done some in each turn, so that
-/// nobody waits for all of it.
+/// no client waits for all of it.
 @Suite struct ServerCrowdTests {
   private func limits(_ change: (inout Limits) -> Void) -> Limits {
     var limits = Limits()

@@ -287,14 +287,16 @@ private struct Echo: Reducer {
     bench.said(to: number, commands).count { if case .pong = $0 { true } else { false } }
   }
 
-  @Test func `who asks now and then is answered before one who asks for much, in every other turn`()
+  @Test
+  func
+    `a user that asks now and then is answered before one that asks for much, in every other turn`()
   {
     var bench = twoUsers()
     for id in 1...2 as ClosedRange<UInt64> {
       for number in 1...30 as ClosedRange<UInt64> { bench.say(id, .ping(number)) }
     }
     bench.say(3, .ping(0))
-    // Who has a connection that cannot be asked in this turn is heavy from now on.
+    // A user with a connection for which this turn has no work is heavy from now on.
     #expect(pongs(to: 1, bench, bench.turn()) == 20)
     var answered: [Int] = []
     for number in 31...40 as ClosedRange<UInt64> {
@@ -305,12 +307,12 @@ private struct Echo: Reducer {
       answered.append(pongs(to: 1, bench, commands) + pongs(to: 2, bench, commands))
     }
     #expect(answered == [0, 20, 0, 20, 0, 6, 0, 2, 0, 2])
-    // Nobody waits for one who is not heard.
+    // It does not wait for a light user that is not heard.
     bench.say(1, .ping(50))
     #expect(pongs(to: 1, bench, bench.turn()) == 1)
   }
 
-  @Test func `those who both ask now and then do not wait for each other, even for a long answer`()
+  @Test func `users that both ask now and then do not wait for each other, even for a long answer`()
   {
     var bench = twoUsers()
     // A report is more than a small share of work: it is paid by what is asked next.

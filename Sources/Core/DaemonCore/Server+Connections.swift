@@ -67,7 +67,7 @@ extension Server {
   }
 
   /// Have some of the subscriptions that have ended leave their scopes, in about a millisecond: more than
-  /// may begin in a turn, so that a user who comes and goes cannot have any number of them.
+  /// may begin in a turn, so that no user can have any number of them by ending connections.
   mutating func takeDepartures() {
     var left = 64 + limits.requestWorkPerTurn / (Request.subscribeWork - 2)
     while left > 0, let (subscription, connection, uid) = departures.next() {

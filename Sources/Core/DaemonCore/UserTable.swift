@@ -12,9 +12,9 @@ import Wire
 // A share of milliseconds is good for the throughput of users that have much to do, and bad for one who
 // sends now and then and waits for the answer. So while there is a *light* user, one that has come or sent
 // something lately and never as much as a small share in one turn, all others get only a small share of
-// each turn, of some tens of microseconds. Who exceeds it is *heavy* for a while, and so is who has more
-// connections with requests than it has work for. In a turn in which a light user is heard, nothing that
-// heavy ones ask for is done before the light one is answered, unless that was so in the last turn, too.
+// each turn, of some tens of microseconds. A user that exceeds it is *heavy* for a while, and so is one that
+// has more connections with requests than its share of work is enough for. In a turn in which a light user is
+// heard, requests of heavy ones are not answered, unless that was so in the last turn, too.
 
 /// The resources of all connections of one user.
 struct Account: Sendable {
@@ -410,7 +410,7 @@ struct UserTable: Sendable {
     }
   }
 
-  /// Have those who have had much to do lately wait for another turn.
+  /// Have the requests of heavy users wait for another turn.
   private mutating func letHeavyRest(at now: Instant) {
     var others: [UInt64] = []
     for uid in askers {

@@ -6,8 +6,8 @@ import Glibc
 enum Scheduling {
   /// Do work on a thread of the global pool, which goes after the loop.
   ///
-  /// Not in the daemon, as nothing asynchronous: what its closures refer to would stay in a program that
-  /// has the daemon for one feature only, and code for all others with it.
+  /// Here, and not in the generic daemon: the linker keeps whatever an asynchronous closure refers to, which
+  /// would be the daemon's code for features that the program does not have.
   static func besideLoop(_ work: @escaping @Sendable () -> Void) {
     Task.detached {
       letLoopGoFirst()
