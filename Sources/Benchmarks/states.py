@@ -17,7 +17,7 @@ from servers import CORES, HELLO, SERVER_CORE, receive, send
 LARGE = 1_000_000
 # The bytes of a snapshot of W7's state, which the limit writes as well.
 WHOLE = 35_000_000
-ACKNOWLEDGEMENT, REJECTED = 15, 4
+SUBSCRIBED, ACKNOWLEDGEMENT, DIGEST, REJECTED = 12, 15, 18, 4
 CONTENDED = "one of whose places others change 1,000 times a second"
 
 
@@ -94,6 +94,7 @@ def w8(run, servers, entries):
   for server in servers:
     if server.peer == "lockstep" and (entries == LARGE or not run.quick):
       large(run, server, entries)
+      asked(run, entries)
       jumps(run, entries)
       kept(run, entries)
 
@@ -208,6 +209,70 @@ def transaction(count, *more):
   return b"\x82\x09\x9a" + struct.pack(">I", count) + b"".join(
     b"\x83\x00\x82\x65large\x68e%07d\x03" % number for number in range(count - len(more))
   ) + b"".join(more)
+
+
+def asked(run, entries):
+  """How long a ping waits while somebody else's short message asks for much: 1,000 changes of a number,
+  below which are 10,000 mirrors without a value; the mirror of all entries that has missed 300,000
+  changes; the digest of an object of as many members, which has just been set."""
+  with run.server("lockstep", entries=entries) as server, server.connect() as client:
+    server.pin(set(CORES))
+    send(client, HELLO)
+    position = first_position(receive(client))
+
+    def note(what, messages, is_answer):
+      with run.ping(server) as pings:
+        time.sleep(0.1)
+        for message in messages:
+          send(client, message)
+        while not is_answer(receive(client)):
+          pass
+        time.sleep(0.1)
+      run.note("W8", f"{entries:,} entries, {what}, a ping waits at most", "µs", server,
+               pings["ping_max"], placement=ANYWHERE)
+
+    def act(number, action):
+      return b"\x84\x04\x19" + struct.pack(">H", number) + b"\x00" + action
+
+    for number in range(10_000):
+      send(client, b"\x84\x02\x19%b\x82\x67nothing\x64%04d\xf6" % (
+        struct.pack(">H", 1000 + number), number))
+      if number % 500 == 499:
+        for _ in range(500):
+          while receive(client)[1] != SUBSCRIBED:
+            pass
+    changes = [act(number, b"\x82\x03\x81\x67nothing") for number in range(1, 1001)]
+    note("1,000 changes above 10,000 mirrors of nothing", changes,
+         lambda message: acknowledged(message) == 1000)
+    for number in range(10_000):
+      send(client, b"\x82\x03\x19" + struct.pack(">H", 1000 + number))
+    run.load.run("pipeline", server, set(CORES), window=1_000, count=300_000)
+    note("a mirror returns after 300,000 changes",
+         [b"\x84\x02\x01\x81\x67entries" + position], is_current)
+    send(client, b"\x84\x02\x02\x81\x65large\xf6")
+    send(client, act(1001, b"\x83\x00\x81\x65large" + members(entries, 1)))
+    while acknowledged(receive(client)) < 1001:
+      pass
+    note("a digest of as many members that were set", [b"\x82\x06\x02"],
+         lambda message: message[1] == DIGEST)
+
+
+def skip(message, start):
+  """The end of a number in a message, or of the head of an array."""
+  return start + 1 + (1 << message[start] % 32 - 24 if message[start] % 32 >= 24 else 0)
+
+
+def first_position(welcome):
+  """The position in a welcome, as CBOR: an array of three numbers, behind the version."""
+  end = 3
+  for _ in range(4):
+    end = skip(welcome, end)
+  return welcome[3:end]
+
+
+def is_current(message):
+  """Whether a message says that a mirror has everything."""
+  return message[1] == SUBSCRIBED and message[skip(message, skip(message, 2))] == 0
 
 
 def jumps(run, entries):

@@ -12,6 +12,10 @@ struct Bench {
   var now = Instant(nanoseconds: 1_000_000_000)
   /// The number of commands to measure the state; `measure` gives the result of one.
   var measurements = 0
+  /// Whether digests are computed as soon as the server commands it, in `turn`.
+  var computesDigests = true
+  /// The number of commands to compute a digest that are not done.
+  var digests = 0
   /// The log lines for administrators.
   var logs: [LogLine] = []
   /// The first commands of a process that has taken over (`handOver`).
@@ -70,12 +74,14 @@ struct Bench {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
     measurements += commands.count { $0 == .measureState }
+    digests += commands.count { $0 == .computeDigest }
     for case .log(let line) in commands { logs.append(line) }
     return commands.filter {
       if case .log = $0 {
         false
       } else {
         $0 != .measureState && $0 != .measureMemory && $0 != .makeCheckpoint
+          && $0 != .computeDigest
       }
     }
   }
@@ -110,7 +116,7 @@ struct Bench {
     }
   }
 
-  /// End a turn, and decode the large actions that were read in it: another turn each.
+  /// End a turn, and decode the large actions that were read in it: another turn each, and one for a digest.
   mutating func turn() -> [Command] {
     var commands = handle(.turnEnded)
     while let index = commands.firstIndex(where: { $0.isDecoding }),
@@ -119,7 +125,15 @@ struct Bench {
       handle(.actionDecoded(id, server.action(for: id)?.decoded()))
       commands += handle(.turnEnded)
     }
+    if computesDigests, digests > 0 { commands += computeDigest() }
     return commands
+  }
+
+  /// Compute the digest that the server has commanded, and end a turn.
+  mutating func computeDigest() -> [Command] {
+    digests = 0
+    handle(.digestComputed)
+    return handle(.turnEnded)
   }
 
   /// A second passes, and a checkpoint of the state is made if one is due.

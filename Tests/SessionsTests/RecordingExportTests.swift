@@ -313,6 +313,7 @@ private struct RecordedDaemon {
       var encoder = CBOREncoder()
       server.state.encode(into: &encoder)
       late.append(.checkpointMade(server.revision, encoder.bytes))
+    case .computeDigest: late.append(.digestComputed)
     case .measureState: late.append(.stateMeasured(StateMeasure(of: server.state)))
     case .answer(let id, let query, .metrics(let text)):
       late.append(.answered(id, query: query, Value.text(text).encoded))

@@ -250,7 +250,8 @@ import Wire
       .snapshotEncoded(SnapshotJobID(1), [[1], [], [2, 3]], wholeBytes: nil),
       .snapshotEncoded(SnapshotJobID(1), [], wholeBytes: 9), .snapshotImpossible(SnapshotJobID(2)),
       .actionDecoded(id, nil), .actionDecoded(id, .recorded),
-      .checkpointMade(4, [0xa0]), .stateMeasured(StateMeasure(encoded: 4, memory: 5)),
+      .checkpointMade(4, [0xa0]), .digestComputed,
+      .stateMeasured(StateMeasure(encoded: 4, memory: 5)),
       .memoryMeasured(nil),
       .memoryMeasured(MemoryReading(free: -1, limit: 2, name: "a group")), .turnEnded,
       .journal(.committed(through: 4)), .journal(.failed("full")), .journal(.reopened),
@@ -291,7 +292,7 @@ import Wire
     // Every case is among them, but that of a change for a jump, which is written as its report.
     var kinds: Set<Substring> = []
     for event in events { kinds.insert("\(event)".prefix { $0 != "(" }) }
-    #expect(kinds.count == 27)
+    #expect(kinds.count == 28)
   }
 
   @Test func `commands that differ are written differently`() throws {

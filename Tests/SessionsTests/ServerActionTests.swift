@@ -128,6 +128,27 @@ import Wire
     #expect(bench.server.revision == 3)
   }
 
+  /// Of a window of outcomes that differ, all would be a megabyte for two short messages.
+  @Test func `only what is sent again is acknowledged again`() {
+    var bench = Bench.withClients(1)
+    for number in stride(from: 1, to: 100, by: 2) as StrideTo<UInt64> {
+      bench.act(1, number, .put("n", .integer(Int64(number))), .remove(["absent"]))
+      _ = bench.turn()
+    }
+    func acknowledged(_ numbers: [UInt64]) -> [ClosedRange<UInt64>] {
+      for number in numbers {
+        bench.say(1, .action(number: number, .applied, payload: payload(.put("n", 0))))
+      }
+      return bench.said(to: 1, bench.turn()).compactMap { message in
+        if case .acknowledgement(let it) = message { it.first...it.last } else { nil }
+      }
+    }
+    #expect(acknowledged([1, 100]) == [1...1, 100...100])
+    #expect(acknowledged([5, 6, 7, 7, 3, 4, 98]) == [5, 6, 7, 3, 4, 98].map { $0...$0 })
+    #expect(acknowledged([1, 2, 3]) == [1...1, 2...2, 3...3])
+    #expect(bench.said(to: 1, bench.turn()) == [])
+  }
+
   @Test func `outcomes beyond the window are unknown`() {
     var limits = Limits()
     limits.window = 1

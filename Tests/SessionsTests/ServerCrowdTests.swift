@@ -83,6 +83,37 @@ import Wire
     #expect(most <= 2000, "\(most)")
   }
 
+  /// Reading of each has stopped behind a request.
+  @Test func `what was held back of many connections is read some in a turn, for each user`() {
+    var bench = Bench(
+      limits: limits {
+        $0.requestsPerTurn = 1
+        $0.turnBytesPerUser = 2000
+      })
+    let count = 40 as UInt64
+    for number in 1...count { bench.join(number, uid: number < count ? 7 : 8) }
+    for number in 1...count {
+      let actions = (1...20).map { number in
+        ClientMessage.action(
+          number: number, .applied, payload: payload(.increment(["n"], by: 1)))
+      }
+      bench.handle(
+        .received(ConnectionID(number), ([.ping(1)] + actions).flatMap { frame($0) }))
+    }
+    #expect(bench.server.revision == 0)
+    var (revisions, turns, last) = ([0 as UInt64], 0, 0)
+    var commands: [Command] = []
+    repeat {
+      commands = bench.turn()
+      turns += 1
+      revisions.append(bench.server.revision)
+      for case .acknowledgement in bench.said(to: count, commands) where last == 0 { last = turns }
+    } while commands.contains(.wake)
+    #expect(revisions.last == 20 * count)
+    for (before, after) in zip(revisions, revisions.dropFirst()) { #expect(after - before <= 200) }
+    #expect(last > 0 && last <= 3, "that of another user does not wait for the others: \(last)")
+  }
+
   @Test func `states that were held for a connection that has ended are released`() {
     var bench = bench(rooms: 300)
     bench.handle(.blocked(ConnectionID(1), unsent: 5))

@@ -126,6 +126,34 @@ private struct Echo: Reducer {
     }
   }
 
+  @Test func `an action that takes the values of thousands of mirrors is charged for these`() {
+    var bench = Bench()
+    bench.join(1, uid: 7)
+    bench.join(2, uid: 8)
+    let count = 3000 as UInt64
+    func set(_ number: UInt64, _ value: Value) -> Bool {
+      bench.act(1, number, .set(["x"], value))
+      var isPaused = false
+      for _ in 1...3 {
+        let commands = bench.turn()
+        if commands.contains(.pauseReading(ConnectionID(1))) { isPaused = true }
+      }
+      while bench.turn().contains(.wake) {}
+      return isPaused
+    }
+    for number in 1...count {
+      bench.say(1, .subscribe(subscription: number, ["x", .text("\(number)")], nil))
+    }
+    while bench.turn().contains(.wake) {}
+    #expect(bench.server.load.scopes == Int(count))
+    #expect(!set(1, 0) && !set(2, 1), "none of them has a value")
+    let object = Value.object(
+      TrieMap(uniqueKeysWithValues: (1...count).map { ("\($0)", 0) }))
+    _ = set(3, object)
+    #expect(set(4, 0), "short, and changes all of them")
+    #expect(!set(5, 1))
+  }
+
   @Test func `those who wait for their share are read from by turns, though nobody says anything`()
   {
     var bench = Bench(limits: limits { $0.turnBytesPerUser = 100 })

@@ -49,7 +49,7 @@ struct Mutant: Sendable, CustomTestStringConvertible {
         $0.faults.mislabelsFormerCheckpoints = true
         $0.keepsAll()
       },
-      Mutant(name: "a jump keeps what has overtaken it") {
+      Mutant(name: "a jump keeps what has overtaken it", seeds: 200) {
         $0.faults.jumpsFromLate = true
         $0.administer()
       },

@@ -5,8 +5,9 @@ import Wire
 struct Acknowledgements: Sendable {
   /// Actions up to this number are acknowledged on this connection.
   private(set) var last: UInt64 = 0
-  /// Resent actions that have an outcome already: acknowledged again.
-  private var repeated: ClosedRange<UInt64>?
+  /// Resent actions that have an outcome already: acknowledged again. A client resends them in order, so
+  /// these are few ranges.
+  private var repeated: [ClosedRange<UInt64>] = []
   /// Actions up to this number were announced as decided on this connection.
   private var announced: UInt64 = 0
 
@@ -21,12 +22,23 @@ struct Acknowledgements: Sendable {
 
   /// Acknowledge an action again, which was decided before it was resent.
   mutating func `repeat`(_ number: UInt64) {
-    repeated =
-      min(repeated?.lowerBound ?? number, number)...max(repeated?.upperBound ?? number, number)
+    guard let last = repeated.last, last.contains(number) || number == last.upperBound + 1 else {
+      if repeated.count == Self.mostRanges { joinRanges() }
+      return repeated.append(number...number)
+    }
+    repeated[repeated.count - 1] = last.lowerBound...max(last.upperBound, number)
   }
 
+  /// So many have been sent in any order that all between them may be acknowledged.
+  private mutating func joinRanges() {
+    let first = repeated.reduce(UInt64.max) { min($0, $1.lowerBound) }
+    repeated = [first...repeated.reduce(first) { max($0, $1.upperBound) }]
+  }
+
+  private static var mostRanges: Int { 1024 }
+
   /// Whether there is anything to acknowledge when there are outcomes through this number.
-  func areDue(through last: UInt64) -> Bool { self.last < last || repeated != nil }
+  func areDue(through last: UInt64) -> Bool { self.last < last || !repeated.isEmpty }
 
   /// The frames with the outcomes through `last` that are not acknowledged yet, in the version of
   /// the protocol; nil if there are none.
@@ -44,12 +56,13 @@ struct Acknowledgements: Sendable {
         ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
       }
     }
-    if let repeated {
+    if !repeated.isEmpty {
       // Actions that are not acknowledged yet follow below, in order.
-      outcomes.forEach(
-        from: repeated.lowerBound, through: min(repeated.upperBound, first - 1), into: &encoder,
-        write)
-      self.repeated = nil
+      for range in repeated {
+        outcomes.forEach(
+          from: range.lowerBound, through: min(range.upperBound, first - 1), into: &encoder, write)
+      }
+      repeated = []
     }
     outcomes.forEach(from: first, through: last, into: &encoder, write)
     self.last = max(self.last, last)

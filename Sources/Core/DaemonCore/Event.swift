@@ -50,6 +50,8 @@ public enum Event<Action: Sendable>: Sendable {
   /// The state at a revision in value form (`Command.makeCheckpoint`); empty if there was no memory
   /// for it.
   case checkpointMade(UInt64, [UInt8])
+  /// The digest of the state has been computed (`Command.computeDigest`): its parts keep theirs.
+  case digestComputed
   /// The result of `Command.measureState`.
   case stateMeasured(StateMeasure)
   /// The memory that the process may still take; nil if nothing limits it.
@@ -134,6 +136,8 @@ public enum Command: Equatable, Sendable {
   case measureState
   /// Encode the state (`Server.state`) in value form off the loop; `Event.checkpointMade` follows.
   case makeCheckpoint
+  /// Compute the digest of the state (`Server.state`) off the loop; `Event.digestComputed` follows.
+  case computeDigest
   /// Measure how much memory the process may still take; `Event.memoryMeasured` follows.
   case measureMemory
   /// Answer this query of a connection, which may take a while; `Event.answered` follows, or for a jump

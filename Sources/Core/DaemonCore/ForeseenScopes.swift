@@ -17,12 +17,12 @@ struct ForeseenScopes: Sendable {
   init(_ views: ScopeViews, of patch: [UInt8]) {
     next = views.next
     var left = Self.mostBytes
-    patch.withUnsafeBytes { bytes in
-      views.tree.visit(bytes) { scope, projection in
-        var change = ForeseenChange(scope: scope, projection: projection)
-        if left > 0 { left -= change.work(out: patch, views) }
-        changes.append(change)
-      }
+    var found = ChangedScopes()
+    patch.withUnsafeBytes { views.tree.find($0, into: &found) }
+    for (scope, projection) in found.changes {
+      var change = ForeseenChange(scope: scope, projection: projection)
+      if left > 0 { left -= change.work(out: patch, views) }
+      changes.append(change)
     }
   }
 

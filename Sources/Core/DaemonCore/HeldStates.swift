@@ -1,12 +1,11 @@
 import Values
 
-/// Old states that lagging or joining clients are still at, with the number of holding connections
-/// for each user.
+/// Old states that lagging or joining mirrors are still at, with the number of these for each user.
 struct HeldStates<State: Sendable>: Sendable {
   private struct Entry: Sendable {
     let revision: UInt64
     let state: State
-    /// The number of connections that hold the state, by user.
+    /// The number of subscriptions that hold the state, by user.
     var holders: [UInt64: Int]
   }
 
@@ -24,14 +23,15 @@ struct HeldStates<State: Sendable>: Sendable {
 
   var count: Int { entries.count }
 
-  /// Hold a state for one more connection of a user. If too many are held then, by this user or in
+  /// Hold a state for one more subscription of a user, or several. If too many are held then, by this user or in
   /// all, evict the oldest. O(the states held).
-  mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64) {
+  mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64, count: Int = 1) {
+    if count == 0 { return }
     if let index = index(of: revision) {
-      entries[index].holders[uid, default: 0] += 1
+      entries[index].holders[uid, default: 0] += count
     } else {
       let place = entries.firstIndex { $0.revision > revision } ?? entries.count
-      entries.insert(Entry(revision: revision, state: state, holders: [uid: 1]), at: place)
+      entries.insert(Entry(revision: revision, state: state, holders: [uid: count]), at: place)
     }
     if entries.lazy.filter({ $0.holders[uid] != nil }).count > limitPerUser,
       let oldest = entries.firstIndex(where: { $0.holders[uid] != nil })

@@ -22,13 +22,15 @@ struct Publication<State: Synchronizable>: Sendable {
   private var lastJob: UInt64 = 0
   /// The jobs that encode differences, by what they begin with.
   private var differenceJobs: [DifferenceKey: SnapshotJobID] = [:]
-  /// Differences that were encoded beside the loop, for those that wait for them.
+  /// The jobs that find the patches that mirrors have missed, by the revision that these have.
+  private var missedJobs: [DifferenceKey: SnapshotJobID] = [:]
+  /// Differences and missed patches that were made beside the loop, for those that wait for them.
   private var encoded: [SnapshotJobID: EncodedSnapshot] = [:]
   private var remains = Remains(areKept: false)
   /// Differences composed in this turn: several clients may need the same one.
   private var differences: [DifferenceKey: [UInt8]] = [:]
   /// The patches after snapshots that this turn has framed.
-  private var replays: [DifferenceKey: Replay] = [:]
+  private var missed: [DifferenceKey: MissedPatches] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
   /// The bytes that were encoded on the loop for snapshots in this turn.
@@ -92,16 +94,16 @@ struct Publication<State: Synchronizable>: Sendable {
   mutating func endTurn(at revision: UInt64) {
     scopes.endTurn()
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
-    if !replays.isEmpty { replays.removeAll(keepingCapacity: true) }
+    if !missed.isEmpty { missed.removeAll(keepingCapacity: true) }
     flushed = revision
     encodedThisTurn = 0
   }
 
   // MARK: Holding
 
-  /// Hold the state at the last turn's end for a connection of a user that lags behind it.
-  mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64) {
-    held.hold(state, at: revision, by: uid)
+  /// Hold the state at the last turn's end for so many subscriptions of a user that lag behind it.
+  mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64, count: Int) {
+    held.hold(state, at: revision, by: uid, count: count)
   }
 
   /// Release the state that is held for a subscription that ends or catches up.
@@ -123,43 +125,50 @@ struct Publication<State: Synchronizable>: Sendable {
 
   // MARK: Catching up
 
-  /// The patches of a scope after a revision.
-  struct Replay: Sendable {
-    var frames: [[UInt8]]
-    /// The number of patches in the frames.
-    var count: Int
-    /// The revision of the last patch.
-    var reached: UInt64
-    /// The reason that they cannot be sent; nil if they can.
-    var loss: ServerMessage.Reason?
+  /// The patches of a scope after a revision that the history covers. O(the history after it).
+  func missed(_ scope: Scope, after revision: UInt64) -> MissedPatches {
+    MissedPatches(
+      of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, limits)
   }
 
-  /// The patches of a scope after a revision that the history covers. O(the history after it).
-  func replay(_ scope: Scope, after revision: UInt64) -> Replay {
-    // A temporary scope collects them, like the patches of a turn. It cannot know whether the path
-    // had a value at that revision; saying once more that it has none is harmless.
-    var scope = Scope(
-      id: scope.id, path: scope.path, filter: scope.filter, lastChange: revision, isPresent: true)
-    var count = 0
-    history.forEach(after: revision) { made, patch in
-      if scope.note(patch, revision: made, limits: limits) { count += 1 }
+  /// Whether so much has changed after a revision that the patches of a scope are to be found beside the
+  /// loop: more than takes about a millisecond.
+  func isLong(after revision: UInt64) -> Bool {
+    history.byteCount(after: revision) > 8 * limits.inlineDifferenceBytes
+  }
+
+  /// Have a connection wait for the patches of a scope after a revision that the history covers, which are
+  /// found beside the loop: those up to the newest revision, or that at which others began to wait. Some
+  /// may have been found already.
+  mutating func awaitMissed(
+    of place: Int, behind begun: BegunPatches, _ state: State, at newest: UInt64
+  ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool) {
+    let key = DifferenceKey(
+      scope: scopes[index: place].id, revision: begun.revision, base: begun.position)
+    if let id = missedJobs[key], let running = jobs[id] {
+      if !begun.snapshot.isEmpty, let missed = running.missed {
+        jobs[id]?.missed = .init(missed.history, begun, limits)
+      }
+      return (id, running.revision, false)
     }
-    scope.cut()
-    return Replay(
-      frames: scope.patches.frames, count: count, reached: scope.lastChange,
-      loss: scope.patches.loss)
+    lastJob += 1
+    let id = SnapshotJobID(lastJob)
+    var job = job(id, place, state, at: newest)
+    job.missed = .init(history, begun, limits)
+    (jobs[id], missedJobs[key]) = (job, id)
+    return (id, newest, true)
   }
 
   /// The patches after a snapshot, if the history has them and they are fewer bytes than the
   /// snapshot. All clients that need them in one turn share them.
-  mutating func replay(_ scope: Scope, behind snapshot: EncodedSnapshot) -> Replay? {
+  mutating func missed(_ scope: Scope, behind snapshot: EncodedSnapshot) -> MissedPatches? {
     let revision = snapshot.revision
     guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
       return nil
     }
     let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
-    let found = replays[key] ?? replay(scope, after: revision)
-    replays[key] = found
+    let found = missed[key] ?? missed(scope, after: revision)
+    missed[key] = found
     return found.loss == nil ? found : nil
   }
 
@@ -241,14 +250,14 @@ struct Publication<State: Synchronizable>: Sendable {
   /// snapshot.
   mutating func cachedSnapshot(
     of place: Int, at now: Instant
-  ) -> (snapshot: EncodedSnapshot, replay: Replay)? {
+  ) -> (snapshot: EncodedSnapshot, missed: MissedPatches)? {
     // A small state that changes often has more bytes of patches than of snapshot, and all of them
     // would have to be stored for a client that does not read.
     guard let cached = scopes[index: place].snapshot,
-      let replay = replay(scopes[index: place], behind: cached)
+      let missed = missed(scopes[index: place], behind: cached)
     else { return nil }
     scopes[index: place].snapshot?.lastUsed = now
-    return (cached, replay)
+    return (cached, missed)
   }
 
   /// Whether a snapshot of a scope is fewer bytes than the patches after a revision, which are all read
@@ -339,6 +348,14 @@ struct Publication<State: Synchronizable>: Sendable {
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
   ) -> [Subscriber] {
     guard let (job, place) = take(id) else { return [] }
+    if let begun = job.missed?.begun {
+      if let count = wholeBytes {
+        encoded[id] = EncodedSnapshot(
+          revision: job.revision, frames: [], lastUsed: now,
+          missed: begun.adding(frames, count: count, through: job.revision))
+      }
+      return scopes[index: place].subscribers
+    }
     if job.former != nil {
       if !frames.isEmpty || wholeBytes != nil {
         encoded[id] = EncodedSnapshot(revision: job.revision, frames: frames, lastUsed: now)
@@ -367,6 +384,10 @@ struct Publication<State: Synchronizable>: Sendable {
       differenceJobs[
         DifferenceKey(scope: job.scope, revision: former.revision, base: former.base)] = nil
     }
+    if let begun = job.missed?.begun {
+      let key = DifferenceKey(scope: job.scope, revision: begun.revision, base: begun.position)
+      if missedJobs[key] == id { missedJobs[key] = nil }
+    }
     guard let place = scopes.index(of: job.scope) else { return nil }
     if scopes[index: place].job == id { scopes[index: place].job = nil }
     return (job, place)
@@ -389,6 +410,16 @@ struct Publication<State: Synchronizable>: Sendable {
       snapshot.revision == revision
     else { return .gone }
     return .snapshot(snapshot)
+  }
+
+  /// The missed patches that a subscription waits for; nil if they are being found, or there are none.
+  func found(_ id: SnapshotJobID) -> (isRunning: Bool, patches: BegunPatches?) {
+    (jobs[id] != nil, encoded[id]?.missed)
+  }
+
+  /// Evict the snapshot of a scope: there are no patches that lead on from it.
+  mutating func dropSnapshot(of place: Int, at revision: UInt64) {
+    if scopes[index: place].snapshot?.revision == revision { scopes[index: place].snapshot = nil }
   }
 
   /// Evict differences that no client has used for a second.

@@ -37,6 +37,10 @@ struct RequestQueue: Sendable {
   var debt = 0
   /// Whether the connection is in its user's queue to be answered.
   var isInLine = false
+  /// Whether the next request is for a digest that is being computed beside the loop.
+  var isWaitingForDigest = false
+  /// How often it has waited for one.
+  private var digestTries = 0
 
   /// The number of requests that wait.
   var count: Int { requests.count - start }
@@ -75,9 +79,34 @@ struct RequestQueue: Sendable {
     }
   }
 
+  /// What a digest is asked of.
+  enum DigestSubject {
+    case subscription(UInt64)
+    case status
+  }
+
+  /// What the next request asks a digest of; nil if it asks none.
+  var nextDigest: DigestSubject? {
+    guard start < requests.count else { return nil }
+    return switch requests[start] {
+    case .digest(let number): .subscription(number)
+    case .query(_, ReportName.status.rawValue, _): .status
+    case .subscribe, .refuse, .refuseQuery, .unsubscribe, .ping, .query: nil
+    }
+  }
+
+  /// Have the next request wait for a digest. Returns false if it has waited a few times: while that was
+  /// computed, too much has changed again.
+  mutating func waitForDigest() -> Bool {
+    digestTries += 1
+    isWaitingForDigest = digestTries <= 4
+    return isWaitingForDigest
+  }
+
   /// Remove and return the oldest request.
   mutating func next() -> Request? {
     guard start < requests.count else { return nil }
+    digestTries = 0
     let request = requests[start]
     work -= request.work
     bytes -= request.memory

@@ -7,6 +7,8 @@ struct Roster: Sendable {
   private struct Entry: Sendable {
     var session: SessionBox
     var isTouched = false
+    /// Whether it is among those whose held bytes are to be read.
+    var isReleasing = false
   }
 
   private static let vacant = SessionBox(.placeholder)
@@ -160,12 +162,19 @@ struct Roster: Sendable {
   var isReleasing: Bool { !releasing.isEmpty }
 
   /// Have the held bytes of a connection read at the next turn's end.
-  mutating func release(_ id: ConnectionID) { releasing.append(id) }
+  mutating func release(_ id: ConnectionID) {
+    guard let place = place(of: id), !entries[place: place].isReleasing else { return }
+    entries[place: place].isReleasing = true
+    releasing.append(id)
+  }
 
   mutating func takeReleasing() -> [ConnectionID] {
     if releasing.isEmpty { return [] }
     let ids = releasing
     releasing = []
+    for id in ids {
+      if let place = place(of: id) { entries[place: place].isReleasing = false }
+    }
     return ids
   }
 }

@@ -14,7 +14,7 @@ struct Scope: Sendable {
   /// The revision of the newest change, which is the base of the next patch.
   var lastChange: UInt64
   /// Whether the path has a value.
-  var isPresent: Bool
+  private(set) var isPresent: Bool
 
   /// This turn's changes.
   private(set) var patches = TurnPatches()
@@ -270,6 +270,8 @@ struct EncodedSnapshot: Sendable {
   let revision: UInt64
   let frames: [[UInt8]]
   var lastUsed: Instant
+  /// The patches that a mirror has missed, if it is these that were made.
+  var missed: BegunPatches?
 
   var byteCount: Int { frames.reduce(0) { $0 + $1.count } }
 }

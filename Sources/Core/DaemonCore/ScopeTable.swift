@@ -12,7 +12,14 @@ struct ScopeTable: Sendable {
   private var nextID: UInt64 = 0
   /// The scopes that this turn changed, by id.
   private var changed: [UInt64] = []
-  /// The indices of these, ascending, since `findChangedPlaces` and until a scope is added or removed.
+  /// The scopes that have a value since a patch that is being noted, or have none since, by index: the tree
+  /// is told when it has been read.
+  private var turned: [Int] = []
+  /// Those that a patch changes, while it is noted.
+  private var found = ChangedScopes()
+  /// How many scopes of the tree, and keys of paths to them, all patches together have made it look at.
+  private(set) var looked = 0
+  /// The indices of those that this turn changed, ascending, since `findChangedPlaces` and until a scope is added or removed.
   private(set) var changedPlaces: [Int] = []
 
   var count: Int { scopes.count }
@@ -49,7 +56,7 @@ struct ScopeTable: Sendable {
     let id = known.flatMap { indices[$0] == nil ? $0 : nil } ?? nextID
     reserve(id)
     byView[SeenPath(path: path, filter: filter)] = id
-    tree.insert(id, at: path.keys[...])
+    tree.insert(id, at: path.keys[...], isPresent: isPresent)
     filters[id] = filter
     indices[id] = scopes.count
     scopes.append(
@@ -66,7 +73,7 @@ struct ScopeTable: Sendable {
     scopes[index].subscribers.removeAll { $0.connection.id == connection }
     guard scopes[index].subscribers.isEmpty else { return }
     byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
-    tree.remove(id, at: scopes[index].path.keys[...])
+    tree.remove(id, at: scopes[index].path.keys[...], wasPresent: scopes[index].isPresent)
     filters[id] = nil
     indices[id] = nil
     // The last scope moves to the free index, so that the others keep theirs.
@@ -85,11 +92,25 @@ struct ScopeTable: Sendable {
           note(scopes[index].path.projection(of: bytes), of: bytes, revision, limits, in: index)
         }
       } else {
-        tree.visit(bytes) { id, projection in
+        tree.find(bytes, into: &found)
+        for place in found.changes.indices {
+          let (id, projection) = found.changes[place]
           if let index = indices[id] { note(projection, of: bytes, revision, limits, in: index) }
         }
+        looked &+= found.looked
+        found.removeAll()
       }
     }
+    if !turned.isEmpty { noteTurned() }
+  }
+
+  /// Tell the tree which scopes have a value now.
+  @inline(never)
+  private mutating func noteTurned() {
+    for index in turned {
+      tree.note(isPresent: scopes[index].isPresent, at: scopes[index].path.keys[...])
+    }
+    turned.removeAll(keepingCapacity: turned.count <= 64)
   }
 
   /// Note a patch of the whole state of which it was foreseen how it changes the scopes.
@@ -107,11 +128,18 @@ struct ScopeTable: Sendable {
       let new = scopes.indices.filter { scopes[$0].id >= foreseen.next }
       if new.isEmpty { return }
       var tree = ScopeTree()
-      for index in new { tree.insert(UInt64(index), at: scopes[index].path.keys[...]) }
-      tree.visit(bytes) { index, projection in
+      for index in new {
+        tree.insert(
+          UInt64(index), at: scopes[index].path.keys[...], isPresent: scopes[index].isPresent)
+      }
+      var found = ChangedScopes()
+      tree.find(bytes, into: &found)
+      looked &+= found.looked
+      for (index, projection) in found.changes {
         note(projection, of: bytes, revision, limits, in: Int(index))
       }
     }
+    if !turned.isEmpty { noteTurned() }
   }
 
   /// The scopes as they are now. O(1).
@@ -139,9 +167,10 @@ struct ScopeTable: Sendable {
   private mutating func note(
     in index: Int, _ revision: UInt64, _ change: (inout Scope) -> Bool
   ) {
-    let wasChanged = scopes[index].changedThisTurn
+    let (wasChanged, wasPresent) = (scopes[index].changedThisTurn, scopes[index].isPresent)
     guard scopes[index].lastChange < revision, change(&scopes[index]) else { return }
     if !wasChanged { changed.append(scopes[index].id) }
+    if wasPresent != scopes[index].isPresent { turned.append(index) }
   }
 
   /// Note the indices of the scopes that this turn changed.

@@ -3,94 +3,209 @@ import Values
 
 /// The scopes by their paths, as a tree of keys: finds the scopes that a patch changes, and how, in one
 /// pass over the patch.
+///
+/// A scope without a value is not changed by the loss of a value above it: so that an action need not
+/// look at each of thousands of these, each node counts the scopes that have one.
 struct ScopeTree: Sendable {
   /// The scopes of this path: one for each view of it.
   private var scopes: [UInt64] = []
-  private var children: [EncodedKey: ScopeTree] = [:]
+  private var children = ScopeTreeChildren()
+  /// How many of the scopes of this path have a value, and how many of those below it.
+  private var presentHere = 0
+  private var presentBelow = 0
 
-  private var isEmpty: Bool { scopes.isEmpty && children.isEmpty }
+  fileprivate var isEmpty: Bool { scopes.isEmpty && children.isEmpty }
+  fileprivate var present: Int { presentHere + presentBelow }
 
-  mutating func insert(_ id: UInt64, at keys: ArraySlice<PathKey>) {
+  mutating func insert(_ id: UInt64, at keys: ArraySlice<PathKey>, isPresent: Bool) {
     guard let key = keys.first else {
       scopes.append(id)
+      if isPresent { presentHere += 1 }
       return
     }
-    children[EncodedKey(key), default: ScopeTree()].insert(id, at: keys.dropFirst())
+    if isPresent { presentBelow += 1 }
+    children.change(EncodedKey(key)) {
+      $0.insert(id, at: keys.dropFirst(), isPresent: isPresent)
+    }
   }
 
-  mutating func remove(_ id: UInt64, at keys: ArraySlice<PathKey>) {
+  mutating func remove(_ id: UInt64, at keys: ArraySlice<PathKey>, wasPresent: Bool) {
     guard let key = keys.first else {
       scopes.removeAll { $0 == id }
+      if wasPresent { presentHere -= 1 }
       return
     }
-    let encoded = EncodedKey(key)
-    children[encoded]?.remove(id, at: keys.dropFirst())
-    if children[encoded]?.isEmpty == true { children[encoded] = nil }
+    if wasPresent { presentBelow -= 1 }
+    children.change(EncodedKey(key)) {
+      $0.remove(id, at: keys.dropFirst(), wasPresent: wasPresent)
+    }
   }
 
-  /// Call `body` with each scope that a patch of the whole state changes, and how: what
-  /// `Path.projection` says of its path, and those of which it says `untouched` left out. O(bytes of
-  /// the patch, and the scopes that it changes).
-  func visit(_ patch: UnsafeRawBufferPointer, _ body: (UInt64, Projection) -> Void) {
-    for scope in scopes { body(scope, .patch(0..<patch.count)) }
+  /// Note that a scope of this path has a value now, or has none any more.
+  mutating func note(isPresent: Bool, at keys: ArraySlice<PathKey>) {
+    let difference = isPresent ? 1 : -1
+    guard let key = keys.first else { return presentHere += difference }
+    presentBelow += difference
+    children.change(EncodedKey(key)) { $0.note(isPresent: isPresent, at: keys.dropFirst()) }
+  }
+
+  /// Find the scopes that a patch of the whole state changes, and how: what `Path.projection` says of the
+  /// path of each, and those of which it says `untouched` left out, and those that lose a value that they
+  /// do not have. O(bytes of the patch, and `ChangedScopes.looked`).
+  func find(_ patch: UnsafeRawBufferPointer, into found: inout ChangedScopes) {
+    found.add(scopes, .patch(0..<patch.count))
     if children.isEmpty { return }
     var decoder = CBORDecoder(patch)
     // The patch is our own: all of it can be read.
-    try? visitChildren(&decoder, isValue: false, body)
+    try? visitChildren(&decoder, isValue: false, &found)
   }
 
   /// Read the item that is next, and visit the scopes below this path, whose patch it is or whose value.
   private func visitChildren(
-    _ decoder: inout CBORDecoder, isValue: Bool, _ body: (UInt64, Projection) -> Void
+    _ decoder: inout CBORDecoder, isValue: Bool,
+    _ found: inout ChangedScopes
   ) throws(CBORError) {
     if children.isEmpty { return try decoder.skip() }
     guard !isValue, try decoder.isArrayOfOneNext() else {
-      return try visitEntries(&decoder, isValue: isValue, body)
+      return try visitEntries(&decoder, isValue: isValue, &found)
     }
     _ = try decoder.array()
-    try visitEntries(&decoder, isValue: true, body)
+    try visitEntries(&decoder, isValue: true, &found)
     decoder.close()
   }
 
   private func visitEntries(
-    _ decoder: inout CBORDecoder, isValue: Bool, _ body: (UInt64, Projection) -> Void
+    _ decoder: inout CBORDecoder, isValue: Bool,
+    _ found: inout ChangedScopes
   ) throws(CBORError) {
     guard try decoder.peekMajor() == .map else {
-      for child in children.values { child.visitAbsent(body) }
+      visitAbsent(presentBelow, except: [], &found)
       return try decoder.skip()
     }
     // In a value, what is not there is absent; in a patch it is as it was.
-    var found = Set<Dictionary<EncodedKey, ScopeTree>.Index>()
+    var (keys, others) = (Set<EncodedKey>(), presentBelow)
     for _ in 0..<(try decoder.map()) {
-      guard let index = children.index(forKey: EncodedKey(try decoder.rawItem())) else {
-        try decoder.skip()
-        continue
+      let key = EncodedKey(try decoder.rawItem())
+      let isThere = try children.visit(key) { child throws(CBORError) in
+        if isValue, keys.insert(key).inserted { others -= child.present }
+        try child.visit(&decoder, isValue: isValue, &found)
       }
-      if isValue { found.insert(index) }
-      try children.values[index].visit(&decoder, isValue: isValue, body)
+      if !isThere { try decoder.skip() }
     }
     decoder.close()
-    guard isValue, found.count < children.count else { return }
-    for index in children.indices where !found.contains(index) {
-      children.values[index].visitAbsent(body)
-    }
+    if isValue { visitAbsent(others, except: keys, &found) }
   }
 
   /// Read the item that is next, and visit the scopes of this path, whose patch it is or whose value,
   /// and those below.
   private func visit(
-    _ decoder: inout CBORDecoder, isValue: Bool, _ body: (UInt64, Projection) -> Void
+    _ decoder: inout CBORDecoder, isValue: Bool,
+    _ found: inout ChangedScopes
   ) throws(CBORError) {
     let start = decoder.offset
-    if !isValue, decoder.undefinedIfNext() { return visitAbsent(body) }
-    try visitChildren(&decoder, isValue: isValue, body)
+    if !isValue, decoder.undefinedIfNext() { return visitAbsent(&found) }
+    try visitChildren(&decoder, isValue: isValue, &found)
     let range = start..<decoder.offset
-    for scope in scopes { body(scope, isValue ? .value(range) : .patch(range)) }
+    found.add(scopes, isValue ? .value(range) : .patch(range))
   }
 
-  private func visitAbsent(_ body: (UInt64, Projection) -> Void) {
-    for scope in scopes { body(scope, .absent) }
-    for child in children.values { child.visitAbsent(body) }
+  /// Visit the scopes of this path and below, which have no value any more.
+  private func visitAbsent(_ found: inout ChangedScopes) {
+    if present == 0 { return }
+    found.add(scopes, .absent)
+    visitAbsent(presentBelow, except: [], &found)
+  }
+
+  /// Visit the scopes below the keys that a value does not have, of which so many were present.
+  private func visitAbsent(
+    _ present: Int, except keys: Set<EncodedKey>, _ found: inout ChangedScopes
+  ) {
+    if present == 0 { return }
+    // As many as there may be: the order in which they are looked at differs between processes.
+    found.looked += children.count
+    var left = present
+    children.forEach(while: { left > 0 }) { key, child in
+      if child.present == 0 || keys.contains(key) { return }
+      left -= child.present
+      child.visitAbsent(&found)
+    }
+  }
+}
+
+/// The scopes that a patch changes, and how; and how many scopes and keys of paths were looked at to find
+/// them.
+struct ChangedScopes: Sendable {
+  fileprivate(set) var changes: [(scope: UInt64, projection: Projection)] = []
+  fileprivate(set) var looked = 0
+
+  @inline(__always)
+  fileprivate mutating func add(_ scopes: [UInt64], _ projection: Projection) {
+    looked += scopes.count
+    for scope in scopes { changes.append((scope, projection)) }
+  }
+
+  /// Empty it, and keep the memory of a few.
+  mutating func removeAll() {
+    changes.removeAll(keepingCapacity: changes.count <= 256)
+    looked = 0
+  }
+}
+
+/// The children of a node by their keys. Once they are many they are in buckets: a change behind a copy of
+/// the tree, as is made to foresee an action, copies one of these, and not a hundred thousand children.
+private struct ScopeTreeChildren: Sendable {
+  /// None, one, or `manyBuckets`.
+  private var buckets: [[EncodedKey: ScopeTree]] = []
+  private(set) var count = 0
+
+  /// With more children than this, one bucket is split.
+  private static let most = 1024
+  private static let manyBuckets = 256
+
+  var isEmpty: Bool { count == 0 }
+
+  private func bucket(of key: EncodedKey) -> Int {
+    buckets.count == 1 ? 0 : key.hashValue & (Self.manyBuckets - 1)
+  }
+
+  /// Call `body` with the child of a key, where it is. Returns false if there is none.
+  func visit(
+    _ key: EncodedKey, _ body: (borrowing ScopeTree) throws(CBORError) -> Void
+  ) throws(CBORError) -> Bool {
+    if buckets.isEmpty { return false }
+    let bucket = bucket(of: key)
+    guard let index = buckets[bucket].index(forKey: key) else { return false }
+    try body(buckets[bucket].values[index])
+    return true
+  }
+
+  /// Change the child of a key, which is there afterwards unless it is empty.
+  mutating func change(_ key: EncodedKey, _ body: (inout ScopeTree) -> Void) {
+    if buckets.isEmpty { buckets = [[:]] }
+    let index = bucket(of: key)
+    func change(_ child: inout ScopeTree) -> Bool {
+      body(&child)
+      return child.isEmpty
+    }
+    count -= buckets[index].count
+    if change(&buckets[index][key, default: ScopeTree()]) { buckets[index][key] = nil }
+    count += buckets[index].count
+    if buckets.count == 1, count > Self.most { split() }
+  }
+
+  private mutating func split() {
+    let children = buckets[0]
+    buckets = Array(repeating: [:], count: Self.manyBuckets)
+    for (key, child) in children { buckets[bucket(of: key)][key] = child }
+  }
+
+  func forEach(while goesOn: () -> Bool, _ body: (EncodedKey, ScopeTree) -> Void) {
+    for bucket in buckets {
+      for (key, child) in bucket {
+        guard goesOn() else { return }
+        body(key, child)
+      }
+    }
   }
 }
 
@@ -99,7 +214,7 @@ struct ScopeTree: Sendable {
 private struct EncodedKey: Hashable, Sendable {
   private enum Bytes: @unchecked Sendable {
     case own([UInt8])
-    /// Only of a key that is looked up while its patch is read, and never stored: so it is seen by one
+    /// Only of a key that is looked up while its patch is read, and never in a tree: so it is seen by one
     /// thread, while the bytes are there.
     case borrowed(UnsafeRawBufferPointer)
   }

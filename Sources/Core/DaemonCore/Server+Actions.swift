@@ -72,9 +72,12 @@ extension Server {
         outcome = reject(number, rejection, attachment, at: place)
       } else {
         sequence = core.sequence &+ 1
-        let before = counters.changedBytes
+        let (before, looked) = (counters.changedBytes, publication.scopes.looked)
         outcome = perform(action, number, byteCount, attachment, at: place)
-        charge(changedBytes: counters.changedBytes &- before, at: place)
+        // When a recording is done again, what was foreseen need not be.
+        charge(
+          changedBytes: counters.changedBytes &- before,
+          looked: isDecoded ? 0 : publication.scopes.looked &- looked, at: place)
       }
     }
     connections[place: place].counters.actions += 1

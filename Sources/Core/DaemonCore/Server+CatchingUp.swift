@@ -68,10 +68,21 @@ extension Server {
         publication.release(revision, by: connection.peer.uid)
         return .lost(.lagged)
       }
+    case .resuming(let job, _, let position, let reason):
+      let (isRunning, patches) = publication.found(job)
+      if isRunning { return subscription.progress }
+      return resume(
+        subscription, after: position, behind: reason, patches, &connection, &commands)
     case .joining(let job, let revision, let reason):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .snapshot(let snapshot):
+        if let place = publication.scopes.index(of: subscription.scope),
+          let waiting = waitBehind(snapshot, reason, of: place, &commands)
+        {
+          publication.release(revision, by: connection.peer.uid)
+          return waiting
+        }
         announceSnapshot(subscription, reason, &connection)
         append(snapshot.frames, &connection)
         // The announcement promises the newest revision, so what follows must not wait.
@@ -81,6 +92,43 @@ extension Server {
         return .lost(reason)
       }
     }
+  }
+
+  /// Send the patches that a mirror lacks, which have been found, and those since. If these are many, they
+  /// are found beside the loop, too, before any is sent: the client may know already of later revisions than
+  /// those of the former ones, and must not see its mirror follow at these. Each time there are fewer.
+  private mutating func resume(
+    _ subscription: Subscription, after position: UInt64, behind reason: ServerMessage.Reason?,
+    _ patches: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
+    guard let patches, publication.history.covers(patches.revision) else {
+      publication.dropSnapshot(of: place, at: position)
+      return .lost(reason ?? .history)
+    }
+    if publication.isLong(after: patches.revision) {
+      let (id, revision) = awaitMissed(of: place, behind: patches, &commands)
+      return .resuming(id, revision, after: position, behind: reason)
+    }
+    let missed = publication.missed(publication.scopes[index: place], after: patches.revision)
+    if let loss = missed.loss {
+      publication.dropSnapshot(of: place, at: position)
+      return .lost(loss)
+    }
+    if let reason {
+      announceSnapshot(subscription, reason, &connection)
+      append(patches.snapshot, &connection)
+    }
+    for piece in patches.pieces {
+      connection.outbox.append(contentsOf: piece.frames)
+      say(
+        .init(
+          subscription: subscription.number, scope: subscription.scope, .current, .none,
+          revision: piece.revision), &connection)
+    }
+    connection.counters.patches += UInt64(patches.count)
+    append(missed, of: subscription, &connection)
+    return .live
   }
 
   /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time and the
@@ -127,10 +175,10 @@ extension Server {
   ) -> Subscription.Progress {
     let revision = snapshot.revision
     if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
-      let replay = publication.replay(publication.scopes[index: place], behind: snapshot)
+      let missed = publication.missed(publication.scopes[index: place], behind: snapshot)
     {
       publication.release(revision, by: connection.peer.uid)
-      append(replay, of: subscription, &connection)
+      append(missed, of: subscription, &connection)
       return .live
     }
     var joined = subscription

@@ -100,7 +100,7 @@ extension Server {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision):
       if !faults.leaksHeldStates { publication.release(revision, by: uid) }
-    case .live, .lost: break
+    case .live, .lost, .resuming: break
     }
     publication.scopes.remove(connection, from: subscription.scope)
   }
@@ -139,17 +139,18 @@ extension Server {
     let isKnown = core.revision == publication.flushed
     changeReading(of: id, &commands) { [now = clock.now] in $0.flow.block(at: now) }
     let uid = connections[place: place].peer.uid
+    var count = 0
     for index in connections[place: place].subscriptions.indices
     where connections[place: place].subscriptions[index].progress == .live {
-      connections[place: place].subscriptions[index].progress =
-        isKnown ? .lagging(core.revision) : .lost(.history)
-      let scope = publication.scopes.index(
-        of: connections[place: place].subscriptions[index].scope)
-      connections[place: place].subscriptions[index].base =
-        scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
-      if isKnown, !faults.forgetsHeldStates {
-        publication.hold(core.state, at: core.revision, by: uid)
-      }
+      var subscription = connections[place: place].subscriptions[index]
+      subscription.progress = isKnown ? .lagging(core.revision) : .lost(.history)
+      let scope = publication.scopes.index(of: subscription.scope)
+      subscription.base = scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
+      connections[place: place].subscriptions[index] = subscription
+      count += 1
+    }
+    if isKnown, !faults.forgetsHeldStates {
+      publication.hold(core.state, at: core.revision, by: uid, count: count)
     }
     limitUnsent(id)
   }

@@ -113,17 +113,9 @@ extension Server {
   /// Give the shell the batch that the turn leaves for the journal.
   mutating func keepTurn(_ commands: inout [Command]) {
     guard journaling.records else { return journaling.skipTurn() }
-    let digest =
-      journaling.wantsDigest(every: limits.journalDigestChanges) ? keptDigest : nil
+    let digest = keptDigest(&commands)
     guard let batch = journaling.close(at: core.revision, digest: digest) else { return }
     commands.append(.keep(batch))
-  }
-
-  /// The digest of the state without its ephemeral fields.
-  private var keptDigest: Digest {
-    var state = core.state
-    if !journaling.ephemeral.isEmpty { EphemeralFields.reset(&state) }
-    return Digest(state.digest(seed: core.seed))
   }
 
   /// Begin a snapshot of the journal if one is due.

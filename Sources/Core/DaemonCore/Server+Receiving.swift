@@ -26,11 +26,30 @@ extension Server {
     }
   }
 
-  /// Continue to read where reading was held until requests had been answered.
+  /// Continue to read where reading was held, until requests had been answered or an action was decoded:
+  /// what was read of a user, up to a share in a turn, for thousands of connections may have waited for the
+  /// same.
+  @inline(__always)
   mutating func releaseHeld(_ commands: inout [Command]) {
+    if connections.isReleasing { releaseAll(&commands) }
+  }
+
+  @inline(never)
+  private mutating func releaseAll(_ commands: inout [Command]) {
+    // How much may still be read is noted for each user.
+    users.beginReleasing()
     for id in connections.takeReleasing() {
       guard let place = connections.place(of: id), connections[place: place].frames.isHeld else {
         continue
+      }
+      let account = connections[place: place].account
+      guard users.mayRelease(at: account, clock.now) else {
+        connections.release(id)
+        continue
+      }
+      let held = connections[place: place].frames.buffered
+      defer {
+        users.noteReleased(held - connections[place: place].frames.buffered, at: account)
       }
       // A large frame, which takes a while to release.
       if connections[place: place].frames.isBeforeFrame {

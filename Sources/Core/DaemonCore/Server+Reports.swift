@@ -293,7 +293,8 @@ extension Server {
     guard rights.seesAll else { return object(facts.about + common) }
     return object(
       facts.about + common + [
-        ("digest", .text(digest().description)),
+        // None if more and more changes while it is computed.
+        ("digest", isDigestShort ? .text(digest().description) : .null),
         ("clients", .integer(Int64(connections.count))),
         ("sessions", .integer(Int64(sessions.count))),
         ("scopes", .integer(Int64(publication.scopes.count))),
@@ -372,7 +373,8 @@ extension Server {
       switch subscriptions[index].progress {
       case .live: break
       case .lagging(let revision): position = min(position, revision)
-      case .joining(_, let revision, _), .differing(_, let revision):
+      case .joining(_, let revision, _), .differing(_, let revision),
+        .resuming(_, _, after: let revision, _):
         position = min(position, revision)
         joining += 1
       case .lost: joining += 1

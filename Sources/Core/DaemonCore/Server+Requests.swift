@@ -65,7 +65,7 @@ extension Server {
   /// because it was delayed, cannot be answered in this turn.
   mutating func lineUp(_ place: Int) {
     guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
-      !connections[place: place].isBlocked,
+      !connections[place: place].isBlocked, !connections[place: place].requests.isWaitingForDigest,
       connections[place: place].subscriptions.unannounced == 0,
       connections[place: place].subscriptions.lagging == 0
         || !connections[place: place].flow.isSliced
@@ -106,6 +106,8 @@ extension Server {
       let work: Int
       if connection.requests.report != nil {
         work = sendPage(&connection)
+      } else if mustWaitForDigest(&connection, &commands) {
+        break
       } else if let request = connection.requests.next() {
         work = answer(request, &connection, &commands)
       } else if connection.queries.following?.isBehind == true {
@@ -157,28 +159,5 @@ extension Server {
       return answerQuery(number, name, arguments, &connection, &commands)
     }
     return request.work
-  }
-
-  /// Send the digest of a subscription. One that is not current has none now, because its stream is
-  /// not at the revision for which the digest would hold. Returns the work that it took.
-  private mutating func answerDigest(
-    _ number: UInt64, _ connection: inout ServerSession
-  ) -> Int {
-    var digest: Digest?
-    var work = 20
-    if let index = connection.subscriptions.index(ofNumber: number),
-      connection.subscriptions[index].progress == .live,
-      let scope = publication.scopes.index(of: connection.subscriptions[index].scope)
-    {
-      digest = self.digest(of: publication.scopes[index: scope])
-      // The digest of a filtered part requires encoding everything visible in it.
-      if publication.scopes[index: scope].filter != nil {
-        work += (publication.scopes[index: scope].snapshotBytes ?? limits.inlineSnapshotBytes) / 64
-      }
-    }
-    // Version 1 of the protocol cannot say that there is none.
-    if digest == nil && connection.client.version < 2 { return work }
-    connection.send(.digest(subscription: number, revision: core.revision, digest))
-    return work
   }
 }

@@ -66,16 +66,20 @@ extension Server {
     }
   }
 
-  /// Charge a user for the changes of an action and its followers, if others are connected: an
-  /// action that copies much is short.
+  /// Charge a user for the changes of an action and its followers, and for the scopes that were looked at
+  /// for them, if others are connected: an action that copies much, or below which thousands of mirrors
+  /// are, is short.
   @inline(__always)
-  mutating func charge(changedBytes count: Int, at place: Int) {
-    if users.isCrowded { take(changedBytes: count, at: place) }
+  mutating func charge(changedBytes count: Int, looked: Int, at place: Int) {
+    if users.isCrowded { take(changedBytes: count, looked: looked, at: place) }
   }
 
+  /// A scope that changes takes about as long as 32 bytes do; the few of an ordinary action are part of
+  /// it, and no action is charged more than a share for the mirrors of others.
   @inline(never)
-  private mutating func take(changedBytes count: Int, at place: Int) {
-    _ = users.charge(count, at: connections[place: place].account, clock.now)
+  private mutating func take(changedBytes count: Int, looked: Int, at place: Int) {
+    let bytes = count + min(32 * max(0, looked - 8), limits.turnBytesPerUser)
+    _ = users.charge(bytes, at: connections[place: place].account, clock.now)
   }
 
   private mutating func pause(

@@ -11,9 +11,14 @@ extension Server {
   ) -> Subscription.Progress {
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
     announceSnapshot(subscription, reason, &connection)
-    if let (cached, replay) = publication.cachedSnapshot(of: place, at: clock.now) {
+    if let cached = publication.scopes[index: place].snapshot,
+      let waiting = waitBehind(cached, reason, of: place, &commands)
+    {
+      return waiting
+    }
+    if let (cached, missed) = publication.cachedSnapshot(of: place, at: clock.now) {
       append(cached.frames, &connection)
-      append(replay, of: subscription, &connection)
+      append(missed, of: subscription, &connection)
       return .live
     }
     if let frames = publication.quickSnapshot(
@@ -26,6 +31,21 @@ extension Server {
       of: place, core.state, at: core.revision, by: connection.peer.uid)
     if isNew { commands.append(.encodeSnapshot(id)) }
     return .joining(id, revision, reason)
+  }
+
+  /// What a subscription waits for whose snapshot is there, if so much has changed since that the patches
+  /// behind it are found beside the loop. Nil if they can be sent at once, or are more than a snapshot.
+  mutating func waitBehind(
+    _ snapshot: EncodedSnapshot, _ reason: ServerMessage.Reason, of place: Int,
+    _ commands: inout [Command]
+  ) -> Subscription.Progress? {
+    let position = snapshot.revision
+    guard publication.isLong(after: position), publication.history.covers(position),
+      publication.history.byteCount(after: position) <= snapshot.byteCount
+    else { return nil }
+    let (id, revision) = awaitMissed(
+      of: place, behind: BegunPatches(after: position, behind: snapshot.frames), &commands)
+    return .resuming(id, revision, after: position, behind: reason)
   }
 
   /// Send the frames of a snapshot.
@@ -53,9 +73,10 @@ extension Server {
   }
 
   /// End a job for lack of memory: the clients that wait for it are refused, and may retry; those that
-  /// wait for a difference need a snapshot.
+  /// wait for patches need a snapshot.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
+    let bytes = memory(for: id)
     for subscriber in publication.abandon(id) {
       guard let place = connections.place(of: subscriber.connection),
         let index = connections[place: place].subscriptions.index(ofScope: job.scope)
@@ -67,6 +88,9 @@ extension Server {
       case .differing(id, let revision):
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.lagged)
+      case .resuming(id, _, _, let reason):
+        connections[place: place].subscriptions[index].progress =
+          .lost(reason == nil ? .history : .memory)
       default: continue
       }
       connections.touch(subscriber.connection.id, at: place)
@@ -74,7 +98,7 @@ extension Server {
         .log(
           LogLine(
             .error, "no memory for a client's snapshot",
-            connections[place: place].logFields + [.init("bytes", snapshotMemory)])))
+            connections[place: place].logFields + [.init("bytes", bytes)])))
     }
   }
 
@@ -83,6 +107,12 @@ extension Server {
     let subscription = connection.subscriptions.remove(at: index)
     end(subscription, of: connection)
     refuse(subscription.number, .memory, &connection)
+  }
+
+  /// About how many bytes of memory a job takes.
+  public func memory(for id: SnapshotJobID) -> Int {
+    guard let missed = publication.jobs[id]?.missed else { return snapshotMemory }
+    return 2 * missed.history.byteCount(after: missed.begun.revision)
   }
 
   /// About how many bytes of memory it takes to encode a snapshot of the whole state.

@@ -25,19 +25,27 @@ extension Server {
     let place = scope(of: path, by: filter)
     var subscription = Subscription(
       number: number, scope: publication.scopes[index: place].id, progress: .live)
-    let (resumption, read) = resume(position, at: place)
+    let (resumption, read) = resume(position, at: place, connection, &commands)
     switch resumption {
     case .current:
       say(
         .init(
           subscription: number, scope: subscription.scope, .current, .none,
           revision: core.revision), &connection)
-    case .patches(let replay):
+    case .patches(let missed):
       say(
         .init(
           subscription: number, scope: subscription.scope, .patch, .none,
           revision: core.revision), &connection)
-      append(replay, of: subscription, &connection)
+      append(missed, of: subscription, &connection)
+    case .waiting(let job, let revision):
+      // Those that it has missed, up to now or to a later revision.
+      say(
+        .init(
+          subscription: number, scope: subscription.scope, .patch, .none,
+          revision: core.revision), &connection)
+      subscription.progress = .resuming(
+        job, revision, after: position?.revision ?? revision, behind: nil)
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
@@ -95,15 +103,18 @@ extension Server {
 
   private enum Resumption {
     case current
-    case patches(Publication<R.State>.Replay)
+    case patches(MissedPatches)
+    /// The patches are found beside the loop, up to this revision.
+    case waiting(SnapshotJobID, UInt64)
     case snapshot(ServerMessage.Reason)
   }
 
-  /// How to bring a mirror at `position` up to date, and the bytes of patches that were read to find
+  /// How to bring a mirror at `position` up to date, and the bytes of patches that are read to find
   /// that. Takes the place of its scope: to pass a scope that is stored in `self`, the compiler would
   /// copy the server.
   private mutating func resume(
-    _ position: Position?, at place: Int
+    _ position: Position?, at place: Int, _ connection: borrowing ServerSession,
+    _ commands: inout [Command]
   ) -> (resumption: Resumption, read: Int) {
     guard let position else { return (.snapshot(.noPosition), 0) }
     guard position.epoch == timeline.epoch else { return (.snapshot(.epoch), 0) }
@@ -119,19 +130,36 @@ extension Server {
     if isSmaller {
       return (.snapshot(.history), 0)
     }
-    let replay = publication.replay(publication.scopes[index: place], after: position.revision)
     let read = publication.history.byteCount(after: position.revision)
-    if let loss = replay.loss { return (.snapshot(loss), read) }
-    return (replay.count == 0 ? .current : .patches(replay), read)
+    if publication.isLong(after: position.revision) {
+      guard connection.subscriptions.joining < limits.concurrentSnapshots else {
+        return (.snapshot(.history), 0)
+      }
+      let (id, revision) = awaitMissed(
+        of: place, behind: BegunPatches(after: position.revision), &commands)
+      return (.waiting(id, revision), read)
+    }
+    let missed = publication.missed(publication.scopes[index: place], after: position.revision)
+    if let loss = missed.loss { return (.snapshot(loss), read) }
+    return (missed.count == 0 ? .current : .patches(missed), read)
+  }
+
+  /// Have the patches of a scope found beside the loop that are behind those that have been found.
+  mutating func awaitMissed(
+    of place: Int, behind begun: BegunPatches, _ commands: inout [Command]
+  ) -> (id: SnapshotJobID, revision: UInt64) {
+    let wait = publication.awaitMissed(
+      of: place, behind: begun, core.state, at: core.revision)
+    if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
+    return (wait.id, wait.revision)
   }
 
   /// Send the patches that a mirror lacks. It is then at the newest revision, and is told so.
   func append(
-    _ replay: Publication<R.State>.Replay, of subscription: Subscription,
-    _ connection: inout ServerSession
+    _ missed: MissedPatches, of subscription: Subscription, _ connection: inout ServerSession
   ) {
-    connection.outbox.append(contentsOf: replay.frames)
-    connection.counters.patches += UInt64(replay.count)
-    if replay.reached < core.revision { sayCurrent(subscription, &connection) }
+    connection.outbox.append(contentsOf: missed.frames)
+    connection.counters.patches += UInt64(missed.count)
+    if missed.reached < core.revision { sayCurrent(subscription, &connection) }
   }
 }

@@ -67,7 +67,7 @@ extension Server {
     guard
       let index = connections[place: place].subscriptions.index(ofScope: turn.scope, lastAt: slot)
     else { return slot }
-    guard connections[place: place].subscriptions[index].progress == .live else { return index }
+    guard connections[place: place].subscriptions[index].progress.isLive else { return index }
     if let loss = turn.loss {
       connections[place: place].subscriptions[index].progress = .lost(loss)
       return index

@@ -51,6 +51,7 @@ public struct Server<R: Reducer>: Sendable {
   var turn: Turn
   var rounds = Rounds()
   var departures = Departures()
+  var digests = Digests()
   var ending = Ending.none
   var counters = Counters()
   #if FAULTS
@@ -252,6 +253,7 @@ public struct Server<R: Reducer>: Sendable {
       answered(id, query, .change(change), &commands)
     case .tick: tick(&commands)
     case .checkpointMade(let revision, let bytes): checkpointMade(bytes, at: revision)
+    case .digestComputed: digestComputed()
     case .stop(let retryAfter): stop(retryAfter, &commands)
     case .acted(let action): _ = reduce(action, from: .owner)
     case .effectSent(let id, let action): hear(.sent(id, action), &commands)

@@ -65,7 +65,8 @@ public enum StreamFrames {
   }
 }
 
-/// A snapshot to be encoded, or the difference to a state from a former one, on any thread.
+/// A snapshot to be encoded, or the difference to a state from a former one, or the patches that a mirror
+/// has missed, on any thread.
 public struct SnapshotJob<State: Synchronizable>: Sendable {
   /// The state from which a difference leads.
   struct Former: Sendable {
@@ -77,10 +78,24 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
     let frameBytes: Int
   }
 
+  /// The patches that lead to the state. An object: jobs are copied.
+  final class Missed: Sendable {
+    let history: History
+    let limits: Limits
+    /// What is known of them.
+    let begun: BegunPatches
+
+    init(_ history: History, _ begun: BegunPatches, _ limits: Limits) {
+      (self.history, self.begun, self.limits) = (history, begun, limits)
+    }
+  }
+
   public let id: SnapshotJobID
   let state: State
   /// Of a difference.
   var former: Former?
+  /// Of missed patches.
+  var missed: Missed?
   let path: Path
   /// Passes the visible part; nil if everything is visible.
   let filter: ViewFilter?
@@ -91,10 +106,14 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   /// The frames. O(the size of the value at the path).
   public func encode() -> [[UInt8]] { measured().frames }
 
+  var isSnapshot: Bool { former == nil && missed == nil }
+
   /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
-  /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it.
+  /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it. Of missed
+  /// patches their number, and nil if they cannot be sent.
   public func measured() -> (frames: [[UInt8]], wholeBytes: Int?) {
     if let former { return difference(from: former) }
+    if let missed { return patches(missed) }
     var encoder = CBOREncoder()
     state.encode(at: path, into: &encoder)
     return (frames(of: encoder.bytes), encoder.bytes.count)
@@ -104,6 +123,13 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   func frames(of whole: [UInt8]) -> [[UInt8]] {
     StreamFrames.snapshot(
       of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
+  }
+
+  private func patches(_ missed: Missed) -> (frames: [[UInt8]], wholeBytes: Int?) {
+    let patches = MissedPatches(
+      of: scope, at: path, by: filter, in: missed.history, after: missed.begun.revision,
+      missed.limits)
+    return patches.loss == nil ? (patches.frames, patches.count) : ([], nil)
   }
 
   private func difference(from former: Former) -> (frames: [[UInt8]], wholeBytes: Int?) {

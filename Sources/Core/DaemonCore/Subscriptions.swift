@@ -28,7 +28,7 @@ struct Subscription: Sendable {
   fileprivate mutating func noteProgress() {
     switch progress {
     case .live, .lagging, .differing: isTrusted = true
-    case .joining: isTrusted = false
+    case .joining, .resuming: isTrusted = false
     case .lost: break
     }
   }
@@ -41,10 +41,19 @@ struct Subscription: Sendable {
     /// Waits for the difference, which a job encodes, to a state that is held for it. The client does
     /// not know: until then it must not be told of a newer revision, as by the answer to a request.
     case differing(SnapshotJobID, UInt64)
+    /// Waits for the patches that its mirror lacks after the second revision, which a job finds, up to the
+    /// first. The mirror is one of a former connection, or a snapshot that is needed for this reason, and is
+    /// sent before them. The client was told that they come.
+    case resuming(SnapshotJobID, UInt64, after: UInt64, behind: ServerMessage.Reason?)
     /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
     /// Needs a snapshot, for this reason. A client that has followed does not know: as for `differing`.
     case lost(ServerMessage.Reason)
+
+    /// Whether it is `live`: without a call.
+    var isLive: Bool {
+      @inline(__always) get { if case .live = self { true } else { false } }
+    }
   }
 }
 
@@ -69,7 +78,7 @@ struct Subscriptions: Sendable {
   private(set) var behind = 0
   /// The number of those that lag.
   private(set) var lagging = 0
-  /// The number of those that wait for a snapshot.
+  /// The number of those that wait for a snapshot, or for patches that they have missed.
   private(set) var joining = 0
   /// The number of those that differ, or have followed and are lost.
   private(set) var unannounced = 0
@@ -122,7 +131,7 @@ struct Subscriptions: Sendable {
     case .lagging:
       behind += difference
       lagging += difference
-    case .joining:
+    case .joining, .resuming:
       behind += difference
       joining += difference
     case .differing, .lost:
@@ -136,7 +145,7 @@ struct Subscriptions: Sendable {
     if list[index].hasTicket { return }
     let ticket = Ticket(number: list[index].number, serial: list[index].serial)
     switch list[index].progress {
-    case .live, .joining, .differing: return
+    case .live, .joining, .differing, .resuming: return
     case .lagging: active.append(ticket)
     case .lost: lost.append(ticket)
     }
@@ -147,8 +156,8 @@ struct Subscriptions: Sendable {
   /// end of one of many jobs takes O(1).
   mutating func jobEnded(_ id: SnapshotJobID, for index: Int) {
     switch list[index].progress {
-    case .joining(id, _, _), .differing(id, _): break
-    case .live, .lagging, .lost, .joining, .differing: return
+    case .joining(id, _, _), .differing(id, _), .resuming(id, _, _, _): break
+    case .live, .lagging, .lost, .joining, .differing, .resuming: return
     }
     if list[index].hasTicket { return }
     list[index].hasTicket = true

@@ -29,6 +29,8 @@ struct Account: Sendable {
   fileprivate var turnBytes = 0
   /// The time until which the user counts as heavy, because it used up a small share.
   fileprivate var heavyUntil: Instant
+  /// What was read in a turn of what had been held back, and the number of that turn.
+  fileprivate var released: (turn: UInt64, bytes: Int) = (0, 0)
   /// How many connections that wait resume in a turn.
   fileprivate var resumes = 1
   /// The connections that do not wait for a share.
@@ -110,6 +112,8 @@ struct UserTable: Sendable {
   /// The first connection of an only user that was read from in this turn, and what was read from it
   /// and all others.
   private var alone: (reader: ConnectionID?, bytes: Int) = (nil, 0)
+  /// The number of turns in which something was read that had been held back.
+  private var releases: UInt64 = 0
   /// Whether a light user has been heard in this turn.
   private var hasHeardLight = false
   /// Whether requests of heavy users had to wait for that when there were some last.
@@ -344,6 +348,22 @@ struct UserTable: Sendable {
     case debt
     /// These connections are read from again; with whether more of them wait.
     case resumed([ConnectionID], moreWait: Bool)
+  }
+
+  /// Begin to read what was held back: a share of each user.
+  mutating func beginReleasing() { releases += 1 }
+
+  /// Whether more may be read in this turn of what was held back of a user.
+  func mayRelease(at place: Int, _ now: Instant) -> Bool {
+    let released = accounts[place: place].released
+    return released.turn != releases || released.bytes < share(of: place, at: now)
+  }
+
+  mutating func noteReleased(_ bytes: Int, at place: Int) {
+    let before = accounts[place: place].released
+    accounts[place: place].released = (
+      releases, (before.turn == releases ? before.bytes : 0) + max(1, bytes)
+    )
   }
 
   /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.

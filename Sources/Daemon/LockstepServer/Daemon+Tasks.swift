@@ -36,7 +36,7 @@ extension Daemon {
   }
 
   func encode(_ id: SnapshotJobID) {
-    let bytes = server.snapshotMemory
+    let bytes = server.memory(for: id)
     memoryDesk.request(bytes) { [unowned self] in
       guard let job = server.snapshot(for: id) else { return memoryDesk.finished(bytes) }
       let (loop, daemon) = (loop, Unchecked(self))
@@ -121,6 +121,15 @@ extension Daemon {
     } orElse: { [unowned self] in
       firstState = nil
       tell(.checkpointMade(server.revision, []))
+    }
+  }
+
+  /// Compute the digest of the state, whose parts keep theirs.
+  func computeDigest() {
+    let (state, seed, loop, daemon) = (server.state, server.seed, loop, Unchecked(self))
+    Scheduling.besideLoop {
+      _ = state.digest(seed: seed)
+      loop.execute { daemon.value?.tell(.digestComputed) }
     }
   }
 

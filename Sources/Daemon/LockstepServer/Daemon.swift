@@ -437,6 +437,7 @@ public final class Daemon<R: Reducer> {
     case .decodeAction(let id): decodeAction(id)
     case .measureState: measureState()
     case .makeCheckpoint: makeCheckpoint()
+    case .computeDigest: computeDigest()
     case .measureMemory: measureMemory()
     case .keep(let batch): journal?.add(.batch(batch))
     case .keepSnapshot(let heals): keepSnapshot(heals: heals)

@@ -90,6 +90,7 @@ extension Simulation {
     decodings = []
     blocked = []
     measured = nil
+    isDigestComputed = false
     checkpoint = nil
     (administrator.isConnected, administrator.isClosed) = (false, false)
     (administrator.found, administrator.looked) = (nil, [])
@@ -144,6 +145,11 @@ extension Simulation {
       measured = nil
       served = nil
       try deliver(.stateMeasured(measure))
+    }
+    if isDigestComputed {
+      isDigestComputed = false
+      served = nil
+      try deliver(.digestComputed)
     }
     if let (revision, bytes) = checkpoint {
       checkpoint = nil
@@ -245,6 +251,9 @@ extension Simulation {
         daemon.state.encode(into: &encoder)
         return (daemon.revision, encoder.bytes)
       }
+    case .computeDigest:
+      count("digests")
+      isDigestComputed = true
     case .measureState: measured = (daemon?.state).map { StateMeasure(of: $0) }
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))

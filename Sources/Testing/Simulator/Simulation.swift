@@ -48,6 +48,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var decodings: [(id: ConnectionID, job: ActionJob<Witness<R>>?)] = []
   /// The result of measuring the state, which the daemon has not got yet.
   var measured: StateMeasure?
+  var isDigestComputed = false
   /// The checkpoint of the state that the daemon has not got yet.
   var checkpoint: (revision: UInt64, bytes: [UInt8])?
   var lastTick = Instant(nanoseconds: 0)

@@ -273,6 +273,7 @@ private struct World {
     case .encodeSnapshot(let id): jobs.append(id)
     case .decodeAction(let id): decodings.append(id)
     case .measureState: tell(.stateMeasured(StateMeasure(of: server.state)))
+    case .computeDigest: tell(.digestComputed)
     case .measureMemory: tell(.memoryMeasured(nil))
     // The document feature has no effects.
     case .effect, .wake, .unwatch: break

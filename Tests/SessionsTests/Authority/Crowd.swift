@@ -365,6 +365,7 @@ struct Crowd {
       case .encodeSnapshot(let job): jobs.append(job)
       case .decodeAction(let id):
         try deliver(.actionDecoded(id, server.action(for: id)?.decoded()))
+      case .computeDigest: try deliver(.digestComputed)
       case .keep(let batch): try deliver(.journal(.committed(through: batch.number)))
       case .wake: isWoken = true
       default: break

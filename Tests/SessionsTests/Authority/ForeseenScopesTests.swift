@@ -17,31 +17,96 @@ import Wire
     for _ in 0..<1500 {
       var tree = ScopeTree()
       var paths: [UInt64: Path] = [:]
+      var present = Set<UInt64>()
       for id in 0..<UInt64(1 + random.below(30)) {
         let path = isNumbered ? Path(random.path().keys.map(numbered)) : random.path()
         paths[id] = path
-        tree.insert(id, at: path.keys[...])
+        if random.chance(50) { present.insert(id) }
+        tree.insert(id, at: path.keys[...], isPresent: present.contains(id))
       }
       for id in paths.keys.sorted() where random.chance(20) {
-        tree.remove(id, at: paths[id]?.keys[...] ?? [])
+        tree.remove(id, at: paths[id]?.keys[...] ?? [], wasPresent: present.contains(id))
         paths[id] = nil
+      }
+      for id in paths.keys.sorted() where random.chance(20) {
+        let isPresent = present.remove(id) == nil
+        if isPresent { present.insert(id) }
+        tree.note(isPresent: isPresent, at: paths[id]?.keys[...] ?? [])
       }
       let before = random.value()
       let made = random.patch(from: before, to: random.changed(before))
       let patch = (isNumbered ? numbered(made) : made).bytes
       patch.withUnsafeBytes { bytes in
         var found: [UInt64: Projection] = [:]
-        tree.visit(bytes) { id, projection in
+        for (id, projection) in changed(bytes, tree).changes {
           #expect(found.updateValue(projection, forKey: id) == nil, "once")
         }
         let expected = paths.mapValues { $0.projection(of: bytes) }.filter {
-          $0.value != .untouched
+          $0.value != .untouched && ($0.value != .absent || present.contains($0.key))
         }
+        // All scopes of a path are visited if one has a value: each of them knows whether it has.
+        found = found.filter { $0.value != .absent || present.contains($0.key) }
         #expect(found == expected, "\(patch)")
         for kind in found.values { kinds[String("\(kind)".prefix { $0 != "(" }), default: 0] += 1 }
       }
     }
     for kind in ["patch", "value", "absent"] { #expect(kinds[kind, default: 0] > 100, "\(kinds)") }
+  }
+
+  /// How many scopes and keys a patch makes a tree look at, in which these are below "x".
+  private func looked(_ patch: CBORItem, _ tree: ScopeTree) -> Int {
+    patch.bytes.withUnsafeBytes { changed($0, tree).looked }
+  }
+
+  private func changed(_ patch: UnsafeRawBufferPointer, _ tree: ScopeTree) -> ChangedScopes {
+    var found = ChangedScopes()
+    tree.find(patch, into: &found)
+    return found
+  }
+
+  @Test func `scopes without a value are not looked at when there is none above them`() {
+    var tree = ScopeTree()
+    tree.insert(0, at: [.text("x")], isPresent: true)
+    for id in 1..<3000 as Range<UInt64> {
+      tree.insert(id, at: [.text("x"), .text("k\(id)")], isPresent: false)
+    }
+    let number = CBORItem.map([.init(.text("x"), .unsigned(5))])
+    let value = CBORItem.map([.init(.text("k1"), .unsigned(5))])
+    let whole = CBORItem.map([.init(.text("x"), .array([value]))])
+    let absent = CBORItem.map([.init(.text("x"), .undefined)])
+    #expect([number, whole, absent].map { looked($0, tree) } == [1, 2, 1])
+    // One of them has a value, and then it is found, and it alone.
+    tree.note(isPresent: true, at: [.text("x"), .text("k2999")])
+    for patch in [number, whole, absent] {
+      var found: [UInt64: Projection] = [:]
+      patch.bytes.withUnsafeBytes { bytes in
+        for (id, projection) in changed(bytes, tree).changes { found[id] = projection }
+      }
+      #expect(found[2999] == .absent && found.count <= 3, "\(found)")
+    }
+    #expect(looked(.map([.init(.text("other"), .unsigned(5))]), tree) == 0)
+  }
+
+  @Test func `a copy of a tree of many keys does not change with it`() {
+    var tree = ScopeTree()
+    let ids = 0..<3000 as Range<UInt64>
+    for id in ids { tree.insert(id, at: [.text("k\(id)")], isPresent: true) }
+    let copy = tree
+    for id in ids where id % 3 != 0 { tree.remove(id, at: [.text("k\(id)")], wasPresent: true) }
+    func found(_ tree: ScopeTree) -> [UInt64] {
+      var found: [UInt64] = []
+      CBORItem.array([.unsigned(1)]).bytes.withUnsafeBytes { bytes in
+        for (id, projection) in changed(bytes, tree).changes {
+          #expect(projection == .absent)
+          found.append(id)
+        }
+      }
+      return found.sorted()
+    }
+    #expect(found(copy) == Array(ids))
+    #expect(found(tree) == ids.filter { $0 % 3 == 0 })
+    for id in ids where id % 3 == 0 { tree.remove(id, at: [.text("k\(id)")], wasPresent: true) }
+    #expect(found(tree) == [])
   }
 
   /// The same with numbers for keys, of every length that they have.

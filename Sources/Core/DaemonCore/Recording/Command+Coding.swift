@@ -88,6 +88,7 @@ extension Command {
     case .unwatch(let id): begin(14, id)
     case .decodeAction(let id): begin(16, id)
     case .makeCheckpoint: begin(17)
+    case .computeDigest: begin(18)
     case .log(let line):
       begin(15, 3)
       encoder.encode(line.level.rawValue)

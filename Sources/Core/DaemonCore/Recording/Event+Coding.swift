@@ -18,7 +18,7 @@ extension Event where Action: SynchronizableAction {
     case turnEnded, journal, started, exited, policy, answered, tick, stop
     case acted, effectSent, effectCancelled, effectEnded, clockSet
     case handingOver, scopesReserved, inherited
-    case actionDecoded, checkpointMade
+    case actionDecoded, checkpointMade, digestComputed
   }
 
   public func encode(into encoder: inout CBOREncoder) {
@@ -63,6 +63,7 @@ extension Event where Action: SynchronizableAction {
       begin(.checkpointMade, 2)
       encoder.encode(revision)
       encoder.encode(bytes: bytes)
+    case .digestComputed: begin(.digestComputed)
     case .stateMeasured(let measure):
       begin(.stateMeasured, 2)
       encoder.encode(measure.encoded)
@@ -157,6 +158,7 @@ extension Event where Action: SynchronizableAction {
         try decoder.connection(), try decoder.bool() ? .recorded : nil)
     case .checkpointMade:
       self = .checkpointMade(try decoder.unsigned(), try decoder.byteString())
+    case .digestComputed: self = .digestComputed
     case .stateMeasured:
       self = .stateMeasured(StateMeasure(encoded: try decoder.int(), memory: try decoder.int()))
     case .memoryMeasured: self = .memoryMeasured(try MemoryReading.orNil(&decoder))

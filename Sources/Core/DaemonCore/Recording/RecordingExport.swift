@@ -174,6 +174,7 @@ public final class RecordingExport<R: Reducer> {
     case .makeCheckpoint:
       checkpoint = (server.state, server.revision)
       return coming.checkpoints > 0 ? [] : checkpointMade(of: nil)
+    case .computeDigest: return coming.digests > 0 ? [] : [.digestComputed]
     case .answer(let id, let query, let asked):
       let question = Question(connection: id, query: query)
       questions[question] = asked
@@ -265,6 +266,9 @@ public final class RecordingExport<R: Reducer> {
       coming.checkpoints -= 1
       if !bytes.isEmpty { return checkpointMade(of: revision).first }
       checkpoint = nil
+      return event
+    case .digestComputed:
+      coming.digests -= 1
       return event
     case .answered(let id, let query, let answer):
       let question = Question(connection: id, query: query)
@@ -367,6 +371,7 @@ private struct ComingWork {
   var snapshots: Set<SnapshotJobID> = []
   var answers: [Question: Int] = [:]
   var checkpoints = 0
+  var digests = 0
 
   init<R: Reducer>(in reader: RecordingReader<R>) throws(RecordingError) {
     var reader = reader
@@ -375,6 +380,7 @@ private struct ComingWork {
       switch event {
       case .snapshotEncoded(let id, _, _), .snapshotImpossible(let id): snapshots.insert(id)
       case .checkpointMade: checkpoints += 1
+      case .digestComputed: digests += 1
       case .answered(let id, let query, _):
         answers[Question(connection: id, query: query), default: 0] += 1
       default: break

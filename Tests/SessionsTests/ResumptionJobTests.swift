@@ -1,0 +1,291 @@
+import CBOR
+import DaemonCore
+import Documents
+import Testing
+import Values
+import Wire
+
+/// The patches that a mirror has missed are found beside the loop, if much has changed since.
+@Suite struct ResumptionJobTests {
+  private static var limits: Limits {
+    var limits = Limits()
+    limits.inlineDifferenceBytes = 0
+    return limits
+  }
+
+  private func jobs(_ commands: [Command]) -> [SnapshotJobID] {
+    commands.compactMap { if case .encodeSnapshot(let id) = $0 { id } else { nil } }
+  }
+
+  /// The patches of so many revisions that set `n` to these values.
+  private func patches(_ values: ClosedRange<UInt8>, from base: UInt64) -> ServerMessage {
+    .patch(
+      scope: 0, from: base, values.map { .init(span: 1, patch: [0xa1, 0x61, 0x6e, $0]) })
+  }
+
+  private func subscribed(
+    _ continuation: ServerMessage.Continuation, _ reason: ServerMessage.Reason = .none,
+    at revision: UInt64
+  ) -> ServerMessage {
+    .subscribed(
+      .init(subscription: 1, scope: 0, continuation, reason, revision: revision))
+  }
+
+  /// A writer that has set `n` to 1, 2 and 3, and so many clients that subscribe with a mirror of the
+  /// first of these.
+  private func returned(
+    _ count: UInt64, _ limits: Limits = Self.limits
+  ) -> (bench: Bench, commands: [Command]) {
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...count + 1 { _ = bench.join(client) }
+    for value in 1...3 as ClosedRange<UInt64> { write(value, &bench) }
+    for client in 2...count + 1 {
+      bench.say(
+        client, .subscribe(subscription: 1, .root, Position(epoch: 9, run: 1, revision: 1)))
+    }
+    let commands = bench.turn()
+    return (bench, commands)
+  }
+
+  private func write(_ value: UInt64, _ bench: inout Bench) {
+    bench.act(1, value, .put("n", .integer(Int64(value))))
+    _ = bench.turn()
+  }
+
+  @Test func `clients of one position are told at once, and wait for one job`() {
+    var (bench, commands) = returned(3)
+    let waiting = jobs(commands)
+    #expect(waiting.count == 1)
+    for client in 2...4 as ClosedRange<UInt64> {
+      #expect(bench.said(to: client, commands) == [subscribed(.patch, at: 3)])
+    }
+    for job in waiting { bench.encode(job) }
+    commands = bench.turn()
+    #expect(jobs(commands) == [])
+    for client in 2...4 as ClosedRange<UInt64> {
+      #expect(
+        bench.said(to: client, commands) == [patches(2...3, from: 1), subscribed(.current, at: 3)])
+    }
+    write(4, &bench)
+    bench.act(1, 5, .put("n", 5))
+    #expect(bench.said(to: 2, bench.turn()) == [patches(5...5, from: 4)])
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `what is changed meanwhile comes with it, and much of it is found like that`() {
+    for isMuch in [false, true] {
+      var limits = Self.limits
+      limits.inlineDifferenceBytes = 1
+      var (bench, commands) = returned(1, limits)
+      #expect(jobs(commands).isEmpty, "eight bytes are found at once")
+      limits.inlineDifferenceBytes = 0
+      (bench, commands) = returned(1, limits)
+      let first = jobs(commands)
+      if isMuch { write(4, &bench) }
+      // It is answered meanwhile, with revisions that it must not take for its mirror's.
+      bench.say(2, .ping(7))
+      #expect(
+        bench.said(to: 2, bench.turn()) == [.pong(7, revision: isMuch ? 4 : 3)])
+      for job in first { bench.encode(job) }
+      commands = bench.turn()
+      if isMuch {
+        #expect(bench.said(to: 2, commands) == [])
+        let second = jobs(commands)
+        #expect(second.count == 1)
+        for job in second { bench.encode(job) }
+        commands = bench.turn()
+      }
+      #expect(jobs(commands) == [])
+      // What was found first is not looked for again.
+      let more = isMuch ? [patches(4...4, from: 3), subscribed(.current, at: 4)] : []
+      #expect(
+        bench.said(to: 2, commands)
+          == [patches(2...3, from: 1), subscribed(.current, at: 3)] + more)
+      #expect(bench.server.load.heldStates == 0)
+    }
+  }
+
+  @Test func `little that is changed meanwhile comes behind it`() {
+    var limits = Self.limits
+    limits.inlineDifferenceBytes = 1
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...2 as ClosedRange<UInt64> { _ = bench.join(client) }
+    for value in 1...4 as ClosedRange<UInt64> { write(value, &bench) }
+    bench.say(2, .subscribe(subscription: 1, .root, Position(epoch: 9, run: 1, revision: 1)))
+    let waiting = jobs(bench.turn())
+    write(5, &bench)
+    for job in waiting { bench.encode(job) }
+    #expect(
+      bench.said(to: 2, bench.turn()) == [
+        patches(2...4, from: 1), subscribed(.current, at: 4), patches(5...5, from: 4),
+      ])
+  }
+
+  @Test func `a part in which nothing has changed is current`() {
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: Self.limits)
+    for client in 1...2 as ClosedRange<UInt64> { _ = bench.join(client) }
+    for value in 1...3 as ClosedRange<UInt64> { write(value, &bench) }
+    bench.say(2, .subscribe(subscription: 1, ["text"], Position(epoch: 9, run: 1, revision: 1)))
+    for job in jobs(bench.turn()) { bench.encode(job) }
+    #expect(bench.said(to: 2, bench.turn()) == [subscribed(.current, at: 3)])
+  }
+
+  @Test func `without memory for it, or without the history, the mirror gets a snapshot`() {
+    for isRefused in [true, false] {
+      var limits = Self.limits
+      if !isRefused { limits.historyBytes = 12 }
+      var (bench, commands) = returned(1, limits)
+      let waiting = jobs(commands)
+      #expect(waiting.count == 1)
+      if !isRefused { for value in 4...30 as ClosedRange<UInt64> { write(value, &bench) } }
+      for job in waiting {
+        if isRefused { bench.handle(.snapshotImpossible(job)) } else { bench.encode(job) }
+      }
+      let said = bench.said(to: 2, bench.settle())
+      guard case .subscribed(let begun)? = said.first else {
+        Issue.record("\(said)")
+        continue
+      }
+      #expect(begun.continuation == .snapshot && begun.reason == .history)
+      #expect(bench.server.load.heldStates == 0)
+    }
+  }
+
+  @Test(arguments: ["the connection is lost", "the subscription ends"])
+  func `who leaves meanwhile leaves nothing`(how: String) {
+    var (bench, commands) = returned(1)
+    if how == "the subscription ends" {
+      bench.say(2, .unsubscribe(subscription: 1))
+    } else {
+      bench.handle(.closed(ConnectionID(2)))
+    }
+    _ = bench.turn()
+    for job in jobs(commands) { bench.encode(job) }
+    commands = bench.settle()
+    #expect(bench.said(to: 2, commands) == [])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  // MARK: Behind a snapshot
+
+  /// Two clients, and changes while the first one's snapshot is encoded.
+  private func joining() -> (bench: Bench, waiting: [SnapshotJobID]) {
+    var limits = Self.limits
+    limits.inlineSnapshotBytes = 0
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...3 as ClosedRange<UInt64> { _ = bench.join(client) }
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    let snapshot = jobs(bench.turn())
+    for value in 1...2 as ClosedRange<UInt64> { write(value, &bench) }
+    for job in snapshot { bench.encode(job) }
+    let commands = bench.turn()
+    #expect(bench.said(to: 2, commands) == [])
+    return (bench, jobs(commands))
+  }
+
+  private func isSnapshot(_ message: ServerMessage) -> Bool {
+    if case .snapshot = message { true } else { false }
+  }
+
+  @Test func `the patches behind a snapshot are found beside the loop, and come with it`() {
+    var (bench, waiting) = joining()
+    #expect(waiting.count == 1)
+    write(3, &bench)
+    for job in waiting { bench.encode(job) }
+    // Much has changed again.
+    let more = bench.turn()
+    #expect(bench.said(to: 2, more) == [] && jobs(more).count == 1)
+    // Another one joins, for whom the snapshot is there, and the patches behind it are not.
+    bench.say(3, .subscribe(subscription: 1, .root, nil))
+    let commands = bench.turn()
+    #expect(jobs(commands).count == 1)
+    #expect(bench.said(to: 3, commands) == [subscribed(.snapshot, .noPosition, at: 3)])
+    for job in jobs(more) + jobs(commands) { bench.encode(job) }
+    let after = bench.turn()
+    let found = [
+      2: [patches(1...2, from: 0), subscribed(.current, at: 2), patches(3...3, from: 2)],
+      3: [patches(1...3, from: 0)],
+    ]
+    for (client, patches) in found {
+      let said = bench.said(to: UInt64(client), after)
+      #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+      #expect(said.dropFirst().first.map(isSnapshot) == true)
+      #expect(said.dropFirst(2) == patches + [subscribed(.current, at: 3)])
+    }
+    write(4, &bench)
+    bench.act(1, 5, .put("n", 5))
+    #expect(bench.said(to: 3, bench.turn()) == [patches(5...5, from: 4)])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  /// One that is larger than a frame may be.
+  @Test func `behind a change that no patch can say there is another snapshot, and not the same`() {
+    var limits = Self.limits
+    (limits.inlineSnapshotBytes, limits.frameBytes, limits.snapshotPartBytes) = (0, 4096, 2000)
+    var bench = Bench(
+      ["text": .text(String(repeating: "x", count: 20_000))], limits: limits)
+    for client in 1...2 as ClosedRange<UInt64> { _ = bench.join(client) }
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    let first = jobs(bench.turn())
+    bench.handle(.acted(.put("more", .text(String(repeating: "y", count: 5000)))))
+    _ = bench.turn()
+    var (rounds, waiting) = (0, first)
+    var said: [ServerMessage] = []
+    while !waiting.isEmpty, rounds < 10 {
+      for job in waiting { bench.encode(job) }
+      let commands = bench.turn()
+      said += bench.said(to: 2, commands)
+      waiting = jobs(commands)
+      rounds += 1
+    }
+    #expect(rounds == 3, "a snapshot, the patches that are none, another snapshot")
+    let parts = said.compactMap { if case .snapshot(let part) = $0 { part } else { nil } }
+    #expect(parts.map(\.revision) == Array(repeating: 1, count: parts.count) && !parts.isEmpty)
+    #expect(parts.last?.isLast == true)
+  }
+
+  @Test func `without memory for these, the subscription is refused as one for a snapshot is`() {
+    var (bench, waiting) = joining()
+    for job in waiting { bench.handle(.snapshotImpossible(job)) }
+    let said = bench.said(to: 2, bench.settle())
+    guard case .subscribed(let refused)? = said.first else {
+      Issue.record("\(said)")
+      return
+    }
+    #expect(refused.continuation == .refused && refused.reason == .memory)
+    #expect(bench.server.load.scopes == 0 && bench.server.load.heldStates == 0)
+  }
+
+  @Test func `no more of a connection are found at a time than the limit says`() {
+    var limits = Self.limits
+    limits.concurrentSnapshots = 2
+    var bench = Bench(
+      .object(
+        TrieMap(
+          uniqueKeysWithValues: (1...4).map {
+            ("k\($0)", .text(String(repeating: "x", count: 500)))
+          })),
+      limits: limits)
+    for client in 1...2 as ClosedRange<UInt64> { _ = bench.join(client) }
+    for value in 1...3 as ClosedRange<UInt64> { write(value, &bench) }
+    for number in 1...4 as ClosedRange<UInt64> {
+      bench.say(
+        2,
+        .subscribe(
+          subscription: number, [.text("k\(number)")], Position(epoch: 9, run: 1, revision: 1)))
+    }
+    func continuations(_ commands: [Command]) -> [ServerMessage.Continuation] {
+      bench.said(to: 2, commands).compactMap { message in
+        if case .subscribed(let begun) = message { begun.continuation } else { nil }
+      }
+    }
+    let commands = bench.turn()
+    #expect(jobs(commands).count == 2 && continuations(commands) == [.patch, .patch])
+    for job in jobs(commands) { bench.encode(job) }
+    #expect(continuations(bench.settle()) == [.current, .current, .snapshot, .snapshot])
+  }
+}
