@@ -276,7 +276,8 @@ import Wire
       let read = try CBORDecoder.read(encoder.bytes) { (decoder) throws(CBORError) in
         try DocumentEvent(from: &decoder, seed: HashSeed(7))
       }
-      #expect(read == event)
+      // Every part of an event is in its description.
+      #expect(String(describing: read) == String(describing: event))
       var again = CBOREncoder()
       read.encode(into: &again)
       #expect(again.bytes == encoder.bytes)

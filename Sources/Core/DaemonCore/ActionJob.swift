@@ -176,14 +176,6 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   }
 }
 
-extension DecodedAction.Outcome: Equatable where Action: Equatable {}
-extension DecodedAction: Equatable where Action: Equatable {
-  public static func == (first: Self, second: Self) -> Bool {
-    (first.outcome, first.cost) == (second.outcome, second.cost)
-      && first.foreseen?.foresight.patch == second.foreseen?.foresight.patch
-  }
-}
-
 /// A patch that was worked out before its action, or its jump, is performed.
 final class ForeseenPatch: Sendable {
   let foresight: Foresight

@@ -99,8 +99,6 @@ public enum Event<Action: Sendable>: Sendable {
   case inherited(HandedConnection, isTranslated: Bool)
 }
 
-extension Event: Equatable where Action: Equatable {}
-
 /// An instruction that the shell must execute. What is large, and rarer than `send`, is kept apart: so
 /// every command is small to copy.
 public enum Command: Equatable, Sendable {
