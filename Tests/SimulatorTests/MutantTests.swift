@@ -12,7 +12,7 @@ struct Mutant: Sendable, CustomTestStringConvertible {
   var feature = Feature.document
   let plant: @Sendable (inout SimulationPlan) -> Void
 
-  enum Feature { case document, errands, cards }
+  enum Feature { case document, errands, cards, dealtCards }
 
   var testDescription: String { name }
 
@@ -111,7 +111,11 @@ struct Mutant: Sendable, CustomTestStringConvertible {
       Mutant(name: "what effects send is never left for the next turn", feature: .errands) {
         $0.faults.neverYields = true
       },
-    ] + optimism(of: .document) + optimism(of: .cards)
+      Mutant(name: "an action draws other numbers when it is reduced again", feature: .dealtCards) {
+        $0.drawsAnew = true
+        $0.optimism = 700
+      },
+    ] + optimism(of: .document) + optimism(of: .cards) + optimism(of: .dealtCards)
 
   /// The faults of clients that show actions before they are decided.
   private static func optimism(of feature: Feature) -> [Mutant] {
@@ -147,6 +151,9 @@ struct Mutant: Sendable, CustomTestStringConvertible {
           _ = try simulation.run(steps: 300)
         case .cards:
           var simulation = Simulation(seed: seed, of: .cards, plant)
+          _ = try simulation.run(steps: 300)
+        case .dealtCards:
+          var simulation = Simulation(seed: seed, of: .dealtCards, plant)
           _ = try simulation.run(steps: 300)
         }
       } catch {

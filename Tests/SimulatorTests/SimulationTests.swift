@@ -79,6 +79,17 @@ import Values
     }
   }
 
+  @Test func `what shows in a row is what the whole feature makes of the row's actions`() throws {
+    var counts: [String: Int] = [:]
+    for seed in UInt64(1)...40 {
+      var simulation = Simulation(seed: seed, of: .dealtCards) { $0.optimism = 700 }
+      counts.merge(try simulation.run(steps: 200).counts) { $0 + $1 }
+    }
+    for name in ["predictions", "predictions continued", "predictions of parts", "effects"] {
+      #expect(counts[name, default: 0] > 0, "\(name)")
+    }
+  }
+
   @Test(arguments: 0..<12)
   func `mirrors, journals and effects follow a daemon that jumps and is paused`(
     portion: UInt64

@@ -13,9 +13,10 @@ struct Simulate: AsyncParsableCommand {
 
   enum Feature: String, ExpressibleByArgument, CaseIterable {
     /// `cards` are an array of identified elements; `views` are documents of which some users may see
-    /// only parts; in `optimism` most actions show before they are decided; in `jumps` an administrator
-    /// goes back to the past, and has the daemon pause.
-    case document, map, cards, errands, views, optimism, jumps
+    /// only parts; in `optimism` most actions show before they are decided, and in `rows` also in single
+    /// rows of an array, by the rows' own reducer; in `jumps` an administrator goes back to the past, and
+    /// has the daemon pause.
+    case document, map, cards, errands, views, optimism, rows, jumps
   }
 
   @Option(help: "The one seed to run.")
@@ -94,6 +95,12 @@ struct Simulate: AsyncParsableCommand {
       case .views:
         var simulation = Simulation(seed: seed, of: .document) {
           $0.drawViews(seed: seed)
+          $0.isRecorded = isRecorded
+        }
+        return .success(try simulation.run(steps: steps))
+      case .rows:
+        var simulation = Simulation(seed: seed, of: .dealtCards) {
+          $0.optimism = 700
           $0.isRecorded = isRecorded
         }
         return .success(try simulation.run(steps: steps))

@@ -87,7 +87,7 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
       let welcome = client.session.welcome
     else { return nil }
     let place = Tag(client: client.identity, number: mirror.number)
-    var shown = simulation.predictions[place]
+    var shown = simulation.predictions[place] as? PredictedState<R.State>
     if shown?.version != view.version {
       // In a copy, for what is counted is what happens.
       var simulation = simulation

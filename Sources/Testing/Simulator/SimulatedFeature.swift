@@ -16,6 +16,9 @@ public struct SimulatedFeature<R: Reducer, Mirrored: Synchronizable>: Sendable {
   public var path: @Sendable (inout SplitMix64) -> Path
   /// Ends effects that never end by themselves, so that everything can come to rest.
   public var hush: R.Action?
+  /// The parts of the state that have a reducer of their own, by which mirrors of them show actions; nil
+  /// if there are none.
+  public var part: (any SimulatedPart<R.Action>)?
 
   public init(
     _ reducer: R, mirroredAs: Mirrored.Type, initial: @escaping @Sendable () -> R.State,

@@ -27,7 +27,7 @@ extension Simulation {
     }
     for _ in 0..<(isDriven ? 0 : below(plan.subscriptions + 1)) {
       let (path, everyRevision) = (feature.path(&random), chance(500))
-      Self.subscribe(
+      feature.subscribe(
         &session, to: path, everyRevision: everyRevision, isOptimistic: chance(plan.optimism),
         into: &commands)
     }
@@ -36,20 +36,6 @@ extension Simulation {
     nextIdentity += 1
     client.connectAt = now
     clients.append(client)
-  }
-
-  /// A mirror of the whole in which actions show is of the state's own type: they are reduced in it.
-  private static func subscribe(
-    _ session: inout ClientSession, to path: Path, everyRevision: Bool, isOptimistic: Bool,
-    into commands: inout [ClientSession.Command]
-  ) {
-    let number =
-      isOptimistic && path.keys.isEmpty
-      ? session.subscribe(
-        to: path, as: R.State.self, everyRevision: everyRevision, into: &commands)
-      : session.subscribe(
-        to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
-    if isOptimistic { session.showOptimistically(number) }
   }
 
   /// Start a second process with the same session; the first does nothing by itself any more.
@@ -146,8 +132,8 @@ extension Simulation {
       let path = feature.path(&random)
       let everyRevision = chance(500)
       let isOptimistic = chance(plan.optimism)
-      try update(slot) { session, _, commands in
-        Self.subscribe(
+      try update(slot) { [feature] session, _, commands in
+        feature.subscribe(
           &session, to: path, everyRevision: everyRevision, isOptimistic: isOptimistic,
           into: &commands)
       }
@@ -260,5 +246,26 @@ extension Simulation {
     }
     try checkViews(slot)
     if isLost || clients[slot].session.hasEnded && clients[slot].link != nil { try lose(slot) }
+  }
+}
+
+extension SimulatedFeature {
+  /// A mirror of the whole in which actions show is of the state's own type, and one of a part with a
+  /// reducer is of the part's: they are reduced in it.
+  fileprivate func subscribe(
+    _ session: inout ClientSession, to path: Path, everyRevision: Bool, isOptimistic: Bool,
+    into commands: inout [ClientSession.Command]
+  ) {
+    let number =
+      if let part, !path.keys.isEmpty {
+        part.subscribe(&session, to: path, everyRevision: everyRevision, into: &commands)
+      } else if isOptimistic, path.keys.isEmpty {
+        session.subscribe(
+          to: path, as: R.State.self, everyRevision: everyRevision, into: &commands)
+      } else {
+        session.subscribe(
+          to: path, as: Mirrored.self, everyRevision: everyRevision, into: &commands)
+      }
+    if isOptimistic { session.showOptimistically(number) }
   }
 }

@@ -20,7 +20,7 @@ extension Simulation {
         try checkValue(
           view.confirmed, at: mirror.path, position, slot,
           "client \(client.identity)'s basis of \(mirror.path) at \(position)")
-        try checkPrediction(view, at: position, slot, mirror.number)
+        try checkPrediction(view, at: mirror.path, position, slot, mirror.number)
       }
       let shown = Set(view?.actions.map(\.id.rawValue) ?? [])
       for number in shown.sorted() { try checkShown(number, slot, at: position) }
@@ -38,58 +38,96 @@ extension Simulation {
   }
 
   /// What a program shows, which reduces only what it has not reduced before, is the state that the daemon
-  /// had, with the waiting actions reduced on it, each by the reducer alone.
+  /// had, with the waiting actions reduced on it, each by the whole feature's reducer.
   private mutating func checkPrediction(
-    _ view: OptimisticView, at position: Position, _ slot: Int, _ mirror: UInt64
+    _ view: OptimisticView, at path: Path, _ position: Position, _ slot: Int, _ mirror: UInt64
   ) throws(SimulationFailure) {
-    guard view.confirmed.isOf(R.State.self), let welcome = clients[slot].session.welcome
-    else { return }
     let place = Tag(client: clients[slot].identity, number: mirror)
-    guard let shown = predict(view, welcome, place) else { return }
+    if let part = feature.part, !path.keys.isEmpty {
+      try checkPrediction(view, of: part, at: path, position, slot, place)
+    } else {
+      try checkPrediction(
+        view, of: WholeState(reducer: feature.reducer), at: path, position, slot, place)
+    }
+  }
+
+  private mutating func checkPrediction<P: SimulatedPart<R.Action>>(
+    _ view: OptimisticView, of kind: P, at path: Path, _ position: Position, _ slot: Int,
+    _ place: Tag
+  ) throws(SimulationFailure) {
+    guard let welcome = clients[slot].session.welcome,
+      let (child, actions) = kind.part(at: path), view.confirmed.isOf(P.Child.State.self),
+      let shown = predict(view, welcome, place, by: child, actions)
+    else { return }
     predictions[place] = shown
     // What a test's reducer makes of an action may depend on when it is reduced.
     if isDriven { return }
-    // A client that sees a part reduces on that part.
+    // A client that may not see everything reduces on what it sees.
     let basis =
       plan.policy == nil ? ledger[position]?.state : view.confirmed.value(as: R.State.self)
     guard var expected = basis else { return }
-    for (_, payload) in view.actions {
+    let prediction = prediction(by: feature.reducer)
+    let cause = cause(welcome, place)
+    for (id, payload) in view.actions {
+      // In a copy: what a rejected action edited must not show, however that is undone.
       var next = expected
-      guard let action = Self.action(payload, welcome),
-        (try? feature.reducer.reduce(into: &next, action: action)) != nil
+      guard let action = Self.action(payload, welcome), kind.isOfParts(action),
+        prediction.reduce(action, into: &next, from: cause, number: id.rawValue, seed: welcome.seed)
       else { continue }
-      next.adopt(seed: welcome.seed)
       expected = next
     }
-    guard shown.state.digest(seed: welcome.seed) == expected.digest(seed: welcome.seed) else {
+    let seen = plan.policy == nil ? path : .root
+    guard
+      shown.state.digest(seed: welcome.seed) == expected.digest(at: seen, seed: welcome.seed)
+    else {
       throw failure(
-        "client \(place.client) shows \(view.actions.count) actions on \(position) wrongly")
+        "client \(place.client) shows \(view.actions.count) actions on \(path) at \(position) wrongly"
+      )
     }
-    count("predictions")
+    count(path.keys.isEmpty ? "predictions" : "predictions of parts")
   }
 
-  /// What a program shows, as `Predictor` works it out.
+  /// What a program shows of the whole, as `Predictor` works it out.
   mutating func predict(
     _ view: OptimisticView, _ welcome: ServerMessage.Welcome, _ place: Tag
   ) -> PredictedState<R.State>? {
-    let prediction = Prediction(
-      of: feature.reducer, dependencies: clientDependencies ?? dependencies)
-    let cause = Cause(
-      .client(
-        ClientOrigin(
-          connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
-          label: "client \(place.client)", session: welcome.session ?? 0)))
+    predict(
+      view, welcome, place, by: feature.reducer, CasePath(embed: { $0 }, extract: { $0 }))
+  }
+
+  private mutating func predict<Child: Reducer>(
+    _ view: OptimisticView, _ welcome: ServerMessage.Welcome, _ place: Tag, by child: Child,
+    _ actions: CasePath<R.Action, Child.Action>
+  ) -> PredictedState<Child.State>? {
+    let prediction = prediction(by: child)
+    let cause = cause(welcome, place)
+    let former = predictions[place] as? PredictedState<Child.State>
+    let drawsAnew = plan.drawsAnew
     var reduced = 0
-    var shown = PredictedState<R.State>(view, after: predictions[place]) { id, payload, state in
+    var shown = PredictedState<Child.State>(view, after: former) { id, payload, state in
       reduced += 1
-      guard let action = Self.action(payload, welcome) else { return }
-      prediction.reduce(action, into: &state, from: cause, number: id.rawValue, seed: welcome.seed)
+      guard let action = Self.action(payload, welcome).flatMap(actions.extract) else { return }
+      prediction.reduce(
+        action, into: &state, from: cause, number: drawsAnew ? view.version : id.rawValue,
+        seed: welcome.seed)
     }
     if shown != nil, reduced < view.actions.count { count("predictions continued") }
     #if FAULTS
       shown?.ignoresLineage = plan.ignoresLineage
     #endif
     return shown
+  }
+
+  private func prediction<Child: Reducer>(by child: Child) -> Prediction<Child> {
+    Prediction(of: child, dependencies: clientDependencies ?? dependencies)
+  }
+
+  private func cause(_ welcome: ServerMessage.Welcome, _ place: Tag) -> Cause {
+    Cause(
+      .client(
+        ClientOrigin(
+          connection: 0, pid: welcome.peer.pid, uid: welcome.peer.uid, gid: welcome.peer.gid,
+          label: "client \(place.client)", session: welcome.session ?? 0)))
   }
 
   private static func action(

@@ -88,8 +88,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var clients: [SimulatedClient] = []
   var strangers: [Stranger] = []
   var nextIdentity: UInt64 = 1
-  /// What was shown last, by client and mirror.
-  var predictions: [Tag: PredictedState<R.State>] = [:]
+  /// What was shown last, by client and mirror: a `PredictedState` of the whole or of a part.
+  var predictions: [Tag: any Sendable] = [:]
   var nextConnection: UInt64 = 1
   /// Sorted by identifier.
   var links: [Link] = []

@@ -55,6 +55,7 @@ public struct SimulationPlan: Sendable {
   package var skipsDecisionCheck = false
   package var keepsRejected = false
   package var ignoresLineage = false
+  package var drawsAnew = false
 
   public init() {}
 

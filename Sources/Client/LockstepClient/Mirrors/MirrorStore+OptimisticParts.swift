@@ -1,33 +1,9 @@
 public import Lockstep
 import Schemas
-public import Values
+import Values
 
 // A part has a reducer of its own in the feature that it is a part of, so the actions that concern it can
 // show at once without the rest of the state: reduced by that reducer alone, on that part alone.
-
-/// The feature of a part that may be absent, such as a row, in which actions show at once.
-///
-/// It reduces by the part's own reducer while the part is there, and ignores actions while it is not, as
-/// the feature around it does (`forEach`, `ifLet`).
-public struct OptionalPart<Child: Reducer>: Reducer {
-  public typealias State = Child.State?
-  public typealias Action = Child.Action
-  public typealias Body = Never
-
-  let child: Child
-
-  public static var usesContext: Bool { Child.usesContext }
-
-  public func reduce(
-    into state: inout Child.State?, action: Child.Action
-  ) throws(Rejection) -> Effect<Child.Action> {
-    // Moved out meanwhile, so that it stays uniquely referenced.
-    guard var value = state else { return .none }
-    state = nil
-    defer { state = value }
-    return try child.reduce(into: &value, action: action)
-  }
-}
 
 extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
   /// Connect to a daemon for a part of its state, in which actions that are sent `.optimistic` show at
@@ -61,7 +37,7 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
   ) async throws -> MirrorStore<OptionalPart<Child>> {
     try await MirrorStore<OptionalPart<Child>>.connect(
       to: keys(of: property), of: F.self, isolation, options, F.Action.allCasePaths[keyPath: path],
-      optimistic: OptionalPart(child: child), .here(change))
+      optimistic: OptionalPart(child), .here(change))
   }
 
   /// The same for one entry of a map, or one row of an array of identified elements.
@@ -74,7 +50,7 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
   ) async throws -> MirrorStore<OptionalPart<Child>> where Children.ChildState == Child.State {
     try await MirrorStore<OptionalPart<Child>>.connect(
       to: keys(of: property) + Children.path(to: id), of: F.self, isolation, options,
-      F.Action.allCasePaths[keyPath: path].row(id), optimistic: OptionalPart(child: child),
+      F.Action.allCasePaths[keyPath: path].row(id), optimistic: OptionalPart(child),
       .here(change))
   }
 
@@ -89,12 +65,12 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
     try await MirrorStore<OptionalPart<Child>>.connect(
       to: keys(of: property) + Children.path(to: id), of: F.self, isolation, options,
       F.Action.allCasePaths[keyPath: path].unlabelled().row(id),
-      optimistic: OptionalPart(child: child), .here(change))
+      optimistic: OptionalPart(child), .here(change))
   }
 
   /// A store of a part of the state, as the other `scope`, in which actions that are sent `.optimistic`
   /// show at once, reduced by the part's reducer with the dependencies of this store. Only for a store that
-  /// was made with `optimistic`, and whose state is not optional.
+  /// was made with `optimistic`.
   ///
   /// The part's actions show in it and in this store, each time by the store's own reducer, whichever of
   /// them sends. Others show in the part when the daemon's changes come. Each store of a connection
@@ -120,7 +96,7 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
   ) async throws -> MirrorStore<OptionalPart<Child>> {
     try await MirrorStore<OptionalPart<Child>>.part(
       of: self, at: Self.keys(of: property), isolation, F.Action.allCasePaths[keyPath: path],
-      optimistic: OptionalPart(child: child))
+      optimistic: OptionalPart(child))
   }
 
   /// The same for one entry of a map, or one row of an array of identified elements.
@@ -131,7 +107,7 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
   ) async throws -> MirrorStore<OptionalPart<Child>> where Children.ChildState == Child.State {
     try await MirrorStore<OptionalPart<Child>>.part(
       of: self, at: Self.keys(of: property) + Children.path(to: id), isolation,
-      F.Action.allCasePaths[keyPath: path].row(id), optimistic: OptionalPart(child: child))
+      F.Action.allCasePaths[keyPath: path].row(id), optimistic: OptionalPart(child))
   }
 
   /// The same for actions that are sent in a case with labels: `todos(id: Todo.ID, action: Todo.Action)`.
@@ -144,7 +120,7 @@ extension MirrorStore where F.Action: CasePathable, F.State: ObservableState {
     try await MirrorStore<OptionalPart<Child>>.part(
       of: self, at: Self.keys(of: property) + Children.path(to: id), isolation,
       F.Action.allCasePaths[keyPath: path].unlabelled().row(id),
-      optimistic: OptionalPart(child: child))
+      optimistic: OptionalPart(child))
   }
 }
 
@@ -162,7 +138,7 @@ extension MirrorStore where F: Reducer {
       ActionCoding().part(actions), by: feature, label: options.label, dependencies)
   }
 
-  fileprivate static func part<Whole: Feature>(
+  static func part<Whole: Feature>(
     of whole: MirrorStore<Whole>, at keys: [PathKey], _ isolation: (any Actor)?,
     _ actions: CasePath<Whole.Action, F.Action>, optimistic feature: F
   ) async throws -> MirrorStore {

@@ -118,7 +118,7 @@ where Base.State: CasePathable, Base.Action: CasePathable {
 extension Optional {
   /// Change the value in place, if there is one. It is moved out during the change, so that it
   /// stays uniquely referenced.
-  fileprivate mutating func modify<R, E: Error>(
+  mutating func modify<R, E: Error>(
     _ body: (inout Wrapped) throws(E) -> R
   ) throws(E) -> R? {
     guard var value = self else { return nil }
