@@ -46,18 +46,6 @@ extension MirrorStore where F.Action: CasePathable {
       Self.keys(of: property) + Children.path(to: id), isolation, actions.unlabelled().row(id))
   }
 
-  /// A store of a part of an optional state; the part is absent while the state is.
-  public func scope<
-    Wrapped: ObservableState, Child: Synchronizable, ChildAction: SynchronizableAction
-  >(
-    isolation: isolated (any Actor)? = #isolation,
-    state property: any KeyPath<Wrapped, Child> & Sendable,
-    action path: CaseKeyPath<F.Action, ChildAction>
-  ) async throws -> MirrorStore<Part<Child?, ChildAction>> where F.State == Wrapped? {
-    let actions = F.Action.allCasePaths[keyPath: path]
-    return try await part(Wrapped.keys(of: property), isolation, actions)
-  }
-
   /// Connect to a daemon for a part of its state, and return when the part has arrived. Nothing else
   /// of the state is received, so the part can be shown whatever the rest holds.
   ///
@@ -120,7 +108,7 @@ extension MirrorStore where F.Action: CasePathable {
     F.State.keys(of: property)
   }
 
-  private func part<Child: Synchronizable, ChildAction: SynchronizableAction>(
+  func part<Child: Synchronizable, ChildAction: SynchronizableAction>(
     _ keys: [PathKey], _ isolation: (any Actor)?,
     _ actions: CasePath<F.Action, ChildAction>
   ) async throws -> MirrorStore<Part<Child, ChildAction>> {
@@ -133,7 +121,7 @@ extension MirrorStore where F.Action: CasePathable {
 
 extension ObservableState {
   /// The path of a field, which a scope must lead to.
-  fileprivate static func keys(of property: PartialKeyPath<Self>) -> [PathKey] {
+  static func keys(of property: PartialKeyPath<Self>) -> [PathKey] {
     guard let path = path(of: property) else {
       preconditionFailure("A scope leads through fields of structs, which \(property) does not.")
     }
