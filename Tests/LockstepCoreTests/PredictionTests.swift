@@ -14,6 +14,18 @@ private struct Tally: Reducer {
   }
 }
 
+/// Notes what it draws, and whose action it reduces.
+private struct Dice: Reducer {
+  @Dependency(\.random) private var random
+  @Dependency(\.origin) private var origin
+
+  func reduce(into state: inout SyncMap<Int, Int>, action: Count) -> Effect<Count> {
+    state[action.number] = random { Int.random(in: 0..<Int.max, using: &$0) }
+    if case .client(let client) = origin { state[-1] = Int(clamping: client.uid) }
+    return .none
+  }
+}
+
 private struct Count: DescribedAction {
   var number: Int
   var name: String { "count" }
@@ -49,5 +61,26 @@ private struct Count: DescribedAction {
     var encoder = CBOREncoder()
     let isNoted = state.settle(into: &encoder)
     #expect(!isNoted && encoder.bytes.isEmpty)
+  }
+
+  @Test func `each action draws numbers of its own, and the same when it is reduced again`() {
+    let prediction = Prediction(of: Dice(), dependencies: DependencyValues())
+    func draw(_ number: UInt64) -> Int? {
+      var state = SyncMap<Int, Int>(seed: seed)
+      prediction.reduce(Count(number: 0), into: &state, from: .owner, number: number, seed: seed)
+      return state[0]
+    }
+    let drawn = (1...100).map { draw($0) }
+    #expect(drawn == (1...100).map { draw($0) } && Set(drawn).count == 100)
+    #expect(!drawn.contains(nil))
+  }
+
+  @Test func `a reducer knows whose action it predicts`() {
+    let prediction = Prediction(of: Dice(), dependencies: DependencyValues())
+    var state = SyncMap<Int, Int>(seed: seed)
+    let client = ClientOrigin(connection: 0, pid: 1, uid: 1001, gid: 2, label: "", session: 3)
+    prediction.reduce(
+      Count(number: 0), into: &state, from: Cause(.client(client)), number: 1, seed: seed)
+    #expect(state[-1] == 1001)
   }
 }
