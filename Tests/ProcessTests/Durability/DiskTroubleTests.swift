@@ -375,6 +375,8 @@ struct DiskTroubleTests {
         "/bin/sh",
         [
           "-c", "ulimit -n 64; exec \"$0\" \"$@\"", Binaries.daemon, "--socket", home.socket,
+          // The crowd says nothing, and is not to be sent away for that.
+          "--limit", "helloDeadlineMs=600000",
         ])
       defer { daemon.signal(SIGKILL) }
       try await daemon.line(with: "fewer descriptors than connections")
@@ -406,6 +408,8 @@ struct DiskTroubleTests {
         "/bin/sh",
         [
           "-c", "ulimit -n 64; exec \"$0\" \"$@\"", Binaries.daemon, "--socket", home.socket,
+          // The crowd says nothing, and is not to be sent away for that.
+          "--limit", "helloDeadlineMs=600000",
           "--state-dir", home.state,
         ])
       defer { daemon.signal(SIGKILL) }
