@@ -171,19 +171,21 @@ import Wire
 
   // MARK: Behind a snapshot
 
-  /// Two clients, and changes while the first one's snapshot is encoded.
-  private func joining() -> (bench: Bench, waiting: [SnapshotJobID]) {
+  /// Some clients, and changes while the snapshot is encoded for which these wait.
+  private func joining(
+    _ joining: ClosedRange<UInt64> = 2...2, historyBytes: Int = Limits().historyBytes
+  ) -> (bench: Bench, waiting: [SnapshotJobID]) {
     var limits = Self.limits
-    limits.inlineSnapshotBytes = 0
+    (limits.inlineSnapshotBytes, limits.historyBytes) = (0, historyBytes)
     var bench = Bench(
       ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
     for client in 1...3 as ClosedRange<UInt64> { _ = bench.join(client) }
-    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    for client in joining { bench.say(client, .subscribe(subscription: 1, .root, nil)) }
     let snapshot = jobs(bench.turn())
     for value in 1...2 as ClosedRange<UInt64> { write(value, &bench) }
     for job in snapshot { bench.encode(job) }
     let commands = bench.turn()
-    #expect(bench.said(to: 2, commands) == [])
+    for client in joining { #expect(bench.said(to: client, commands) == []) }
     return (bench, jobs(commands))
   }
 
@@ -248,8 +250,11 @@ import Wire
     #expect(parts.last?.isLast == true)
   }
 
-  @Test func `without memory for these, the subscription is refused as one for a snapshot is`() {
-    var (bench, waiting) = joining()
+  @Test(arguments: [Limits().historyBytes, 0])
+  func `without memory for these, the subscription is refused as one for a snapshot is`(
+    historyBytes: Int
+  ) {
+    var (bench, waiting) = joining(historyBytes: historyBytes)
     for job in waiting { bench.handle(.snapshotImpossible(job)) }
     let said = bench.said(to: 2, bench.settle())
     guard case .subscribed(let refused)? = said.first else {
@@ -258,6 +263,107 @@ import Wire
     }
     #expect(refused.continuation == .refused && refused.reason == .memory)
     #expect(bench.server.load.scopes == 0 && bench.server.load.heldStates == 0)
+  }
+
+  // MARK: Behind a snapshot, where the history does not lead on
+
+  /// The patch between two revisions, at the later of which `n` is as much.
+  private func difference(_ revisions: ClosedRange<UInt64>) -> ServerMessage {
+    let (old, new) = (revisions.lowerBound, revisions.upperBound)
+    return .patch(
+      scope: 0, from: old, [.init(span: new - old, patch: [0xa1, 0x61, 0x6e, UInt8(new)])])
+  }
+
+  @Test func `the difference behind a snapshot is made beside the loop, and comes with it`() {
+    var (bench, waiting) = joining(2...3, historyBytes: 0)
+    #expect(waiting.count == 1)
+    write(3, &bench)
+    for job in waiting { bench.encode(job) }
+    var commands = bench.turn()
+    for client in 2...3 as ClosedRange<UInt64> { #expect(bench.said(to: client, commands) == []) }
+    waiting = jobs(commands)
+    #expect(waiting.count == 1)
+    for job in waiting { bench.encode(job) }
+    commands = bench.turn()
+    for client in 2...3 as ClosedRange<UInt64> {
+      let said = bench.said(to: client, commands)
+      #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+      #expect(said.dropFirst().first.map(isSnapshot) == true)
+      #expect(
+        said.dropFirst(2) == [
+          difference(0...2), subscribed(.current, at: 2), difference(2...3),
+          subscribed(.current, at: 3),
+        ])
+    }
+    write(4, &bench)
+    bench.act(1, 5, .put("n", 5))
+    #expect(bench.said(to: 3, bench.turn()) == [patches(5...5, from: 4)])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  @Test func `a state that changes all the time is followed at once in the end`() {
+    var (bench, waiting) = joining(historyBytes: 0)
+    var (value, said): (UInt64, [ServerMessage]) = (2, [])
+    while said.isEmpty, value < 30 {
+      value += 1
+      write(value, &bench)
+      #expect(waiting.count == 1)
+      for job in waiting { bench.encode(job) }
+      let commands = bench.turn()
+      (said, waiting) = (bench.said(to: 2, commands), jobs(commands))
+    }
+    #expect(value == 10 && said.last == subscribed(.current, at: 10))
+    #expect(said.first == subscribed(.snapshot, .noPosition, at: 10))
+    #expect(said.contains(difference(0...2)) && said.contains(difference(9...10)))
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  @Test(arguments: [false, true])
+  func `who lags at the snapshot's revision waits for the same difference`(isFirst: Bool) {
+    var limits = Self.limits
+    (limits.inlineSnapshotBytes, limits.historyBytes) = (0, 0)
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...3 as ClosedRange<UInt64> { _ = bench.join(client) }
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    // The snapshot that it got is of no use any more.
+    write(1, &bench)
+    bench.say(3, .subscribe(subscription: 1, .root, nil))
+    let snapshot = jobs(bench.turn())
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    for value in 2...3 as ClosedRange<UInt64> { write(value, &bench) }
+    var waiting: [SnapshotJobID] = []
+    for isLagging in [isFirst, !isFirst] {
+      if isLagging {
+        bench.handle(.drained(ConnectionID(2)))
+      } else {
+        for job in snapshot { bench.encode(job) }
+      }
+      waiting += jobs(bench.turn())
+    }
+    #expect(waiting.count == 1)
+    for job in waiting { bench.encode(job) }
+    let commands = bench.turn()
+    #expect(bench.said(to: 2, commands) == [difference(1...3)])
+    let said = bench.said(to: 3, commands)
+    #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+    #expect(said.dropFirst(2) == [difference(1...3), subscribed(.current, at: 3)])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  @Test(arguments: ["the connection is lost", "the subscription ends"])
+  func `who leaves before the difference is there leaves nothing`(how: String) {
+    var (bench, waiting) = joining(historyBytes: 0)
+    if how == "the subscription ends" {
+      bench.say(2, .unsubscribe(subscription: 1))
+    } else {
+      bench.handle(.closed(ConnectionID(2)))
+    }
+    _ = bench.turn()
+    for job in waiting { bench.encode(job) }
+    #expect(bench.said(to: 2, bench.settle()) == [])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
   @Test func `no more of a connection are found at a time than the limit says`() {

@@ -57,6 +57,13 @@ final class BegunPatches: Sendable {
     (self.position, self.snapshot, self.pieces, self.count) = (position, snapshot, pieces, count)
   }
 
+  /// Whether others lead from the same revision to the same one, behind a snapshot or not.
+  func isSame(as other: BegunPatches) -> Bool {
+    (position, revision, snapshot.isEmpty) == (
+      other.position, other.revision, other.snapshot.isEmpty
+    )
+  }
+
   /// The revision up to which they have been found.
   var revision: UInt64 { pieces.last?.revision ?? position }
 

@@ -207,17 +207,20 @@ struct Publication<State: Synchronizable>: Sendable {
 
   /// Have a user's connection wait for that patch, if so much has changed, and not only elsewhere, that it
   /// is encoded beside the loop: until then the newest state is held for the user. Nil if it is to be made
-  /// now.
+  /// now. `begun` is what a client gets before it that begins with a snapshot.
   mutating func awaitDifference(
-    of place: Int, from revision: UInt64, base: UInt64, to state: State, at newest: UInt64,
-    by uid: UInt64
+    of place: Int, from revision: UInt64, base: UInt64, behind begun: BegunPatches? = nil,
+    to state: State, at newest: UInt64, by uid: UInt64
   ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool)? {
     let isShort =
       history.covers(revision)
       && history.byteCount(after: revision) <= limits.inlineDifferenceBytes
     let key = DifferenceKey(scope: scopes[index: place].id, revision: revision, base: base)
     guard !isShort, differences[key] == nil, let before = held[revision] else { return nil }
-    if let id = differenceJobs[key], let running = jobs[id], held[running.revision] != nil {
+    if let id = differenceJobs[key], let running = jobs[id], held[running.revision] != nil,
+      running.mayServe(begun)
+    {
+      if let begun { jobs[id]?.former?.begun = begun }
       held.hold(running.state, at: running.revision, by: uid)
       return (id, running.revision, false)
     }
@@ -226,7 +229,7 @@ struct Publication<State: Synchronizable>: Sendable {
     let id = SnapshotJobID(lastJob)
     var job = job(id, place, state, at: newest)
     job.former = .init(
-      state: before, revision: revision, base: base, frameBytes: limits.frameBytes)
+      state: before, revision: revision, base: base, frameBytes: limits.frameBytes, begun: begun)
     (jobs[id], differenceJobs[key]) = (job, id)
     held.hold(state, at: newest, by: uid)
     return (id, newest, true)
@@ -356,9 +359,11 @@ struct Publication<State: Synchronizable>: Sendable {
       }
       return scopes[index: place].subscribers
     }
-    if job.former != nil {
+    if let former = job.former {
       if !frames.isEmpty || wholeBytes != nil {
-        encoded[id] = EncodedSnapshot(revision: job.revision, frames: frames, lastUsed: now)
+        encoded[id] = EncodedSnapshot(
+          revision: job.revision, frames: frames, lastUsed: now,
+          missed: former.begun?.adding(frames, count: frames.count, through: job.revision))
       }
       return scopes[index: place].subscribers
     }
@@ -381,8 +386,8 @@ struct Publication<State: Synchronizable>: Sendable {
     remains.add(job.state)
     if let former = job.former {
       remains.add(former.state)
-      differenceJobs[
-        DifferenceKey(scope: job.scope, revision: former.revision, base: former.base)] = nil
+      let key = DifferenceKey(scope: job.scope, revision: former.revision, base: former.base)
+      if differenceJobs[key] == id { differenceJobs[key] = nil }
     }
     if let begun = job.missed?.begun {
       let key = DifferenceKey(scope: job.scope, revision: begun.revision, base: begun.position)

@@ -73,12 +73,21 @@ extension Server {
       if isRunning { return subscription.progress }
       return resume(
         subscription, after: position, behind: reason, patches, &connection, &commands)
+    case .following(let job, let revision, let position, let reason):
+      let (isRunning, patches) = publication.found(job)
+      if isRunning { return subscription.progress }
+      defer { publication.release(revision, by: connection.peer.uid) }
+      return followOn(
+        subscription, after: position, behind: reason, patches, &connection, &commands)
     case .joining(let job, let revision, let reason):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .snapshot(let snapshot):
         if let place = publication.scopes.index(of: subscription.scope),
           let waiting = waitBehind(snapshot, reason, of: place, &commands)
+            ?? waitBehind(
+              BegunPatches(after: snapshot.revision, behind: snapshot.frames), reason, of: place,
+              by: connection.peer.uid, &commands)
         {
           publication.release(revision, by: connection.peer.uid)
           return waiting
@@ -129,6 +138,32 @@ extension Server {
     connection.counters.patches += UInt64(patches.count)
     append(missed, of: subscription, &connection)
     return .live
+  }
+
+  /// Send a snapshot and the differences behind it, which have been encoded, and what has changed since: the
+  /// patches, or one more difference, if the history does not have them. If that is much, it is made beside
+  /// the loop, too, before anything is sent.
+  private mutating func followOn(
+    _ subscription: Subscription, after position: UInt64, behind reason: ServerMessage.Reason,
+    _ patches: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
+  ) -> Subscription.Progress {
+    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
+    var found = patches
+    if let patches, !publication.history.covers(patches.revision) {
+      let uid = connection.peer.uid
+      if let waiting = waitBehind(patches, reason, of: place, by: uid, &commands) {
+        return waiting
+      }
+      switch publication.difference(
+        of: place, from: patches.revision, base: patches.revision, to: core.state,
+        at: core.revision)
+      {
+      case .frame(let frame): found = patches.adding([frame], count: 1, through: core.revision)
+      case .none: found = patches.adding([], count: 0, through: core.revision)
+      case .lost: found = nil
+      }
+    }
+    return resume(subscription, after: position, behind: reason, found, &connection, &commands)
   }
 
   /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time and the

@@ -98,7 +98,8 @@ extension Server {
   /// Release the state held for a subscription, and leave its scope.
   mutating func drop(_ subscription: Subscription, of connection: ConnectionID, uid: UInt64) {
     switch subscription.progress {
-    case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision):
+    case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision),
+      .following(_, let revision, _, _):
       if !faults.leaksHeldStates { publication.release(revision, by: uid) }
     case .live, .lost, .resuming: break
     }

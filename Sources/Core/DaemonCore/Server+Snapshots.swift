@@ -48,6 +48,28 @@ extension Server {
     return .resuming(id, revision, after: position, behind: reason)
   }
 
+  /// What a subscription waits for if so much has changed behind a snapshot, and the patches that have been
+  /// found behind it, that the difference is encoded beside the loop: the state at that revision is held. Nil
+  /// if the patches can be sent, or a difference be made, at once.
+  mutating func waitBehind(
+    _ begun: BegunPatches, _ reason: ServerMessage.Reason, of place: Int, by uid: UInt64,
+    _ commands: inout [Command]
+  ) -> Subscription.Progress? {
+    let revision = begun.revision
+    guard begun.pieces.count < Self.mostDifferences, revision < core.revision,
+      publication.scopes[index: place].lastChange > revision, !faults.skipsCatchUp,
+      let wait = publication.awaitDifference(
+        of: place, from: revision, base: revision, behind: begun, to: core.state,
+        at: core.revision, by: uid)
+    else { return nil }
+    if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
+    return .following(wait.id, wait.revision, after: begun.position, behind: reason)
+  }
+
+  /// So many differences are encoded beside the loop, one behind another. Each takes less time than the one
+  /// before, unless the state changes faster than differences are encoded: then the last one is made at once.
+  private static var mostDifferences: Int { 8 }
+
   /// Send the frames of a snapshot.
   mutating func append(_ frames: [[UInt8]], _ connection: inout ServerSession) {
     connection.outbox.append(contentsOf: frames)
@@ -88,6 +110,9 @@ extension Server {
       case .differing(id, let revision):
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.lagged)
+      case .following(id, let revision, _, _):
+        publication.release(revision, by: connections[place: place].peer.uid)
+        connections[place: place].subscriptions[index].progress = .lost(.memory)
       case .resuming(id, _, _, let reason):
         connections[place: place].subscriptions[index].progress =
           .lost(reason == nil ? .history : .memory)

@@ -76,6 +76,8 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
     let base: UInt64
     /// The most bytes of the frame.
     let frameBytes: Int
+    /// What is sent before the difference to clients that begin with a snapshot, if any wait.
+    var begun: BegunPatches?
   }
 
   /// The patches that lead to the state. An object: jobs are copied.
@@ -107,6 +109,12 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
   public func encode() -> [[UInt8]] { measured().frames }
 
   var isSnapshot: Bool { former == nil && missed == nil }
+
+  /// Whether its difference is also one for a client that gets `begun` before it, if anything.
+  func mayServe(_ begun: BegunPatches?) -> Bool {
+    guard let begun, let former = former?.begun else { return true }
+    return former.isSame(as: begun)
+  }
 
   /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
   /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it. Of missed
