@@ -247,6 +247,15 @@ struct Bench {
     serverMessages(Array(frames(to: number, commands).joined()))
   }
 
+  /// How a subscription begins or goes on, if a connection is told that first.
+  func subscribed(to number: UInt64, _ commands: [Command]) -> ServerMessage.Subscribed? {
+    if case .subscribed(let subscribed)? = said(to: number, commands).first {
+      subscribed
+    } else {
+      nil
+    }
+  }
+
   func frames(to number: UInt64, _ commands: [Command]) -> [[UInt8]] {
     commands.flatMap { command -> [[UInt8]] in
       if case .send(ConnectionID(number), let frames) = command { return frames }

@@ -6,7 +6,7 @@ import Testing
 import Values
 import Wire
 
-/// A digest behind large changes is computed beside the loop, and who asks for it waits.
+/// A digest behind large changes is computed beside the loop, and the clients that ask for it wait.
 @Suite struct DigestJobTests {
   /// Clients of one daemon that mirror all of it, and computes digests only when told.
   private func bench(_ clients: UInt64, durability: Durability = .none) -> Bench {
@@ -97,7 +97,7 @@ import Wire
     #expect(digests(bench.said(to: 2, bench.computeDigest())) == [bench.server.digest()])
   }
 
-  @Test func `who ends while it waits is forgotten`() {
+  @Test func `a connection that ends while it waits is forgotten`() {
     var bench = bench(2)
     _ = change(1, &bench)
     bench.say(2, .digestRequest(subscription: 1))

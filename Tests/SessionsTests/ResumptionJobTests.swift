@@ -144,29 +144,31 @@ import Wire
       for job in waiting {
         if isRefused { bench.handle(.snapshotImpossible(job)) } else { bench.encode(job) }
       }
-      let said = bench.said(to: 2, bench.settle())
-      guard case .subscribed(let begun)? = said.first else {
-        Issue.record("\(said)")
-        continue
-      }
-      #expect(begun.continuation == .snapshot && begun.reason == .history)
+      let begun = bench.subscribed(to: 2, bench.settle())
+      #expect(begun?.continuation == .snapshot && begun?.reason == .history)
       #expect(bench.server.load.heldStates == 0)
     }
   }
 
-  @Test(arguments: ["the connection is lost", "the subscription ends"])
-  func `who leaves meanwhile leaves nothing`(how: String) {
-    var (bench, commands) = returned(1)
-    if how == "the subscription ends" {
-      bench.say(2, .unsubscribe(subscription: 1))
-    } else {
-      bench.handle(.closed(ConnectionID(2)))
+  enum Departure: CaseIterable { case ofConnection, ofSubscription }
+
+  /// A client departs before its jobs have ended.
+  private func depart(_ departure: Departure, before waiting: [SnapshotJobID], _ bench: inout Bench)
+  {
+    switch departure {
+    case .ofConnection: bench.handle(.closed(ConnectionID(2)))
+    case .ofSubscription: bench.say(2, .unsubscribe(subscription: 1))
     }
     _ = bench.turn()
-    for job in jobs(commands) { bench.encode(job) }
-    commands = bench.settle()
-    #expect(bench.said(to: 2, commands) == [])
+    for job in waiting { bench.encode(job) }
+    #expect(bench.said(to: 2, bench.settle()) == [])
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  @Test(arguments: Departure.allCases)
+  func `a client that departs meanwhile leaves nothing`(departure: Departure) {
+    var (bench, commands) = returned(1)
+    depart(departure, before: jobs(commands), &bench)
   }
 
   // MARK: Behind a snapshot
@@ -256,12 +258,8 @@ import Wire
   ) {
     var (bench, waiting) = joining(historyBytes: historyBytes)
     for job in waiting { bench.handle(.snapshotImpossible(job)) }
-    let said = bench.said(to: 2, bench.settle())
-    guard case .subscribed(let refused)? = said.first else {
-      Issue.record("\(said)")
-      return
-    }
-    #expect(refused.continuation == .refused && refused.reason == .memory)
+    let refused = bench.subscribed(to: 2, bench.settle())
+    #expect(refused?.continuation == .refused && refused?.reason == .memory)
     #expect(bench.server.load.scopes == 0 && bench.server.load.heldStates == 0)
   }
 
@@ -319,7 +317,8 @@ import Wire
   }
 
   @Test(arguments: [false, true])
-  func `who lags at the snapshot's revision waits for the same difference`(isFirst: Bool) {
+  func `a client that lags at the snapshot's revision waits for the same difference`(isFirst: Bool)
+  {
     var limits = Self.limits
     (limits.inlineSnapshotBytes, limits.historyBytes) = (0, 0)
     var bench = Bench(
@@ -352,18 +351,12 @@ import Wire
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
-  @Test(arguments: ["the connection is lost", "the subscription ends"])
-  func `who leaves before the difference is there leaves nothing`(how: String) {
+  @Test(arguments: Departure.allCases)
+  func `a client that departs before the difference is there leaves nothing`(
+    departure: Departure
+  ) {
     var (bench, waiting) = joining(historyBytes: 0)
-    if how == "the subscription ends" {
-      bench.say(2, .unsubscribe(subscription: 1))
-    } else {
-      bench.handle(.closed(ConnectionID(2)))
-    }
-    _ = bench.turn()
-    for job in waiting { bench.encode(job) }
-    #expect(bench.said(to: 2, bench.settle()) == [])
-    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+    depart(departure, before: waiting, &bench)
   }
 
   @Test func `no more of a connection are found at a time than the limit says`() {

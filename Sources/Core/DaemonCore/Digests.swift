@@ -11,6 +11,8 @@ struct Digests: Sendable {
   private var computed = 0
   /// That number at the state whose digest is being computed; nil if none is.
   private var running: Int?
+  /// How often it has been computed since the journal had one.
+  private(set) var tries = 0
   /// The connections whose next request is for a digest. They may have ended.
   private var waiting: [ConnectionID] = []
 
@@ -27,8 +29,6 @@ struct Digests: Sendable {
 
   mutating func wait(_ id: ConnectionID) { waiting.append(id) }
 
-  /// How often it has been computed since the journal had one.
-  private(set) var tries = 0
   /// The journal has one.
   mutating func noteKept() { tries = 0 }
 

@@ -23,8 +23,8 @@ struct HeldStates<State: Sendable>: Sendable {
 
   var count: Int { entries.count }
 
-  /// Hold a state for one more subscription of a user, or several. If too many are held then, by this user or in
-  /// all, evict the oldest. O(the states held).
+  /// Hold a state for one more subscription of a user, or several. If too many are held then, by this user
+  /// or in all, evict the oldest. O(the states held).
   mutating func hold(_ state: State, at revision: UInt64, by uid: UInt64, count: Int = 1) {
     if count == 0 { return }
     if let index = index(of: revision) {

@@ -19,7 +19,8 @@ struct ScopeTable: Sendable {
   private var found = ChangedScopes()
   /// How many scopes of the tree, and keys of paths to them, all patches together have made it look at.
   private(set) var looked = 0
-  /// The indices of those that this turn changed, ascending, since `findChangedPlaces` and until a scope is added or removed.
+  /// The indices of those that this turn changed, ascending, since `findChangedPlaces` and until a scope is
+  /// added or removed.
   private(set) var changedPlaces: [Int] = []
 
   var count: Int { scopes.count }

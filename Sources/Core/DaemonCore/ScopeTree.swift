@@ -62,8 +62,7 @@ struct ScopeTree: Sendable {
 
   /// Read the item that is next, and visit the scopes below this path, whose patch it is or whose value.
   private func visitChildren(
-    _ decoder: inout CBORDecoder, isValue: Bool,
-    _ found: inout ChangedScopes
+    _ decoder: inout CBORDecoder, isValue: Bool, _ found: inout ChangedScopes
   ) throws(CBORError) {
     if children.isEmpty { return try decoder.skip() }
     guard !isValue, try decoder.isArrayOfOneNext() else {
@@ -75,8 +74,7 @@ struct ScopeTree: Sendable {
   }
 
   private func visitEntries(
-    _ decoder: inout CBORDecoder, isValue: Bool,
-    _ found: inout ChangedScopes
+    _ decoder: inout CBORDecoder, isValue: Bool, _ found: inout ChangedScopes
   ) throws(CBORError) {
     guard try decoder.peekMajor() == .map else {
       visitAbsent(presentBelow, except: [], &found)
@@ -99,8 +97,7 @@ struct ScopeTree: Sendable {
   /// Read the item that is next, and visit the scopes of this path, whose patch it is or whose value,
   /// and those below.
   private func visit(
-    _ decoder: inout CBORDecoder, isValue: Bool,
-    _ found: inout ChangedScopes
+    _ decoder: inout CBORDecoder, isValue: Bool, _ found: inout ChangedScopes
   ) throws(CBORError) {
     let start = decoder.offset
     if !isValue, decoder.undefinedIfNext() { return visitAbsent(&found) }

@@ -68,7 +68,7 @@ extension Server {
     var digest: Digest?
     var work = 20
     if let index = connection.subscriptions.index(ofNumber: number),
-      connection.subscriptions[index].progress == .live,
+      connection.subscriptions[index].progress.isLive,
       let scope = publication.scopes.index(of: connection.subscriptions[index].scope),
       publication.scopes[index: scope].filter != nil || isDigestShort || isSmall(scope)
     {

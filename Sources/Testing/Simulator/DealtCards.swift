@@ -27,7 +27,9 @@ struct CardRow: Reducer {
     case .raise: card.number &+= 1
     case .draw: card.number = random { Int.random(in: 0..<1_000_000, using: &$0) }
     case .sign:
-      guard case .client(let client) = origin else { throw Rejection(.refused, "nobody signs") }
+      guard case .client(let client) = origin else {
+        throw Rejection(.refused, "only a client signs")
+      }
       card.number = Int(clamping: client.uid)
     case .work:
       card.number &+= 1
@@ -88,7 +90,7 @@ public enum DealAction: Equatable, CasePathable, SynchronizableAction, Synchroni
 }
 
 /// The actions on one card.
-public enum CardRowAction: UInt64, SynchronizableAction, SynchronizableScalar, CaseIterable {
+public enum CardRowAction: UInt64, NumberedAction {
   case raise
   /// Random: the daemon draws another number than a client.
   case draw
@@ -98,19 +100,6 @@ public enum CardRowAction: UInt64, SynchronizableAction, SynchronizableScalar, C
   case work
   /// Changes the card and then fails.
   case fail
-
-  public var name: String { "\(self)" }
-
-  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .integer }
-
-  public func encode(into encoder: inout CBOREncoder) { encoder.encode(rawValue) }
-
-  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
-    let start = decoder.offset
-    let code = try decoder.unsigned()
-    guard let action = Self(rawValue: code) else { throw CBORError(.unknownCase(code), at: start) }
-    self = action
-  }
 }
 
 // MARK: In a simulation

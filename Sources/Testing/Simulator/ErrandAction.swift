@@ -22,7 +22,7 @@ public enum Errand: UInt64, Sendable, CaseIterable {
 }
 
 /// The actions on one counter, whose effects end with it.
-public enum ChildErrand: UInt64, Sendable, CaseIterable {
+public enum ChildErrand: UInt64, NumberedAction {
   case step, work, timer, hush
 }
 
@@ -75,22 +75,5 @@ public enum ErrandAction: Equatable, CasePathable, SynchronizableAction, Synchro
     } else {
       throw CBORError(.unknownCase(code), at: start)
     }
-  }
-}
-
-extension ChildErrand: SynchronizableAction, SynchronizableScalar {
-  public var name: String { "\(self)" }
-
-  public static func schemaKind(in schema: inout SchemaBuilder) -> Schema.Kind { .integer }
-
-  public func encode(into encoder: inout CBOREncoder) { encoder.encode(rawValue) }
-
-  public init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError) {
-    let start = decoder.offset
-    let code = try decoder.unsigned()
-    guard let errand = ChildErrand(rawValue: code) else {
-      throw CBORError(.unknownCase(code), at: start)
-    }
-    self = errand
   }
 }
