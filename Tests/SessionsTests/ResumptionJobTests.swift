@@ -351,6 +351,25 @@ import Wire
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
+  @Test func `clients with snapshots of two revisions get what is behind their own`() {
+    var (bench, first) = joining(historyBytes: 0)
+    bench.say(3, .subscribe(subscription: 1, .root, nil))
+    let second = jobs(bench.turn())
+    write(3, &bench)
+    for job in first + second { bench.encode(job) }
+    // Both lack the difference from 2 to 3, one of them behind that from 0 to 2.
+    let waiting = jobs(bench.turn())
+    #expect(second.count == 1 && waiting.count == 2)
+    for job in waiting { bench.encode(job) }
+    let commands = bench.turn()
+    let last = [difference(2...3), subscribed(.current, at: 3)]
+    #expect(
+      bench.said(to: 2, commands).dropFirst(2)
+        == [difference(0...2), subscribed(.current, at: 2)] + last)
+    #expect(bench.said(to: 3, commands).dropFirst(2) == last[...])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
   @Test(arguments: Departure.allCases)
   func `a client that departs before the difference is there leaves nothing`(
     departure: Departure
