@@ -214,7 +214,8 @@ def transaction(count, *more):
 def asked(run, entries):
   """How long a ping waits while somebody else's short message asks for much: 1,000 changes of a number,
   below which are 10,000 mirrors without a value; the mirror of all entries that has missed 300,000
-  changes; the digest of an object of as many members, which has just been set."""
+  changes; the digest of an object of as many members, which has just been set; a mirror of all entries
+  while somebody makes 500,000 changes."""
   with run.server("lockstep", entries=entries) as server, server.connect() as client:
     server.pin(set(CORES))
     send(client, HELLO)
@@ -255,6 +256,14 @@ def asked(run, entries):
       pass
     note("a digest of as many members that were set", [b"\x82\x06\x02"],
          lambda message: message[1] == DIGEST)
+    # More than the history has come while the snapshot is encoded.
+    with server.connect() as mirror, run.ping(server) as pings:
+      send(mirror, HELLO)
+      send(mirror, b"\x84\x02\x01\x81\x67entries\xf6")
+      threading.Thread(target=drain, args=(mirror,), daemon=True).start()
+      run.load.run("pipeline", server, set(CORES), window=1_000, entries=entries, count=500_000)
+    run.note("W8", f"{entries:,} entries, a mirror joins beside 500,000 changes, a ping waits at most",
+             "µs", server, pings["ping_max"], placement=ANYWHERE)
 
 
 def skip(message, start):
