@@ -226,6 +226,55 @@ import Wire
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
+  @Test(arguments: [false, true])
+  func `a mirror that returns and one that joins at its revision wait for the same patches`(
+    joinsFirst: Bool
+  ) {
+    var limits = Self.limits
+    limits.inlineSnapshotBytes = 0
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...4 as ClosedRange<UInt64> { _ = bench.join(client) }
+    write(1, &bench)
+    bench.say(4, .subscribe(subscription: 1, .root, nil))
+    _ = bench.settle()
+    for value in 2...3 as ClosedRange<UInt64> { write(value, &bench) }
+    var waiting: [SnapshotJobID] = []
+    for isJoining in [joinsFirst, !joinsFirst] {
+      let position = isJoining ? nil : Position(epoch: 9, run: 1, revision: 1)
+      bench.say(isJoining ? 3 : 2, .subscribe(subscription: 1, .root, position))
+      waiting += jobs(bench.turn())
+    }
+    #expect(waiting.count == 1)
+    for job in waiting { bench.encode(job) }
+    let commands = bench.turn()
+    let found = [patches(2...3, from: 1), subscribed(.current, at: 3)]
+    #expect(bench.said(to: 2, commands) == found)
+    let said = bench.said(to: 3, commands)
+    #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+    #expect(said.dropFirst().first.map(isSnapshot) == true && said.dropFirst(2) == found[...])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
+  /// There is no state from which a difference could lead: none is held while patches are found.
+  @Test func `what is longer than the snapshot is found, too, once patches have been`() {
+    var (bench, waiting) = joining()
+    let text = String(repeating: "y", count: 1000)
+    bench.act(1, 3, .put("text", .text(text)))
+    _ = bench.turn()
+    for job in waiting { bench.encode(job) }
+    var commands = bench.turn()
+    waiting = jobs(commands)
+    #expect(bench.said(to: 2, commands) == [] && waiting.count == 1)
+    for job in waiting { bench.encode(job) }
+    commands = bench.turn()
+    let said = bench.said(to: 2, commands)
+    #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+    #expect(said.dropFirst(2).first == patches(1...2, from: 0))
+    #expect(said.last == subscribed(.current, at: 3) && said.count == 6 && jobs(commands) == [])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
   /// One that is larger than a frame may be.
   @Test func `behind a change that no patch can say there is another snapshot, and not the same`() {
     var limits = Self.limits

@@ -29,7 +29,7 @@ struct Publication<State: Synchronizable>: Sendable {
   private var remains = Remains(areKept: false)
   /// Differences composed in this turn: several clients may need the same one.
   private var differences: [DifferenceKey: [UInt8]] = [:]
-  /// The patches after snapshots that this turn has framed.
+  /// Missed patches that this turn has framed, by what they follow.
   private var missed: [DifferenceKey: MissedPatches] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
@@ -125,10 +125,16 @@ struct Publication<State: Synchronizable>: Sendable {
 
   // MARK: Catching up
 
-  /// The patches of a scope after a revision that the history covers. O(the history after it).
-  func missed(_ scope: Scope, after revision: UInt64) -> MissedPatches {
-    MissedPatches(
+  /// The patches of a scope after a revision that the history covers. All clients that need them in one turn
+  /// share them. O(the history after it).
+  mutating func missed(of place: Int, after revision: UInt64) -> MissedPatches {
+    let scope = scopes[index: place]
+    let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
+    if let found = missed[key] { return found }
+    let found = MissedPatches(
       of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, limits)
+    missed[key] = found
+    return found
   }
 
   /// Whether so much has changed after a revision that the patches of a scope are to be found beside the
@@ -142,34 +148,33 @@ struct Publication<State: Synchronizable>: Sendable {
   /// may have been found already.
   mutating func awaitMissed(
     of place: Int, behind begun: BegunPatches, _ state: State, at newest: UInt64
-  ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool) {
+  ) -> (id: SnapshotJobID, isNew: Bool) {
     let key = DifferenceKey(
       scope: scopes[index: place].id, revision: begun.revision, base: begun.position)
     if let id = missedJobs[key], let running = jobs[id] {
-      if !begun.snapshot.isEmpty, let missed = running.missed {
-        jobs[id]?.missed = .init(missed.history, begun, limits)
-      }
-      return (id, running.revision, false)
+      if !begun.snapshot.isEmpty { jobs[id] = running.behind(begun) }
+      return (id, false)
     }
-    lastJob += 1
-    let id = SnapshotJobID(lastJob)
-    var job = job(id, place, state, at: newest)
-    job.missed = .init(history, begun, limits)
-    (jobs[id], missedJobs[key]) = (job, id)
-    return (id, newest, true)
+    let id = beginJob(of: place, state, at: newest, from: .history(history, limits), behind: begun)
+    missedJobs[key] = id
+    return (id, true)
   }
 
-  /// The patches after a snapshot, if the history has them and they are fewer bytes than the
-  /// snapshot. All clients that need them in one turn share them.
-  mutating func missed(_ scope: Scope, behind snapshot: EncodedSnapshot) -> MissedPatches? {
-    let revision = snapshot.revision
-    guard history.covers(revision), history.byteCount(after: revision) <= snapshot.byteCount else {
-      return nil
-    }
-    let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
-    let found = missed[key] ?? missed(scope, after: revision)
-    missed[key] = found
+  /// The patches after a snapshot or a difference, if the history has them and they are fewer bytes than it.
+  mutating func missed(of place: Int, behind snapshot: EncodedSnapshot) -> MissedPatches? {
+    guard hasPatches(after: snapshot.revision, ofAtMost: snapshot.byteCount) else { return nil }
+    let found = missed(of: place, after: snapshot.revision)
     return found.loss == nil ? found : nil
+  }
+
+  /// Whether the history has the patches behind a snapshot, and what has been found behind it, and they are
+  /// fewer bytes than the snapshot.
+  func hasPatches(behind begun: BegunPatches) -> Bool {
+    hasPatches(after: begun.revision, ofAtMost: begun.snapshot.reduce(0) { $0 + $1.count })
+  }
+
+  func hasPatches(after revision: UInt64, ofAtMost bytes: Int) -> Bool {
+    history.covers(revision) && history.byteCount(after: revision) <= bytes
   }
 
   enum Difference {
@@ -208,6 +213,7 @@ struct Publication<State: Synchronizable>: Sendable {
   /// Have a user's connection wait for that patch, if so much has changed, and not only elsewhere, that it
   /// is encoded beside the loop: until then the newest state is held for the user. Nil if it is to be made
   /// now. `begun` is what a client gets before it that begins with a snapshot.
+  @inline(never)
   mutating func awaitDifference(
     of place: Int, from revision: UInt64, base: UInt64, behind begun: BegunPatches? = nil,
     to state: State, at newest: UInt64, by uid: UInt64
@@ -220,17 +226,15 @@ struct Publication<State: Synchronizable>: Sendable {
     if let id = differenceJobs[key], let running = jobs[id], held[running.revision] != nil,
       running.mayServe(begun)
     {
-      if let begun { jobs[id]?.former?.begun = begun }
+      if let begun { jobs[id] = running.behind(begun) }
       held.hold(running.state, at: running.revision, by: uid)
       return (id, running.revision, false)
     }
     if isSmall(before, at: place), isSmall(state, at: place) { return nil }
-    lastJob += 1
-    let id = SnapshotJobID(lastJob)
-    var job = job(id, place, state, at: newest)
-    job.former = .init(
-      state: before, revision: revision, base: base, frameBytes: limits.frameBytes, begun: begun)
-    (jobs[id], differenceJobs[key]) = (job, id)
+    let id = beginJob(
+      of: place, state, at: newest,
+      from: .state(before, at: revision, base: base, frameBytes: limits.frameBytes), behind: begun)
+    differenceJobs[key] = id
     held.hold(state, at: newest, by: uid)
     return (id, newest, true)
   }
@@ -257,7 +261,7 @@ struct Publication<State: Synchronizable>: Sendable {
     // A small state that changes often has more bytes of patches than of snapshot, and all of them
     // would have to be stored for a client that does not read.
     guard let cached = scopes[index: place].snapshot,
-      let missed = missed(scopes[index: place], behind: cached)
+      let missed = missed(of: place, behind: cached)
     else { return nil }
     scopes[index: place].snapshot?.lastUsed = now
     return (cached, missed)
@@ -316,23 +320,32 @@ struct Publication<State: Synchronizable>: Sendable {
       held.hold(running.state, at: running.revision, by: uid)
       return (id, running.revision, false)
     }
-    lastJob += 1
-    let id = SnapshotJobID(lastJob)
-    jobs[id] = job(id, place, state, at: revision)
+    let id = beginJob(of: place, state, at: revision, from: .nothing)
     scopes[index: place].job = id
     held.hold(state, at: revision, by: uid)
     return (id, revision, true)
   }
 
+  private mutating func beginJob(
+    of place: Int, _ state: State, at revision: UInt64, from origin: SnapshotJob<State>.Origin,
+    behind begun: BegunPatches? = nil
+  ) -> SnapshotJobID {
+    lastJob += 1
+    let id = SnapshotJobID(lastJob)
+    jobs[id] = job(id, place, state, at: revision, from: origin, behind: begun)
+    return id
+  }
+
   private func job(
-    _ id: SnapshotJobID, _ place: Int, _ state: State, at revision: UInt64
+    _ id: SnapshotJobID, _ place: Int, _ state: State, at revision: UInt64,
+    from origin: SnapshotJob<State>.Origin = .nothing, behind begun: BegunPatches? = nil
   ) -> SnapshotJob<State> {
     let scope = scopes[index: place]
     return SnapshotJob(
       id: id, state: state, path: scope.path,
       filter: faults.sendsWholeSnapshots ? nil : scope.filter, scope: scope.id,
       revision: revision + (faults.mislabelsSnapshots ? 1 : 0),
-      partBytes: limits.snapshotPartBytes)
+      partBytes: limits.snapshotPartBytes, from: origin, behind: begun)
   }
 
   private mutating func keep(
@@ -351,26 +364,21 @@ struct Publication<State: Synchronizable>: Sendable {
     _ id: SnapshotJobID, _ frames: [[UInt8]], _ wholeBytes: Int?, at now: Instant
   ) -> [Subscriber] {
     guard let (job, place) = take(id) else { return [] }
-    if let begun = job.missed?.begun {
-      if let count = wholeBytes {
-        encoded[id] = EncodedSnapshot(
-          revision: job.revision, frames: [], lastUsed: now,
-          missed: begun.adding(frames, count: count, through: job.revision))
+    let revision = job.revision
+    switch job.origin {
+    case .nothing:
+      // Jobs may finish in another order than they began. A client that waits for a job whose frames
+      // are not stored takes the stored ones.
+      if scopes[index: place].snapshot.map({ $0.revision < revision }) ?? true {
+        keep(frames, wholeBytes, at: revision, of: place, now)
       }
-      return scopes[index: place].subscribers
-    }
-    if let former = job.former {
-      if !frames.isEmpty || wholeBytes != nil {
-        encoded[id] = EncodedSnapshot(
-          revision: job.revision, frames: frames, lastUsed: now,
-          missed: former.begun?.adding(frames, count: frames.count, through: job.revision))
-      }
-      return scopes[index: place].subscribers
-    }
-    // Jobs may finish in another order than they began. A client that waits for a job whose frames
-    // are not stored takes the stored ones.
-    if scopes[index: place].snapshot.map({ $0.revision < job.revision }) ?? true {
-      keep(frames, wholeBytes, at: job.revision, of: place, now)
+    case .state, .history:
+      guard let wholeBytes else { break }
+      let isPatch = if case .state = job.origin { true } else { false }
+      encoded[id] = EncodedSnapshot(
+        revision: revision, frames: frames, lastUsed: now,
+        missed: job.begun?.adding(
+          frames, count: isPatch ? frames.count : wholeBytes, through: revision))
     }
     return scopes[index: place].subscribers
   }
@@ -384,12 +392,14 @@ struct Publication<State: Synchronizable>: Sendable {
   private mutating func take(_ id: SnapshotJobID) -> (job: SnapshotJob<State>, place: Int)? {
     guard let job = jobs.removeValue(forKey: id) else { return nil }
     remains.add(job.state)
-    if let former = job.former {
-      remains.add(former.state)
-      let key = DifferenceKey(scope: job.scope, revision: former.revision, base: former.base)
+    switch job.origin {
+    case .nothing: break
+    case .state(let former, let revision, let base, _):
+      remains.add(former)
+      let key = DifferenceKey(scope: job.scope, revision: revision, base: base)
       if differenceJobs[key] == id { differenceJobs[key] = nil }
-    }
-    if let begun = job.missed?.begun {
+    case .history:
+      guard let begun = job.begun else { break }
       let key = DifferenceKey(scope: job.scope, revision: begun.revision, base: begun.position)
       if missedJobs[key] == id { missedJobs[key] = nil }
     }
@@ -420,6 +430,21 @@ struct Publication<State: Synchronizable>: Sendable {
   /// The missed patches that a subscription waits for; nil if they are being found, or there are none.
   func found(_ id: SnapshotJobID) -> (isRunning: Bool, patches: BegunPatches?) {
     (jobs[id] != nil, encoded[id]?.missed)
+  }
+
+  /// What has been found with the difference to the newest state, which is made now; nil if there is none,
+  /// or the state that it leads from is not held.
+  @inline(never)
+  mutating func adding(
+    differenceTo state: State, at newest: UInt64, of place: Int, behind begun: BegunPatches
+  ) -> BegunPatches? {
+    switch difference(
+      of: place, from: begun.revision, base: begun.revision, to: state, at: newest)
+    {
+    case .frame(let frame): begun.adding([frame], count: 1, through: newest)
+    case .none: begun.adding([], count: 0, through: newest)
+    case .lost: nil
+    }
   }
 
   /// Evict the snapshot of a scope: there are no patches that lead on from it.

@@ -57,45 +57,33 @@ extension Server {
     switch subscription.progress {
     case .live, .lost: return subscription.progress
     case .lagging(let revision):
-      return advance(subscription, from: revision, mayWait: true, &connection, &commands)
+      return advance(subscription, from: revision, &connection, &commands)
     case .differing(let job, let revision):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .difference(let difference):
         append(difference: difference, of: subscription, &connection)
-        return follow(difference, subscription, mayWait: true, &connection, &commands)
+        return follow(difference, subscription, &connection, &commands)
       case .snapshot, .gone:
         publication.release(revision, by: connection.peer.uid)
         return .lost(.lagged)
       }
-    case .resuming(let job, _, let position, let reason):
+    case .resuming(let job, let held, let position, let reason):
       let (isRunning, patches) = publication.found(job)
       if isRunning { return subscription.progress }
-      return resume(
+      let progress = resume(
         subscription, after: position, behind: reason, patches, &connection, &commands)
-    case .following(let job, let revision, let position, let reason):
-      let (isRunning, patches) = publication.found(job)
-      if isRunning { return subscription.progress }
-      defer { publication.release(revision, by: connection.peer.uid) }
-      return followOn(
-        subscription, after: position, behind: reason, patches, &connection, &commands)
+      if let held { publication.release(held, by: connection.peer.uid) }
+      return progress
     case .joining(let job, let revision, let reason):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .snapshot(let snapshot):
-        if let place = publication.scopes.index(of: subscription.scope),
-          let waiting = waitBehind(snapshot, reason, of: place, &commands)
-            ?? waitBehind(
-              BegunPatches(after: snapshot.revision, behind: snapshot.frames), reason, of: place,
-              by: connection.peer.uid, &commands)
-        {
-          publication.release(revision, by: connection.peer.uid)
-          return waiting
-        }
-        announceSnapshot(subscription, reason, &connection)
-        append(snapshot.frames, &connection)
-        // The announcement promises the newest revision, so what follows must not wait.
-        return follow(snapshot, subscription, mayWait: false, &connection, &commands)
+        let progress = resume(
+          subscription, after: revision, behind: reason,
+          BegunPatches(after: revision, behind: snapshot.frames), &connection, &commands)
+        publication.release(revision, by: connection.peer.uid)
+        return progress
       case .difference, .gone:
         publication.release(revision, by: connection.peer.uid)
         return .lost(reason)
@@ -103,67 +91,50 @@ extension Server {
     }
   }
 
-  /// Send the patches that a mirror lacks, which have been found, and those since. If these are many, they
-  /// are found beside the loop, too, before any is sent: the client may know already of later revisions than
-  /// those of the former ones, and must not see its mirror follow at these. Each time there are fewer.
+  /// Send what has been found: a snapshot that is needed for a reason, or nothing, and patches behind it; and
+  /// then the patches since. If these are many, they are found beside the loop, too, before any is sent: the
+  /// client may know already of later revisions than those of the former ones, and must not see its mirror
+  /// follow at these. Each time there are fewer. Behind a snapshot they may be one difference.
   private mutating func resume(
     _ subscription: Subscription, after position: UInt64, behind reason: ServerMessage.Reason?,
-    _ patches: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
+    _ found: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
-    guard let patches, publication.history.covers(patches.revision) else {
+    var found = found
+    if let reason, let begun = found, !publication.hasPatches(behind: begun) {
+      let uid = connection.peer.uid
+      if let waiting = waitBehind(begun, reason, of: place, by: uid, &commands) { return waiting }
+      found =
+        publication.adding(
+          differenceTo: core.state, at: core.revision, of: place, behind: begun) ?? begun
+    }
+    guard let found, publication.history.covers(found.revision) else {
       publication.dropSnapshot(of: place, at: position)
       return .lost(reason ?? .history)
     }
-    if publication.isLong(after: patches.revision) {
-      let (id, revision) = awaitMissed(of: place, behind: patches, &commands)
-      return .resuming(id, revision, after: position, behind: reason)
+    if publication.isLong(after: found.revision) {
+      let id = awaitMissed(of: place, behind: found, &commands)
+      return .resuming(id, held: nil, after: position, behind: reason)
     }
-    let missed = publication.missed(publication.scopes[index: place], after: patches.revision)
+    let missed = publication.missed(of: place, after: found.revision)
     if let loss = missed.loss {
       publication.dropSnapshot(of: place, at: position)
       return .lost(loss)
     }
     if let reason {
       announceSnapshot(subscription, reason, &connection)
-      append(patches.snapshot, &connection)
+      append(found.snapshot, &connection)
     }
-    for piece in patches.pieces {
+    for piece in found.pieces {
       connection.outbox.append(contentsOf: piece.frames)
       say(
         .init(
           subscription: subscription.number, scope: subscription.scope, .current, .none,
           revision: piece.revision), &connection)
     }
-    connection.counters.patches += UInt64(patches.count)
-    append(missed, of: subscription, &connection)
+    connection.counters.patches += UInt64(found.count)
+    if !faults.skipsCatchUp { append(missed, of: subscription, &connection) }
     return .live
-  }
-
-  /// Send a snapshot and the differences behind it, which have been encoded, and what has changed since: the
-  /// patches, or one more difference, if the history does not have them. If that is much, it is made beside
-  /// the loop, too, before anything is sent.
-  private mutating func followOn(
-    _ subscription: Subscription, after position: UInt64, behind reason: ServerMessage.Reason,
-    _ patches: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
-  ) -> Subscription.Progress {
-    guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
-    var found = patches
-    if let patches, !publication.history.covers(patches.revision) {
-      let uid = connection.peer.uid
-      if let waiting = waitBehind(patches, reason, of: place, by: uid, &commands) {
-        return waiting
-      }
-      switch publication.difference(
-        of: place, from: patches.revision, base: patches.revision, to: core.state,
-        at: core.revision)
-      {
-      case .frame(let frame): found = patches.adding([frame], count: 1, through: core.revision)
-      case .none: found = patches.adding([], count: 0, through: core.revision)
-      case .lost: found = nil
-      }
-    }
-    return resume(subscription, after: position, behind: reason, found, &connection, &commands)
   }
 
   /// Send or begin the snapshots that subscriptions need, as many as may be encoded at a time and the
@@ -201,16 +172,16 @@ extension Server {
     join(&connection, isRequested: true, &commands)
   }
 
-  /// Send the changes since a snapshot that has just been sent: the patches themselves if the
+  /// Send the changes since a difference that has just been sent: the patches themselves if the
   /// history has them, because computing the difference of two large states takes longer than
   /// copying patches.
   private mutating func follow(
-    _ snapshot: EncodedSnapshot, _ subscription: Subscription, mayWait: Bool,
+    _ difference: EncodedSnapshot, _ subscription: Subscription,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
-    let revision = snapshot.revision
+    let revision = difference.revision
     if !faults.skipsCatchUp, let place = publication.scopes.index(of: subscription.scope),
-      let missed = publication.missed(publication.scopes[index: place], behind: snapshot)
+      let missed = publication.missed(of: place, behind: difference)
     {
       publication.release(revision, by: connection.peer.uid)
       append(missed, of: subscription, &connection)
@@ -218,15 +189,14 @@ extension Server {
     }
     var joined = subscription
     joined.base = revision
-    return advance(joined, from: revision, mayWait: mayWait, &connection, &commands)
+    return advance(joined, from: revision, &connection, &commands)
   }
 
   /// Send one patch from a held state to the newest, and release the held state; or have the patch
-  /// encoded beside the loop, if much has changed and the client `mayWait`. Unless the result is
-  /// `lost`, the client then knows that the subscription is at the newest revision, or will know when
-  /// the patch has been sent.
+  /// encoded beside the loop, if much has changed. Unless the result is `lost`, the client then knows
+  /// that the subscription is at the newest revision, or will know when the patch has been sent.
   private mutating func advance(
-    _ subscription: Subscription, from revision: UInt64, mayWait: Bool,
+    _ subscription: Subscription, from revision: UInt64,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     defer { publication.release(revision, by: connection.peer.uid) }
@@ -236,10 +206,9 @@ extension Server {
       sayCurrent(subscription, &connection)
       return .live
     }
-    if mayWait,
-      let wait = publication.awaitDifference(
-        of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
-        by: connection.peer.uid)
+    if let wait = publication.awaitDifference(
+      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
+      by: connection.peer.uid)
     {
       if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
       return .differing(wait.id, wait.revision)

@@ -99,9 +99,9 @@ extension Server {
   mutating func drop(_ subscription: Subscription, of connection: ConnectionID, uid: UInt64) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision),
-      .following(_, let revision, _, _):
+      .resuming(_, held: let revision?, _, _):
       if !faults.leaksHeldStates { publication.release(revision, by: uid) }
-    case .live, .lost, .resuming: break
+    case .live, .lost, .resuming(_, held: nil, _, _): break
     }
     publication.scopes.remove(connection, from: subscription.scope)
   }

@@ -374,7 +374,7 @@ extension Server {
       case .live: break
       case .lagging(let revision): position = min(position, revision)
       case .joining(_, let revision, _), .differing(_, let revision),
-        .following(_, _, after: let revision, _), .resuming(_, _, after: let revision, _):
+        .resuming(_, _, after: let revision, _):
         position = min(position, revision)
         joining += 1
       case .lost: joining += 1

@@ -12,9 +12,12 @@ extension Server {
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
     announceSnapshot(subscription, reason, &connection)
     if let cached = publication.scopes[index: place].snapshot,
-      let waiting = waitBehind(cached, reason, of: place, &commands)
+      publication.isLong(after: cached.revision),
+      publication.hasPatches(after: cached.revision, ofAtMost: cached.byteCount)
     {
-      return waiting
+      let begun = BegunPatches(after: cached.revision, behind: cached.frames)
+      let id = awaitMissed(of: place, behind: begun, &commands)
+      return .resuming(id, held: nil, after: cached.revision, behind: reason)
     }
     if let (cached, missed) = publication.cachedSnapshot(of: place, at: clock.now) {
       append(cached.frames, &connection)
@@ -33,24 +36,10 @@ extension Server {
     return .joining(id, revision, reason)
   }
 
-  /// What a subscription waits for whose snapshot is there, if so much has changed since that the patches
-  /// behind it are found beside the loop. Nil if they can be sent at once, or are more than a snapshot.
-  mutating func waitBehind(
-    _ snapshot: EncodedSnapshot, _ reason: ServerMessage.Reason, of place: Int,
-    _ commands: inout [Command]
-  ) -> Subscription.Progress? {
-    let position = snapshot.revision
-    guard publication.isLong(after: position), publication.history.covers(position),
-      publication.history.byteCount(after: position) <= snapshot.byteCount
-    else { return nil }
-    let (id, revision) = awaitMissed(
-      of: place, behind: BegunPatches(after: position, behind: snapshot.frames), &commands)
-    return .resuming(id, revision, after: position, behind: reason)
-  }
-
   /// What a subscription waits for if so much has changed behind a snapshot, and the patches that have been
   /// found behind it, that the difference is encoded beside the loop: the state at that revision is held. Nil
   /// if the patches can be sent, or a difference be made, at once.
+  @inline(never)
   mutating func waitBehind(
     _ begun: BegunPatches, _ reason: ServerMessage.Reason, of place: Int, by uid: UInt64,
     _ commands: inout [Command]
@@ -63,7 +52,7 @@ extension Server {
         at: core.revision, by: uid)
     else { return nil }
     if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
-    return .following(wait.id, wait.revision, after: begun.position, behind: reason)
+    return .resuming(wait.id, held: wait.revision, after: begun.position, behind: reason)
   }
 
   /// So many differences are encoded beside the loop, one behind another. Each takes less time than the one
@@ -110,10 +99,8 @@ extension Server {
       case .differing(id, let revision):
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.lagged)
-      case .following(id, let revision, _, _):
-        publication.release(revision, by: connections[place: place].peer.uid)
-        connections[place: place].subscriptions[index].progress = .lost(.memory)
-      case .resuming(id, _, _, let reason):
+      case .resuming(id, let held, _, let reason):
+        if let held { publication.release(held, by: connections[place: place].peer.uid) }
         connections[place: place].subscriptions[index].progress =
           .lost(reason == nil ? .history : .memory)
       default: continue
@@ -136,8 +123,10 @@ extension Server {
 
   /// About how many bytes of memory a job takes.
   public func memory(for id: SnapshotJobID) -> Int {
-    guard let missed = publication.jobs[id]?.missed else { return snapshotMemory }
-    return 2 * missed.history.byteCount(after: missed.begun.revision)
+    guard let job = publication.jobs[id], case .history(let history, _) = job.origin,
+      let begun = job.begun
+    else { return snapshotMemory }
+    return 2 * history.byteCount(after: begun.revision)
   }
 
   /// About how many bytes of memory it takes to encode a snapshot of the whole state.

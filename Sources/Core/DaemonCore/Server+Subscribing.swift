@@ -38,14 +38,14 @@ extension Server {
           subscription: number, scope: subscription.scope, .patch, .none,
           revision: core.revision), &connection)
       append(missed, of: subscription, &connection)
-    case .waiting(let job, let revision):
+    case .waiting(let job):
       // Those that it has missed, up to now or to a later revision.
       say(
         .init(
           subscription: number, scope: subscription.scope, .patch, .none,
           revision: core.revision), &connection)
       subscription.progress = .resuming(
-        job, revision, after: position?.revision ?? revision, behind: nil)
+        job, held: nil, after: position?.revision ?? core.revision, behind: nil)
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
@@ -104,8 +104,8 @@ extension Server {
   private enum Resumption {
     case current
     case patches(MissedPatches)
-    /// The patches are found beside the loop, up to this revision.
-    case waiting(SnapshotJobID, UInt64)
+    /// The patches are found beside the loop.
+    case waiting(SnapshotJobID)
     case snapshot(ServerMessage.Reason)
   }
 
@@ -135,11 +135,11 @@ extension Server {
       guard connection.subscriptions.joining < limits.concurrentSnapshots else {
         return (.snapshot(.history), 0)
       }
-      let (id, revision) = awaitMissed(
+      let id = awaitMissed(
         of: place, behind: BegunPatches(after: position.revision), &commands)
-      return (.waiting(id, revision), read)
+      return (.waiting(id), read)
     }
-    let missed = publication.missed(publication.scopes[index: place], after: position.revision)
+    let missed = publication.missed(of: place, after: position.revision)
     if let loss = missed.loss { return (.snapshot(loss), read) }
     return (missed.count == 0 ? .current : .patches(missed), read)
   }
@@ -147,11 +147,11 @@ extension Server {
   /// Have the patches of a scope found beside the loop that are behind those that have been found.
   mutating func awaitMissed(
     of place: Int, behind begun: BegunPatches, _ commands: inout [Command]
-  ) -> (id: SnapshotJobID, revision: UInt64) {
+  ) -> SnapshotJobID {
     let wait = publication.awaitMissed(
       of: place, behind: begun, core.state, at: core.revision)
     if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
-    return (wait.id, wait.revision)
+    return wait.id
   }
 
   /// Send the patches that a mirror lacks. It is then at the newest revision, and is told so.

@@ -66,65 +66,79 @@ public enum StreamFrames {
 }
 
 /// A snapshot to be encoded, or the difference to a state from a former one, or the patches that a mirror
-/// has missed, on any thread.
-public struct SnapshotJob<State: Synchronizable>: Sendable {
-  /// The state from which a difference leads.
-  struct Former: Sendable {
-    let state: State
-    let revision: UInt64
-    /// The revision that the mirrors are sure to have.
-    let base: UInt64
-    /// The most bytes of the frame.
-    let frameBytes: Int
-    /// What is sent before the difference to clients that begin with a snapshot, if any wait.
-    var begun: BegunPatches?
-  }
-
-  /// The patches that lead to the state. An object: jobs are copied.
-  final class Missed: Sendable {
-    let history: History
-    let limits: Limits
-    /// What is known of them.
-    let begun: BegunPatches
-
-    init(_ history: History, _ begun: BegunPatches, _ limits: Limits) {
-      (self.history, self.begun, self.limits) = (history, begun, limits)
-    }
+/// has missed, on any thread. An object that does not change, because jobs are copied.
+public final class SnapshotJob<State: Synchronizable>: Sendable {
+  /// What the frames lead from.
+  enum Origin: Sendable {
+    /// From nothing: they are a snapshot.
+    case nothing
+    /// From a state at the first revision, as one patch of at most so many bytes, whose base is the revision
+    /// that the mirrors are sure to have.
+    case state(State, at: UInt64, base: UInt64, frameBytes: Int)
+    /// From what has been found of the patches, by those in the history.
+    case history(History, Limits)
   }
 
   public let id: SnapshotJobID
   let state: State
-  /// Of a difference.
-  var former: Former?
-  /// Of missed patches.
-  var missed: Missed?
   let path: Path
   /// Passes the visible part; nil if everything is visible.
   let filter: ViewFilter?
   let scope: UInt64
   let revision: UInt64
   let partBytes: Int
+  let origin: Origin
+  /// What has been found of the patches. Of a difference: what is sent before it to clients that begin with a
+  /// snapshot, if any wait.
+  let begun: BegunPatches?
+
+  init(
+    id: SnapshotJobID, state: State, path: Path, filter: ViewFilter?, scope: UInt64,
+    revision: UInt64, partBytes: Int, from origin: Origin, behind begun: BegunPatches?
+  ) {
+    self.id = id
+    self.state = state
+    self.path = path
+    self.filter = filter
+    self.scope = scope
+    self.revision = revision
+    self.partBytes = partBytes
+    self.origin = origin
+    self.begun = begun
+  }
+
+  /// The same job, behind something that leads to the same revision.
+  func behind(_ begun: BegunPatches) -> SnapshotJob {
+    SnapshotJob(
+      id: id, state: state, path: path, filter: filter, scope: scope, revision: revision,
+      partBytes: partBytes, from: origin, behind: begun)
+  }
 
   /// The frames. O(the size of the value at the path).
   public func encode() -> [[UInt8]] { measured().frames }
 
-  var isSnapshot: Bool { former == nil && missed == nil }
-
   /// Whether its difference is also one for a client that gets `begun` before it, if anything.
   func mayServe(_ begun: BegunPatches?) -> Bool {
-    guard let begun, let former = former?.begun else { return true }
-    return former.isSame(as: begun)
+    guard let begun, let own = self.begun else { return true }
+    return own.isSame(as: begun)
   }
 
   /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
   /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it. Of missed
   /// patches their number, and nil if they cannot be sent.
   public func measured() -> (frames: [[UInt8]], wholeBytes: Int?) {
-    if let former { return difference(from: former) }
-    if let missed { return patches(missed) }
-    var encoder = CBOREncoder()
-    state.encode(at: path, into: &encoder)
-    return (frames(of: encoder.bytes), encoder.bytes.count)
+    switch origin {
+    case .nothing:
+      var encoder = CBOREncoder()
+      state.encode(at: path, into: &encoder)
+      return (frames(of: encoder.bytes), encoder.bytes.count)
+    case .state(let former, _, let base, let frameBytes):
+      return difference(from: former, base: base, frameBytes: frameBytes)
+    case .history(let history, let limits):
+      let patches = MissedPatches(
+        of: scope, at: path, by: filter, in: history, after: begun?.revision ?? revision, limits)
+      return patches.loss == nil ? (patches.frames, patches.count) : ([], nil)
+    }
   }
 
   /// The frames of the value at the path, which has been encoded.
@@ -133,23 +147,18 @@ public struct SnapshotJob<State: Synchronizable>: Sendable {
       of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
   }
 
-  private func patches(_ missed: Missed) -> (frames: [[UInt8]], wholeBytes: Int?) {
-    let patches = MissedPatches(
-      of: scope, at: path, by: filter, in: missed.history, after: missed.begun.revision,
-      missed.limits)
-    return patches.loss == nil ? (patches.frames, patches.count) : ([], nil)
-  }
-
-  private func difference(from former: Former) -> (frames: [[UInt8]], wholeBytes: Int?) {
+  private func difference(
+    from former: State, base: UInt64, frameBytes: Int
+  ) -> (frames: [[UInt8]], wholeBytes: Int?) {
     var pair = CBOREncoder()
-    pair.encode(revision - former.base)
-    switch state.encodeDifference(from: former.state, at: path, by: filter, into: &pair) {
+    pair.encode(revision - base)
+    switch state.encodeDifference(from: former, at: path, by: filter, into: &pair) {
     case .patch, .absent: break
     case .untouched: return ([], 0)
     case .resync: return ([], nil)
     }
-    guard pair.bytes.count + 64 <= former.frameBytes else { return ([], nil) }
-    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope, from: former.base)
+    guard pair.bytes.count + 64 <= frameBytes else { return ([], nil) }
+    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: scope, from: base)
     return ([frame], frame.count)
   }
 }

@@ -28,7 +28,7 @@ struct Subscription: Sendable {
   fileprivate mutating func noteProgress() {
     switch progress {
     case .live, .lagging, .differing: isTrusted = true
-    case .joining, .following, .resuming: isTrusted = false
+    case .joining, .resuming: isTrusted = false
     case .lost: break
     }
   }
@@ -41,14 +41,11 @@ struct Subscription: Sendable {
     /// Waits for the difference, which a job encodes, to a state that is held for it. The client does
     /// not know: until then it must not be told of a newer revision, as by the answer to a request.
     case differing(SnapshotJobID, UInt64)
-    /// Waits for the patches that its mirror lacks after the second revision, which a job finds, up to the
-    /// first. The mirror is one of a former connection, or a snapshot that is needed for this reason, and is
-    /// sent before them. The client was told that they come.
-    case resuming(SnapshotJobID, UInt64, after: UInt64, behind: ServerMessage.Reason?)
-    /// Waits for the difference from a snapshot, which is needed for this reason and is sent before it, to a
-    /// state that is held for it: of the second revision and the first. A job encodes it, because the history
-    /// does not have the patches in between, or has more of them than the snapshot is long.
-    case following(SnapshotJobID, UInt64, after: UInt64, behind: ServerMessage.Reason)
+    /// Waits for the patches that its mirror lacks after a revision, which a job finds. The mirror is one of a
+    /// former connection, or a snapshot that is needed for this reason, and is sent before them. The client was
+    /// told that they come. Behind a snapshot the job may encode a difference in their place, to a state that
+    /// is held for it: the history does not have the patches, or they are longer than the snapshot.
+    case resuming(SnapshotJobID, held: UInt64?, after: UInt64, behind: ServerMessage.Reason?)
     /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)
     /// Needs a snapshot, for this reason. A client that has followed does not know: as for `differing`.
@@ -135,7 +132,7 @@ struct Subscriptions: Sendable {
     case .lagging:
       behind += difference
       lagging += difference
-    case .joining, .following, .resuming:
+    case .joining, .resuming:
       behind += difference
       joining += difference
     case .differing, .lost:
@@ -149,7 +146,7 @@ struct Subscriptions: Sendable {
     if list[index].hasTicket { return }
     let ticket = Ticket(number: list[index].number, serial: list[index].serial)
     switch list[index].progress {
-    case .live, .joining, .differing, .following, .resuming: return
+    case .live, .joining, .differing, .resuming: return
     case .lagging: active.append(ticket)
     case .lost: lost.append(ticket)
     }
@@ -160,9 +157,8 @@ struct Subscriptions: Sendable {
   /// end of one of many jobs takes O(1).
   mutating func jobEnded(_ id: SnapshotJobID, for index: Int) {
     switch list[index].progress {
-    case .joining(id, _, _), .differing(id, _), .following(id, _, _, _), .resuming(id, _, _, _):
-      break
-    case .live, .lagging, .lost, .joining, .differing, .following, .resuming: return
+    case .joining(id, _, _), .differing(id, _), .resuming(id, _, _, _): break
+    case .live, .lagging, .lost, .joining, .differing, .resuming: return
     }
     if list[index].hasTicket { return }
     list[index].hasTicket = true
