@@ -77,7 +77,9 @@ let core = floor(
   "Core",
   [
     .target(name: "CBOR"),
-    .target(name: "Values", dependencies: ["CBOR"]),
+    // An instruction of the processor, which Swift has no name for.
+    .target(name: "CPrefetch"),
+    .target(name: "Values", dependencies: ["CPrefetch", "CBOR"]),
     .target(
       name: "Lockstep",
       dependencies: [

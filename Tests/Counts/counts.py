@@ -179,6 +179,12 @@ def test_itself(lockstepd, steady):
     planting = "DaemonCore.Server.plant(DaemonCore.Faults) -> ()"
     if not list(specialised.plantable([*names, planting])):
         raise client.Failure(f"a daemon with {planting} passes")
+    encoding = specialised.encoding(lockstepd)
+    if found := list(specialised.waiting(encoding)):
+        raise client.Failure(f"where all is read ahead, this is found: {found}")
+    waits = {name: re.sub("prefetch|prfm", "nop", text) for name, text in encoding.items()}
+    if not list(specialised.waiting(waits)) or not list(specialised.waiting({})):
+        raise client.Failure("a daemon that does not read ahead passes")
     test_sentences()
     chosen = [work for work in works.ALL if work.name in ("round-trip", "durable")]
     first, second = (count_all(chosen, lockstepd, steady) for _ in range(2))
@@ -231,7 +237,8 @@ def main():
         # There is no typed daemon to compare with.
         chosen = [work for work in chosen if not work.is_typed]
     names = specialised.functions(lockstepd)
-    faults = [*specialised.missing(names), *specialised.plantable(names)]
+    faults = [*specialised.missing(names), *specialised.plantable(names),
+              *specialised.waiting(specialised.encoding(lockstepd))]
     counts = count_all(chosen, lockstepd, steady, options.typed.resolve())
     faults += [*generic_functions(counts), *slow_for_users(counts)]
     is_fine = not faults

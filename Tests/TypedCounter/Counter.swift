@@ -88,6 +88,10 @@ extension Counter.State: ObservableState {
     return true
   }
 
+  func prefetchStorage() {
+    Values.StructureCoding.prefetchStorage(of: self.count)
+  }
+
   func encode(into encoder: inout CBOR.CBOREncoder) {
     var count = 0
     count += Values.StructureCoding.presence(of: self.count)

@@ -144,12 +144,17 @@ public struct CBOREncoder: Sendable {
   /// Append a text string. O(n) in its UTF-8 length.
   @inlinable
   public mutating func encode(_ text: String) {
+    // `withUTF8` by itself needs a copy of the text, which counts a reference.
+    if text.utf8.withContiguousStorageIfAvailable({ encode(utf8: $0) }) != nil { return }
     var text = text
-    text.withUTF8 { utf8 in
-      guard hasRoom(for: utf8.count) else { return }
-      head(.text, UInt64(utf8.count))
-      bytes.append(contentsOf: utf8)
-    }
+    text.withUTF8 { encode(utf8: $0) }
+  }
+
+  @inlinable @inline(__always)
+  mutating func encode(utf8 text: UnsafeBufferPointer<UInt8>) {
+    guard hasRoom(for: text.count) else { return }
+    head(.text, UInt64(text.count))
+    bytes.append(contentsOf: text)
   }
 
   /// Append a byte string.

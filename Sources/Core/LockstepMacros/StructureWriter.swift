@@ -18,7 +18,8 @@ struct StructureWriter {
 
   var members: [String] {
     var members = [
-      isSame, encode, decode, difference, apply, digest, adopt, holdsCollections, schemaKind, visit,
+      isSame, prefetch, encode, decode, difference, apply, digest, adopt, holdsCollections,
+      schemaKind, visit,
       fieldList, initialValue, resetEphemeral,
     ]
     members.append(resetting)
@@ -48,6 +49,12 @@ struct StructureWriter {
           field.isChecked ? "\(coding).isSame(\(own), \(others))" : "\(own).isSame(as: \(others))"
         return ["if !\(isSame) { return false }"]
       } + ["return true"])
+  }
+
+  private var prefetch: String {
+    member(
+      "func prefetchStorage()",
+      each { _, field in ["\(coding).prefetchStorage(of: self.\(field.storage))"] })
   }
 
   private var encode: String {

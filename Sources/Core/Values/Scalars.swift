@@ -1,4 +1,5 @@
 public import CBOR
+public import CPrefetch
 
 extension Bool: SynchronizableScalar {
   @inlinable
@@ -73,6 +74,11 @@ extension String: SynchronizableScalar {
   /// Text is compared by its UTF-8.
   @inlinable @inline(__always)
   public func isSame(as other: String) -> Bool { String.isSame(self, other) }
+
+  @inlinable @inline(__always)
+  public func prefetchStorage() {
+    utf8.withContiguousStorageIfAvailable { prefetch_line($0.baseAddress) }
+  }
 
   @inlinable
   public func encode(into encoder: inout CBOREncoder) { encoder.encode(self) }

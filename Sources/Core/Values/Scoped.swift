@@ -82,6 +82,8 @@ extension Optional: Synchronizable where Wrapped: Synchronizable {
     }
   }
 
+  @inlinable public func prefetchStorage() { self?.prefetchStorage() }
+
   /// An absent value is encoded as `undefined`, which encodes no present value.
   public func encode(into encoder: inout CBOREncoder) {
     guard let self else { return encoder.encodeUndefined() }

@@ -144,6 +144,8 @@ extension SyncArray: Journaled {
   @inlinable
   public func isSame(as other: SyncArray) -> Bool { storage.isSame(as: other.storage) }
 
+  @inlinable public func prefetchStorage() { storage.prefetchStorage() }
+
   @inlinable
   public func encode(into encoder: inout CBOREncoder) { storage.encode(into: &encoder) }
 

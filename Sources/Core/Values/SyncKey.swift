@@ -27,6 +27,11 @@ extension String: SyncKey {
   /// SipHash-1-3 of the UTF-8.
   @inlinable
   public func hash(seed: HashSeed) -> UInt64 {
+    // `withUTF8` by itself needs a copy of the text, which counts a reference.
+    let hash = utf8.withContiguousStorageIfAvailable {
+      Hashing.sip(UnsafeRawBufferPointer($0), seed: seed)
+    }
+    if let hash { return hash }
     var text = self
     return text.withUTF8 { Hashing.sip(UnsafeRawBufferPointer($0), seed: seed) }
   }

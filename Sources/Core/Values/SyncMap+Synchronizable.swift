@@ -5,6 +5,8 @@ extension SyncMap: Journaled {
   @inlinable
   public func isSame(as other: SyncMap) -> Bool { map.isSame(as: other.map) }
 
+  @inlinable public func prefetchStorage() { map.prefetchStorage() }
+
   /// Append a CBOR map with the entries in trie order. O(n).
   @inlinable
   public func encode(into encoder: inout CBOREncoder) { map.encode(into: &encoder) }
@@ -144,7 +146,7 @@ extension SyncMap: Journaled {
       let entry = settledEntry(
         note.pointee.key, table.pointee.hashes[position], table.pointee.hint)
       let mark = patch.open(encoder)
-      note.pointee.key.encode(into: &encoder)
+      Ref.key(note).inPlace.pointee.encode(into: &encoder)
       let isChanged = Self.encodeChange(from: note, to: entry, into: &encoder)
       _ = note.move()
       patch.close(mark, changed: isChanged, &encoder)
@@ -178,7 +180,7 @@ extension SyncMap: Journaled {
       return true
     }
     guard note.pointee.value != nil else {
-      Ref.value(entry).pointee.encodeReplacement(into: &encoder)
+      Ref.value(entry).inPlace.pointee.encodeReplacement(into: &encoder)
       return true
     }
     // Moved out of the note: a copy would be retained and released.

@@ -22,6 +22,11 @@ public protocol Synchronizable: Sendable {
   /// `isOver`): the daemon finds by encoding whether a part of its state is small.
   func encode(into encoder: inout CBOREncoder)
 
+  /// Have what `encode` reads first read into the processor's cache, if it lies elsewhere than the value
+  /// itself, as the bytes of a text do. Only a hint: a collection calls it for many elements before it
+  /// encodes the first, so that memory is read for all at once. The default does nothing.
+  func prefetchStorage()
+
   /// Decode a value from its value form. Collections hash with `seed`.
   init(from decoder: inout CBORDecoder, seed: HashSeed) throws(CBORError)
 
@@ -90,6 +95,8 @@ extension Synchronizable {
   }
 
   @inlinable public static var isJournaled: Bool { false }
+
+  @inlinable public func prefetchStorage() {}
 
   @inlinable
   public mutating func settle(

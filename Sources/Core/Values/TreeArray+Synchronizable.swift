@@ -1,4 +1,5 @@
 public import CBOR
+public import CPrefetch
 
 extension TreeArray: Synchronizable {
   /// Whether both share their storage. If so they are the same; arrays that are the same need not share
@@ -48,6 +49,11 @@ extension TreeArray: Synchronizable {
   }
 
   @inlinable
+  public func prefetchStorage() {
+    if let root { prefetch_line(Unmanaged.passUnretained(root).toOpaque()) }
+  }
+
+  @inlinable
   public func encode(into encoder: inout CBOREncoder) {
     encoder.array(count)
     guard encoder.hasRoom(for: SmallForm.bytes(ofElements: count)) else { return }
@@ -57,9 +63,13 @@ extension TreeArray: Synchronizable {
   /// Append the elements of a tree, without a head.
   @inlinable
   static func encode(_ node: TreeArrayNode<Element>, into encoder: inout CBOREncoder) {
-    for element in node.elements {
-      element.encode(into: &encoder)
-      if encoder.isOver { return }
+    node.elements.withUnsafeBufferPointer { elements in
+      guard let first = elements.baseAddress else { return }
+      for index in elements.indices { (first + index).inPlace.pointee.prefetchStorage() }
+      for index in elements.indices {
+        (first + index).inPlace.pointee.encode(into: &encoder)
+        if encoder.isOver { return }
+      }
     }
     for child in node.children {
       encode(child.node, into: &encoder)

@@ -388,8 +388,12 @@ final class TreeArrayNode<Element: Synchronizable>: @unchecked Sendable {
     let cached = cachedPolynomial.load(ordering: .relaxed)
     if cachedCheck.load(ordering: .relaxed) &- cached == tag { return cached }
     var result: UInt64 = 0
-    for element in elements {
-      result = result &* Hashing.arrayBase &+ element.digest(seed: seed)
+    elements.withUnsafeBufferPointer { elements in
+      guard let first = elements.baseAddress else { return }
+      for index in elements.indices {
+        let digest = (first + index).inPlace.pointee.digest(seed: seed)
+        result = result &* Hashing.arrayBase &+ digest
+      }
     }
     var start = 0
     for child in children {

@@ -184,6 +184,12 @@ struct TrieRef<Key: SyncKey, Value: Synchronizable> {
     UnsafeMutableRawPointer(slot(entry)).assumingMemoryBound(to: Value.self)
   }
 
+  /// The key of an entry, not copied. It is the first field, and so lies at the entry's start.
+  @inlinable @inline(__always)
+  static func key(_ entry: UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Key> {
+    UnsafeMutableRawPointer(entry).assumingMemoryBound(to: Key.self)
+  }
+
   // MARK: Making nodes
 
   @inlinable

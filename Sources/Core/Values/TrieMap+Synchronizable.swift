@@ -1,4 +1,5 @@
 public import CBOR
+public import CPrefetch
 
 extension TrieMap: Synchronizable {
   /// Whether both hold the same entries. O(1) where both share storage, O(what differs in storage)
@@ -9,9 +10,11 @@ extension TrieMap: Synchronizable {
     if count != other.count { return false }
     return forEachDifference(from: other) { _, _, old, new in
       guard let old, let new else { return false }
-      return new.pointee.isSame(as: old.pointee)
+      return new.inPlace.pointee.isSame(as: old.inPlace.pointee)
     }
   }
+
+  @inlinable public func prefetchStorage() { prefetch_line(Ref(root).address) }
 
   /// Append a CBOR map with the entries in trie order. O(n).
   @inlinable
@@ -20,8 +23,8 @@ extension TrieMap: Synchronizable {
     guard encoder.hasRoom(for: SmallForm.bytes(ofEntries: count)) else { return }
     withExtendedLifetime(root) {
       _ = Ref(root).visit { _, entry in
-        entry.pointee.key.encode(into: &encoder)
-        Ref.value(entry).pointee.encode(into: &encoder)
+        Ref.key(entry).inPlace.pointee.encode(into: &encoder)
+        Ref.value(entry).inPlace.pointee.encode(into: &encoder)
         return !encoder.isOver
       }
     }
@@ -72,10 +75,10 @@ extension TrieMap: Synchronizable {
       return true
     }
     guard let old else {
-      new.pointee.encodeReplacement(into: &encoder)
+      new.inPlace.pointee.encodeReplacement(into: &encoder)
       return true
     }
-    return new.pointee.encodeDifference(from: old.pointee, into: &encoder)
+    return new.inPlace.pointee.encodeDifference(from: old.inPlace.pointee, into: &encoder)
   }
 
   /// Pass the entries that may differ to `body` (key, hash with this map's seed, old value, new
@@ -176,7 +179,7 @@ extension TrieMap: Synchronizable {
       _ = Ref(root).visit { _, entry in
         sum &+= Hashing.entry(
           keyHash: entry.pointee.key.hash(seed: seed),
-          digest: Ref.value(entry).pointee.digest(seed: seed))
+          digest: Ref.value(entry).inPlace.pointee.digest(seed: seed))
         return true
       }
       return Hashing.map(sum: sum, count: count)

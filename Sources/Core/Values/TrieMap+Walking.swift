@@ -1,5 +1,6 @@
 // Walks over one trie, and over two at once.
 
+public import CPrefetch
 public import Synchronization
 
 extension TrieRef {
@@ -17,12 +18,37 @@ extension TrieRef {
       }
       return true
     }
+    // Memory is read ahead: while a child is visited, what the values of the next refer to, and the node
+    // behind that. Else each text that lies elsewhere would be waited for in turn. (Chen, Ailamaki, Gibbons
+    // and Mowry, "Improving hash join performance through prefetching", 2004.)
     var rest = bitmap
+    var next = rest & (rest &- 1)
+    if next != 0 { child(next.trailingZeroBitCount).prefetch() }
+    child(rest.trailingZeroBitCount).prefetchValues()
     while rest != 0 {
+      let last = next & (next &- 1)
+      if last != 0 { child(last.trailingZeroBitCount).prefetch() }
+      if next != 0 { child(next.trailingZeroBitCount).prefetchValues() }
       if try !child(rest.trailingZeroBitCount).visit(body) { return false }
-      rest &= rest &- 1
+      (rest, next) = (next, last)
     }
     return true
+  }
+
+  /// Have the node read into the cache soon: as much as a leaf has on average, for to look how much it is
+  /// would be to wait for it.
+  @inlinable
+  func prefetch() {
+    let bytes = Self.entriesOffset(capacity: 24) &+ 20 &* MemoryLayout<Entry>.stride
+    for offset in stride(from: 0, to: bytes, by: 64) { prefetch_line(address + offset) }
+  }
+
+  /// Have what the values of a leaf refer to read into the cache soon.
+  @inlinable
+  func prefetchValues() {
+    guard isLeaf else { return }
+    let (count, entries) = (count, entries)
+    for index in 0..<count { Self.value(entries + index).inPlace.pointee.prefetchStorage() }
   }
 
   /// The leaf after the one that contains `hash`, below this root; nil at the end.
@@ -56,8 +82,9 @@ extension TrieRef {
     if known != 0 { return known }
     var sum: UInt64 = 0
     if isLeaf {
+      prefetchValues()
       for index in 0..<count {
-        let value = Self.value(entries + index).pointee.digest(seed: seed)
+        let value = Self.value(entries + index).inPlace.pointee.digest(seed: seed)
         sum &+= Hashing.entry(keyHash: hashes[index], digest: value)
       }
     } else {

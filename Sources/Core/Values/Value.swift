@@ -1,4 +1,5 @@
 public import CBOR
+public import CPrefetch
 
 /// A dynamically typed value: the values of JSON, with exact 64-bit integers, and bytes in
 /// addition.
@@ -54,6 +55,17 @@ extension Value {
 // MARK: Sameness and form
 
 extension Value: Synchronizable {
+  @inlinable
+  public func prefetchStorage() {
+    switch self {
+    case .null, .bool, .integer, .unsigned, .double: break
+    case .text(let value): value.prefetchStorage()
+    case .bytes(let value): value.withUnsafeBytes { prefetch_line($0.baseAddress) }
+    case .array(let elements): elements.prefetchStorage()
+    case .object(let entries): entries.prefetchStorage()
+    }
+  }
+
   @inlinable
   public func isSame(as other: Value) -> Bool {
     switch (self, other) {

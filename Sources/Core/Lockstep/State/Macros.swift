@@ -37,9 +37,10 @@
   @attached(
     extension,
     conformances: ObservableState, SynchronizableScalar, CasePathable,
-    names: named(isSame), named(encode), named(init), named(encodeDifference), named(apply),
-    named(digest), named(adopt), named(holdsCollections), named(schemaKind), named(visit),
-    named(fields), named(initialValue), named(resetEphemeral), named(_travels))
+    names: named(isSame), named(prefetchStorage), named(encode), named(init),
+    named(encodeDifference), named(apply), named(digest), named(adopt), named(holdsCollections),
+    named(schemaKind), named(visit), named(fields), named(initialValue), named(resetEphemeral),
+    named(_travels))
   @attached(
     member,
     names: named(isSame), named(encode), named(init), named(adopt), named(holdsCollections),

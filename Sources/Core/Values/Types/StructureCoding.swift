@@ -15,6 +15,10 @@ public enum StructureCoding {
   @inlinable @inline(__always)
   public static func presence(of value: some Synchronizable) -> Int { value.isAbsent ? 0 : 1 }
 
+  /// Have what a field refers to read into the cache soon.
+  @inlinable @inline(__always)
+  public static func prefetchStorage(of value: some Synchronizable) { value.prefetchStorage() }
+
   /// Append a field, unless its value is absent.
   @inlinable @inline(__always)
   public static func encode(
