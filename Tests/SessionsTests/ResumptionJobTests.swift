@@ -348,6 +348,36 @@ import Wire
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
+  /// Neither is a difference looked for, nor is the state needed from which it would lead.
+  @Test(arguments: [false, true])
+  func `a part in which nothing has changed meanwhile gets its snapshot`(isEvicted: Bool) {
+    var limits = Self.limits
+    (limits.inlineSnapshotBytes, limits.historyBytes) = (0, 0)
+    if isEvicted { limits.heldStatesPerUser = 1 }
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 500))], limits: limits)
+    for client in 1...3 as ClosedRange<UInt64> { _ = bench.join(client) }
+    bench.say(2, .subscribe(subscription: 1, ["text"], nil))
+    bench.say(3, .subscribe(subscription: 1, ["n"], nil))
+    let snapshots = jobs(bench.turn())
+    for job in snapshots.dropFirst() { bench.encode(job) }
+    _ = bench.turn()
+    for value in 1...3 as ClosedRange<UInt64> {
+      write(value, &bench)
+      // The third one's state is held, too.
+      if value == 2 { bench.handle(.blocked(ConnectionID(3), unsent: 5)) }
+    }
+    for job in snapshots.prefix(1) { bench.encode(job) }
+    let commands = bench.turn()
+    let said = bench.said(to: 2, commands)
+    #expect(jobs(commands) == [] && said.first == subscribed(.snapshot, .noPosition, at: 3))
+    #expect(said.dropFirst().first.map(isSnapshot) == true)
+    #expect(said.last == subscribed(.current, at: 3) && said.count == 3)
+    bench.handle(.drained(ConnectionID(3)))
+    _ = bench.settle()
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
   @Test func `a state that changes all the time is followed at once in the end`() {
     var (bench, waiting) = joining(historyBytes: 0)
     var (value, said): (UInt64, [ServerMessage]) = (2, [])

@@ -19,6 +19,22 @@ import Testing
     if let expected { #expect(try applying(expected, to: start, seed: start.seed) == map.trie) }
   }
 
+  /// A walk over the map reads ahead what values refer to, also while the last of them is taken out.
+  @Test func `texts are taken out in place until a branch is a leaf again, and all are gone`() {
+    func take(_ value: inout String?) -> String? {
+      defer { value = nil }
+      return value
+    }
+    for length in [3, 40] {
+      var map = SyncMap<Int, String>(seed: HashSeed(7))
+      for key in 0..<2000 { map[key] = String(repeating: "\(key % 10)", count: length) }
+      for key in 0..<2000 {
+        #expect(take(&map[key]) == String(repeating: "\(key % 10)", count: length))
+        #expect(map.count == 1999 - key && map[key] == nil)
+      }
+    }
+  }
+
   func write<K: SyncKey>(
     seed: UInt64, keys: Int, steps: Int, makeKey: (Int) -> K
   ) throws {

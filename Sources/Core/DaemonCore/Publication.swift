@@ -160,15 +160,15 @@ struct Publication<State: Synchronizable>: Sendable {
     return (id, true)
   }
 
-  /// The patches after a snapshot or a difference, if the history has them and they are fewer bytes than it.
+  /// The patches after a snapshot or a difference, if the history has them and they are not longer than it.
   mutating func missed(of place: Int, behind snapshot: EncodedSnapshot) -> MissedPatches? {
     guard hasPatches(after: snapshot.revision, ofAtMost: snapshot.byteCount) else { return nil }
     let found = missed(of: place, after: snapshot.revision)
     return found.loss == nil ? found : nil
   }
 
-  /// Whether the history has the patches behind a snapshot, and what has been found behind it, and they are
-  /// fewer bytes than the snapshot.
+  /// Whether the history has the patches that are still to be found behind a snapshot, and they are not
+  /// longer than the snapshot.
   func hasPatches(behind begun: BegunPatches) -> Bool {
     hasPatches(after: begun.revision, ofAtMost: begun.snapshot.reduce(0) { $0 + $1.count })
   }
@@ -427,7 +427,8 @@ struct Publication<State: Synchronizable>: Sendable {
     return .snapshot(snapshot)
   }
 
-  /// The missed patches that a subscription waits for; nil if they are being found, or there are none.
+  /// The patches, or the difference, that a `resuming` subscription waits for, with what leads to them; nil if
+  /// they are being found, or there are none.
   func found(_ id: SnapshotJobID) -> (isRunning: Bool, patches: BegunPatches?) {
     (jobs[id] != nil, encoded[id]?.missed)
   }

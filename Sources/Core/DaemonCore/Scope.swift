@@ -270,7 +270,7 @@ struct EncodedSnapshot: Sendable {
   let revision: UInt64
   let frames: [[UInt8]]
   var lastUsed: Instant
-  /// The patches that a mirror has missed, if it is these that were made.
+  /// If patches that mirrors lack were found, or a difference behind a snapshot: with what is sent before.
   var missed: BegunPatches?
 
   var byteCount: Int { frames.reduce(0) { $0 + $1.count } }

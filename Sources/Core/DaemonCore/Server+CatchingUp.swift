@@ -103,10 +103,16 @@ extension Server {
     var found = found
     if let reason, let begun = found, !publication.hasPatches(behind: begun) {
       let uid = connection.peer.uid
-      if let waiting = waitBehind(begun, reason, of: place, by: uid, &commands) { return waiting }
-      found =
-        publication.adding(
-          differenceTo: core.state, at: core.revision, of: place, behind: begun) ?? begun
+      if publication.scopes[index: place].lastChange <= begun.revision {
+        // All of it is elsewhere, or hidden: to look for a difference would take as long as it is large.
+        found = begun.adding([], count: 0, through: core.revision)
+      } else if let wait = waitBehind(begun, reason, of: place, by: uid, &commands) {
+        return wait
+      } else {
+        found =
+          publication.adding(
+            differenceTo: core.state, at: core.revision, of: place, behind: begun) ?? begun
+      }
     }
     guard let found, publication.history.covers(found.revision) else {
       publication.dropSnapshot(of: place, at: position)

@@ -45,8 +45,7 @@ extension Server {
     _ commands: inout [Command]
   ) -> Subscription.Progress? {
     let revision = begun.revision
-    guard begun.pieces.count < Self.mostDifferences, revision < core.revision,
-      publication.scopes[index: place].lastChange > revision, !faults.skipsCatchUp,
+    guard begun.pieces.count < Self.mostDifferences, !faults.skipsCatchUp,
       let wait = publication.awaitDifference(
         of: place, from: revision, base: revision, behind: begun, to: core.state,
         at: core.revision, by: uid)

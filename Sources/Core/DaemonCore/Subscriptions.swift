@@ -41,10 +41,10 @@ struct Subscription: Sendable {
     /// Waits for the difference, which a job encodes, to a state that is held for it. The client does
     /// not know: until then it must not be told of a newer revision, as by the answer to a request.
     case differing(SnapshotJobID, UInt64)
-    /// Waits for the patches that its mirror lacks after a revision, which a job finds. The mirror is one of a
-    /// former connection, or a snapshot that is needed for this reason, and is sent before them. The client was
-    /// told that they come. Behind a snapshot the job may encode a difference in their place, to a state that
-    /// is held for it: the history does not have the patches, or they are longer than the snapshot.
+    /// Waits for the patches that its mirror lacks after a revision, which a job finds. The mirror is one of
+    /// a former connection, or a snapshot that is needed for this reason, and is sent before them. The client
+    /// was told that they come. Behind a snapshot the job may encode a difference in their place, to a state
+    /// that is held for it: the history does not have the patches, or they are longer than the snapshot.
     case resuming(SnapshotJobID, held: UInt64?, after: UInt64, behind: ServerMessage.Reason?)
     /// Waits for this snapshot, whose state is held for it; with the reason that it needs one.
     case joining(SnapshotJobID, UInt64, ServerMessage.Reason)

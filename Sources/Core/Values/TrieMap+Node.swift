@@ -53,7 +53,7 @@ struct TrieHeader {
 }
 
 /// A key and its value. The value is an Optional so that `SyncMap.subscript` can yield it in place;
-/// it is nil only during such an access.
+/// it is nil only during such an access, and while the entry is removed at its end.
 @frozen
 @usableFromInline
 struct TrieEntry<Key: SyncKey, Value: Synchronizable> {

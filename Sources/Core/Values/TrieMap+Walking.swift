@@ -35,20 +35,22 @@ extension TrieRef {
     return true
   }
 
-  /// Have the node read into the cache soon: as much as a leaf has on average, for to look how much it is
-  /// would be to wait for it.
+  /// Have the node read into the cache soon: as much of it as a leaf has on average, because a look at how
+  /// much that is would wait for it. At most 32 lines.
   @inlinable
   func prefetch() {
-    let bytes = Self.entriesOffset(capacity: 24) &+ 20 &* MemoryLayout<Entry>.stride
+    let leaf = Self.entriesOffset(capacity: 24) &+ 20 &* MemoryLayout<Entry>.stride
+    let bytes = Swift.min(leaf, 2048)
     for offset in stride(from: 0, to: bytes, by: 64) { prefetch_line(address + offset) }
   }
 
-  /// Have what the values of a leaf refer to read into the cache soon.
+  /// Have what the values of a leaf refer to read into the cache soon. A slot may be empty: that of an entry
+  /// which is being removed.
   @inlinable
   func prefetchValues() {
     guard isLeaf else { return }
     let (count, entries) = (count, entries)
-    for index in 0..<count { Self.value(entries + index).inPlace.pointee.prefetchStorage() }
+    for index in 0..<count { Self.slot(entries + index).inPlace.pointee.prefetchStorage() }
   }
 
   /// The leaf after the one that contains `hash`, below this root; nil at the end.

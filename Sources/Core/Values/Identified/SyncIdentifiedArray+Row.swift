@@ -18,6 +18,9 @@ extension SyncIdentifiedArray {
     public func isSame(as other: Row) -> Bool { element.isSame(as: other.element) }
 
     @inlinable
+    public func prefetchStorage() { element.prefetchStorage() }
+
+    @inlinable
     public func encode(into encoder: inout CBOREncoder) { element.encode(into: &encoder) }
 
     /// Decode an element without a label.
