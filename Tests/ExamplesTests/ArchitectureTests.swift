@@ -244,11 +244,15 @@ struct ArchitectureTests {
           else { return nil }
           return words[place + 1]
         }
-        // `Synchronization` is part of the toolchain.
-        let known: Set<Substring> = ["CBOR", "Values", "Synchronization"]
+        // `Synchronization` is part of the toolchain, and `CPrefetch` one function of ours.
+        let known: Set<Substring> = ["CBOR", "Values", "Synchronization", "CPrefetch"]
         #expect(Set(imports).isSubset(of: known), "\(target)/\(file)")
       }
     }
+    let header = try String(
+      contentsOf: Self.repository.appending(path: "Sources/Core/CPrefetch/include/CPrefetch.h"),
+      encoding: .utf8)
+    #expect(header.contains("prefetch_line") && !header.contains("#include"))
   }
 
   @Test("RED-03: the package uses Swift 6, and no target asks for an older language mode")
