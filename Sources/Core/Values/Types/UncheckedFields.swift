@@ -13,6 +13,9 @@ extension StructureCoding {
   public static func presence<T>(of value: T) -> Int { unreachable() }
 
   @_disfavoredOverload
+  public static func prefetchStorage<T>(of value: T) { unreachable() }
+
+  @_disfavoredOverload
   public static func encode<T>(_ number: Int, _ value: T, into encoder: inout CBOREncoder) {
     unreachable()
   }
