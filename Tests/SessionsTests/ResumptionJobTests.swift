@@ -275,6 +275,28 @@ import Wire
     #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
   }
 
+  /// They are larger than a frame may be, and what they do is undone.
+  @Test func `where no patch can say what came behind a snapshot, a difference may`() {
+    var limits = Limits()
+    (limits.inlineSnapshotBytes, limits.frameBytes, limits.snapshotPartBytes) = (0, 4096, 2000)
+    var bench = Bench(
+      ["n": 0, "text": .text(String(repeating: "x", count: 20_000))], limits: limits)
+    for client in 1...2 as ClosedRange<UInt64> { _ = bench.join(client) }
+    bench.say(2, .subscribe(subscription: 1, .root, nil))
+    let waiting = jobs(bench.turn())
+    bench.handle(.acted(.put("more", .text(String(repeating: "y", count: 5000)))))
+    bench.handle(.acted(.remove(["more"])))
+    bench.handle(.acted(.put("n", 3)))
+    _ = bench.turn()
+    for job in waiting { bench.encode(job) }
+    let commands = bench.turn()
+    let said = bench.said(to: 2, commands)
+    #expect(waiting.count == 1 && jobs(commands) == [])
+    #expect(said.first == subscribed(.snapshot, .noPosition, at: 3))
+    #expect(said.suffix(2) == [difference(0...3), subscribed(.current, at: 3)])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.jobs == 0)
+  }
+
   /// One that is larger than a frame may be.
   @Test func `behind a change that no patch can say there is another snapshot, and not the same`() {
     var limits = Self.limits

@@ -1,7 +1,8 @@
 import Wire
 
-/// The subscriptions of connections that have ended, or are ending, which have not left their scopes yet: some leave in
-/// each turn, for a connection may have ten thousand, and a process with many connections may end.
+/// The subscriptions of connections that have ended, or are ending, which have not left their scopes yet:
+/// some leave in each turn, for a connection may have ten thousand, and a process with many connections may
+/// end.
 ///
 /// Until then a scope may have subscribers whose connection has ended, or has no subscription to it any
 /// more: they are sent nothing.

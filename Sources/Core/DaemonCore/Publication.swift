@@ -167,10 +167,12 @@ struct Publication<State: Synchronizable>: Sendable {
     return found.loss == nil ? found : nil
   }
 
-  /// Whether the history has the patches that are still to be found behind a snapshot, and they are not
-  /// longer than the snapshot.
-  func hasPatches(behind begun: BegunPatches) -> Bool {
-    hasPatches(after: begun.revision, ofAtMost: begun.snapshot.reduce(0) { $0 + $1.count })
+  /// Whether the history has the patches of a scope that are still to be found behind a snapshot, they are
+  /// not longer than the snapshot, and they can be sent. Long ones are not looked at, and taken to be so.
+  mutating func hasPatches(of place: Int, behind begun: BegunPatches) -> Bool {
+    let bytes = begun.snapshot.reduce(0) { $0 + $1.count }
+    return hasPatches(after: begun.revision, ofAtMost: bytes)
+      && (isLong(after: begun.revision) || missed(of: place, after: begun.revision).loss == nil)
   }
 
   func hasPatches(after revision: UInt64, ofAtMost bytes: Int) -> Bool {
@@ -427,8 +429,8 @@ struct Publication<State: Synchronizable>: Sendable {
     return .snapshot(snapshot)
   }
 
-  /// The patches, or the difference, that a `resuming` subscription waits for, with what leads to them; nil if
-  /// they are being found, or there are none.
+  /// The patches, or the difference, that a `resuming` subscription waits for, with what leads to them; nil
+  /// if they are being found, or there are none.
   func found(_ id: SnapshotJobID) -> (isRunning: Bool, patches: BegunPatches?) {
     (jobs[id] != nil, encoded[id]?.missed)
   }

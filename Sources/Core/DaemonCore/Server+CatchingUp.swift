@@ -101,7 +101,7 @@ extension Server {
   ) -> Subscription.Progress {
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
     var found = found
-    if let reason, let begun = found, !publication.hasPatches(behind: begun) {
+    if let reason, let begun = found, !publication.hasPatches(of: place, behind: begun) {
       let uid = connection.peer.uid
       if publication.scopes[index: place].lastChange <= begun.revision {
         // All of it is elsewhere, or hidden: to look for a difference would take as long as it is large.

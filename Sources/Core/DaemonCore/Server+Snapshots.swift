@@ -83,7 +83,7 @@ extension Server {
   }
 
   /// End a job for lack of memory: the clients that wait for it are refused, and may retry; those that
-  /// wait for patches need a snapshot.
+  /// follow already, or have a mirror of a former connection, need a snapshot.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
     let bytes = memory(for: id)
