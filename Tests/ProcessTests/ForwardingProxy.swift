@@ -39,7 +39,7 @@ final class ForwardingProxy: Sendable {
   /// The number of connections that have been cut.
   var cuts: Int { state.withLock { $0.cuts } }
 
-  /// Stops cutting connections.
+  /// Stops cutting connections, also those that are there.
   func letThrough() { state.withLock { $0.random = nil } }
 
   /// Whether the text was in the bytes of either direction.
@@ -112,6 +112,7 @@ final class ForwardingProxy: Sendable {
     ]
     while left > 0 {
       _ = poll(&ends, 2, -1)
+      if state.withLock({ $0.random == nil }) { left = .max }
       for (end, other) in [(0, daemon), (1, client)] where ends[end].revents != 0 {
         guard left > 0, let bytes = Self.read(ends[end].fd, atMost: left) else { return }
         keep(bytes, isFromClient: end == 0)
