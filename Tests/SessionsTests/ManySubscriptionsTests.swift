@@ -204,6 +204,35 @@ import Wire
     #expect(last.count == Self.rooms + 1)
   }
 
+  @Test func `one that is made to leave is sent no more of it, and nobody waits`() {
+    var bench = lagging()
+    bench.act(2, 1, .put("n", 1))
+    #expect(patches(bench.said(to: 2, bench.turn())) == 10)
+    bench.handle(.received(ConnectionID(2), [1, 0, 0, 0, 0xff]))
+    let last = bench.turn()
+    let told = bench.said(to: 2, last)
+    #expect(told.count == 1 && bench.goodbye(to: 2, last)?.code == .malformed)
+    #expect(last.contains(.close(ConnectionID(2))))
+    _ = bench.turns([])
+    #expect(bench.server.load.heldStates == 0 && bench.server.load.behind == 0)
+    // What it was not told is known, and its mirrors go on where they are.
+    bench.open(4)
+    bench.say(4, .hello(.init(versions: 1...3, label: "", token: Bench.token(2))))
+    guard case .welcome(let welcome)? = bench.said(to: 4, bench.turn()).first else {
+      Issue.record("no welcome")
+      return
+    }
+    #expect(welcome.isResumed && welcome.lastAction == 1)
+    for (number, revision) in [(1, 1), (100, 0)] as [(UInt64, UInt64)] {
+      let position = Position(
+        epoch: welcome.position.epoch, run: welcome.position.run, revision: revision)
+      let room = PathKey.text(Self.room(Int(number) - 1))
+      bench.say(4, .subscribe(subscription: number, ["rooms", room], position))
+      let told = bench.said(to: 4, bench.turn())
+      #expect(patches(told) == (revision == 0 ? 1 : 0) && snapshots(told) == 0)
+    }
+  }
+
   @Test func `a process that hands over has sent everything`() throws {
     var bench = lagging()
     let commands = try bench.handOver(limits: Self.limits)

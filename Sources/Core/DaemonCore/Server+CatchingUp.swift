@@ -9,6 +9,9 @@ import Wire
 // (`Limits.requestWorkPerTurn`); the connections have it in turn. Until all are done the client is told of
 // no newer revision: no answers, no acknowledgements.
 //
+// One that is made to leave meanwhile is sent no more of it: its client comes back with the position that it
+// has, if at all. Before the process ends there is no later turn, and all are brought up to date.
+//
 // A connection that is blocked once more before it is done would begin again with what it had: it is
 // finished in one turn the next time.
 extension Server {

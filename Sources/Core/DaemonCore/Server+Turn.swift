@@ -133,9 +133,9 @@ extension Server {
       if connection.owesNews { sayRevoked(&connection) }
       let isHandingOver = if case .handingOver = ending { true } else { false }
       var hadWork = false
-      if !connection.isCurrent {
+      if !connection.isCurrent, leaving == nil || isEnding {
         hadWork = connections.catchUpWork > 0
-        catchUp(&connection, isLast: leaving != nil || isHandingOver, &commands)
+        catchUp(&connection, isLast: isEnding, &commands)
       }
       // Before the answers: an answer implies that every subscription that is not announced anew is
       // at the newest revision.
@@ -154,7 +154,7 @@ extension Server {
       if connection.isCurrent {
         if connection.flow.isDelayed { connection.flow.endDelay() }
         if !connection.subscriptions.areAllRevoked { acknowledge(&connection, session) }
-      } else {
+      } else if leaving == nil {
         delayIfUnfinished(&connection, hadWork: hadWork)
       }
       connection.bookmark(

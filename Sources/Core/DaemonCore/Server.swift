@@ -123,6 +123,14 @@ public struct Server<R: Reducer>: Sendable {
     var changedBytes = 0
   }
 
+  /// Whether this turn may be the last, for all connections.
+  var isEnding: Bool {
+    switch ending {
+    case .stopping, .handingOver: true
+    case .none, .handedOver: false
+    }
+  }
+
   /// A server whose history begins with `state`. The epoch must be new and random. Without a
   /// policy, every client that connects may do everything.
   public init(
