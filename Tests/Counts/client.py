@@ -96,9 +96,6 @@ class Client:
             former + frame(b"\x84\x02" + head(0, number) + path(*keys) + position))
         self.read_until(lambda: self.is_ready)
 
-    def unsubscribe(self, number):
-        self.socket.sendall(unsubscription(number))
-
     def send(self, payloads, is_durable=False):
         """Send actions in one write, and do not wait."""
         self.is_durable = is_durable

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import client
 
 MIRRORS = 100
+CROWD = 500
 ENTRIES = 1_000_000
 ROWS = 500
 MEMBERS = 10_000
@@ -150,12 +151,27 @@ def resumption(connect):
     for _ in range(20):
         writer.send([client.increment("counter")] * 1000)
         writer.read_acknowledgement()
-    numbers = itertools.count(256)
+    numbers = itertools.count(257)
+    mirror.subscribe("rows", row(256), number=256, position=mirror.position)
 
     def step():
         number = next(numbers)
-        mirror.subscribe("rows", row(number % ROWS), number=number, position=mirror.position)
-        mirror.unsubscribe(number)
+        mirror.subscribe(
+            "rows", row(number % ROWS), number=number, position=mirror.position,
+            instead_of=number - 1)
+
+    return step
+
+
+def departure(connect):
+    for _ in range(CROWD):
+        connect().subscribe("counter")
+    mirror, numbers = connect(), itertools.count(257)
+    mirror.subscribe("counter", number=256)
+
+    def step():
+        number = next(numbers)
+        mirror.subscribe("counter", number=number, instead_of=number - 1)
 
     return step
 
@@ -222,6 +238,10 @@ ALL = [
         "resumption", "a subscription resumed behind 20,000 changes of something else",
         resumption, 1, warm_up=500, few=100, many=1100,
         state=lambda: {"counter": 256, "rows": rows(256)},
+    ),
+    Work(
+        "departure", f"the end of a subscription to what {CROWD} others see, and another",
+        departure, 1, warm_up=500, few=100, many=1100,
     ),
     Work(
         "durable", "increment of a counter, durable, one at a time",

@@ -46,6 +46,31 @@ import Wire
     for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 314) }
   }
 
+  @Test(arguments: ["the connection is lost", "each by itself"])
+  func `of subscriptions to long paths fewer begin in a turn, and fewer leave`(how: String) {
+    var bench = bench(rooms: 0)
+    let tail = (0..<98).map { PathKey.integer($0) }
+    for number in 1...200 as ClosedRange<UInt64> {
+      let path = Path(["r", .integer(Int64(number))] + tail)
+      bench.say(1, .subscribe(subscription: number, path, nil))
+    }
+    var counts = [0]
+    while bench.turn().contains(.wake) { counts.append(bench.server.load.scopes) }
+    #expect(counts.count > 4 && bench.server.load.scopes == 200)
+    for (before, after) in zip(counts, counts.dropFirst()) { #expect(after - before <= 40) }
+    if how == "each by itself" {
+      for number in 1...200 as ClosedRange<UInt64> {
+        bench.say(1, .unsubscribe(subscription: number))
+      }
+    } else {
+      bench.handle(.closed(ConnectionID(1)))
+    }
+    counts = [200]
+    while bench.turn().contains(.wake) { counts.append(bench.server.load.scopes) }
+    #expect(counts.count > 4 && bench.server.load.scopes == 0)
+    for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 50) }
+  }
+
   @Test func `a turn follows as long as subscriptions have still to leave, and they get nothing`() {
     var bench = bench(rooms: 1000)
     bench.handle(.closed(ConnectionID(1)))

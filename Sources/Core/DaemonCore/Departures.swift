@@ -8,7 +8,6 @@ import Wire
 /// more: they are sent nothing.
 struct Departures: Sendable {
   private struct Departed: Sendable {
-    let connection: ConnectionID
     let uid: UInt64
     /// The last one leaves first.
     var subscriptions: [Subscription]
@@ -20,18 +19,18 @@ struct Departures: Sendable {
 
   var isEmpty: Bool { departed.isEmpty }
 
-  mutating func add(_ subscriptions: [Subscription], of connection: ConnectionID, uid: UInt64) {
+  /// Add the subscriptions of a user's connection.
+  mutating func add(_ subscriptions: [Subscription], uid: UInt64) {
     if subscriptions.isEmpty { return }
-    departed.append(
-      Departed(connection: connection, uid: uid, subscriptions: subscriptions))
+    departed.append(Departed(uid: uid, subscriptions: subscriptions))
   }
 
   /// Take the next one: those of the connection that ended first come first.
-  mutating func next() -> (subscription: Subscription, connection: ConnectionID, uid: UInt64)? {
+  mutating func next() -> (subscription: Subscription, uid: UInt64)? {
     guard start < departed.count, let next = departed[start].subscriptions.popLast() else {
       return nil
     }
-    let (connection, uid) = (departed[start].connection, departed[start].uid)
+    let uid = departed[start].uid
     if departed[start].subscriptions.isEmpty {
       start += 1
       if 2 * start >= departed.count {
@@ -39,6 +38,6 @@ struct Departures: Sendable {
         start = 0
       }
     }
-    return (next, connection, uid)
+    return (next, uid)
   }
 }

@@ -382,12 +382,12 @@ struct Publication<State: Synchronizable>: Sendable {
         missed: job.begun?.adding(
           frames, count: isPatch ? frames.count : wholeBytes, through: revision))
     }
-    return scopes[index: place].subscribers
+    return scopes[index: place].subscribers.all
   }
 
   /// Remove a job that cannot be done. Returns the subscribers of its scope.
   mutating func abandon(_ id: SnapshotJobID) -> [Subscriber] {
-    take(id).map { scopes[index: $0.place].subscribers } ?? []
+    take(id).map { scopes[index: $0.place].subscribers.all } ?? []
   }
 
   /// Remove a job, and return it if its scope still exists.

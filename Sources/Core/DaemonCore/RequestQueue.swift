@@ -145,7 +145,7 @@ extension Request {
   var work: Int {
     switch self {
     case .ping, .unsubscribe, .refuse: 2
-    case .subscribe: Self.subscribeWork
+    case .subscribe(_, let path, _): Self.subscribeWork + Self.pathWork(path)
     case .digest: 20
     case .refuseQuery: 5
     case .query(_, ReportName.status.rawValue, _): 100
@@ -153,7 +153,14 @@ extension Request {
     }
   }
 
-  static var subscribeWork: Int { 10 }
+  private static var subscribeWork: Int { 10 }
+
+  /// The work to leave the scope of a path: less than to subscribe to it, so that no more begin in a turn
+  /// than leave.
+  static func leaveWork(_ path: Path) -> Int { subscribeWork - 2 + pathWork(path) }
+
+  /// The work that a path takes because it has many keys: each is a node of the tree of scopes.
+  static func pathWork(_ path: Path) -> Int { max(0, path.keys.count - 4) / 2 }
 
   /// About how many bytes of memory it takes while it waits.
   var memory: Int {

@@ -9,8 +9,8 @@ struct Scope: Sendable {
   let path: Path
   /// Passes what its subscribers may see there; nil if they see all of it.
   let filter: ViewFilter?
-  /// The connections that see it, in the order in which they subscribed.
-  var subscribers: [Subscriber] = []
+  /// The connections that see it.
+  var subscribers = Subscribers()
   /// The revision of the newest change, which is the base of the next patch.
   var lastChange: UInt64
   /// Whether the path has a value.
@@ -156,14 +156,6 @@ struct Scope: Sendable {
   mutating func cut() { patches.cut(scope: id) }
 
   mutating func endTurn() { patches.removeAll() }
-}
-
-/// A connection that sees a scope.
-struct Subscriber: Sendable {
-  let connection: ConnectionPlace
-  /// The index at which its subscription was the last time among those of the connection: it changes
-  /// only when another ends.
-  var slot: Int
 }
 
 /// The patches of a scope in one turn, for all live subscribers.

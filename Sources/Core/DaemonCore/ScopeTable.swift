@@ -37,6 +37,9 @@ struct ScopeTable: Sendable {
     return nil
   }
 
+  /// The path of a scope that exists.
+  func path(of id: UInt64) -> Path { index(of: id).map { self[index: $0].path } ?? .root }
+
   /// A path and the view of it: nil for all of it.
   private struct SeenPath: Hashable {
     let path: Path
@@ -68,10 +71,12 @@ struct ScopeTable: Sendable {
   /// Reserve a number, so that no new scope gets it.
   mutating func reserve(_ id: UInt64) { nextID = max(nextID, id + 1) }
 
-  /// Forget a connection's subscription to a scope, and the scope with its last one.
-  mutating func remove(_ connection: ConnectionID, from id: UInt64) {
+  /// Forget a subscription to a scope, and the scope with its last one. O(the keys of its path), and
+  /// amortised O(log subscribers).
+  mutating func remove(_ subscription: Subscription) {
+    let id = subscription.scope
     guard let index = indices[id] else { return }
-    scopes[index].subscribers.removeAll { $0.connection.id == connection }
+    scopes[index].subscribers.remove(subscription.seat)
     guard scopes[index].subscribers.isEmpty else { return }
     byView[SeenPath(path: scopes[index].path, filter: scopes[index].filter)] = nil
     tree.remove(id, at: scopes[index].path.keys[...], wasPresent: scopes[index].isPresent)

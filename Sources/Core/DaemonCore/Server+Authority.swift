@@ -238,17 +238,14 @@ extension Server {
       return false
     case .shown(let filter):
       guard filter != publication.scopes[index: old].filter else { return true }
-      drop(
-        subscription, of: connections[place: place].id, uid: connections[place: place].peer.uid)
-      let new = scope(of: path, by: filter)
-      publication.scopes[index: new].subscribers.append(
-        Subscriber(
-          connection: ConnectionPlace(id: connections[place: place].id, place: place), slot: index))
-      connections[place: place].subscriptions.replace(
-        at: index,
-        by: Subscription(
-          number: subscription.number, scope: publication.scopes[index: new].id,
-          progress: .lost(.view), isTrusted: true))
+      drop(subscription, uid: connections[place: place].peer.uid)
+      let scope = scope(of: path, by: filter)
+      var new = Subscription(
+        number: subscription.number, scope: publication.scopes[index: scope].id,
+        progress: .lost(.view), isTrusted: true)
+      new.seat = publication.scopes[index: scope].subscribers.append(
+        ConnectionPlace(id: connections[place: place].id, place: place), slot: index)
+      connections[place: place].subscriptions.replace(at: index, by: new)
       return true
     }
   }

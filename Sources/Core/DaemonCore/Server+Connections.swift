@@ -37,7 +37,7 @@ extension Server {
     if watchesSessions, !sessions.watches(id), !connection.origin.hasExited {
       commands.append(.unwatch(id))
     }
-    departures.add(connection.subscriptions.all, of: id, uid: connection.peer.uid)
+    departures.add(connection.subscriptions.all, uid: connection.peer.uid)
     if !faults.leaksOwnedEffects { core.cancelEffects(ownedBy: id.rawValue) }
     guard let token = connection.token else { return }
     // A client that said goodbye never resumes, even if it is gone before our goodbye.
@@ -62,17 +62,16 @@ extension Server {
   /// Have subscriptions that were removed from a connection leave their scopes.
   mutating func depart(_ subscriptions: [Subscription], _ place: Int) {
     users.countSubscription(-subscriptions.count, at: connections[place: place].account)
-    departures.add(
-      subscriptions, of: connections[place: place].id, uid: connections[place: place].peer.uid)
+    departures.add(subscriptions, uid: connections[place: place].peer.uid)
   }
 
   /// Have some of the subscriptions that have ended leave their scopes, in about a millisecond: more than
   /// may begin in a turn, so that no user can have any number of them by ending connections.
   mutating func takeDepartures() {
-    var left = 64 + limits.requestWorkPerTurn / (Request.subscribeWork - 2)
-    while left > 0, let (subscription, connection, uid) = departures.next() {
-      drop(subscription, of: connection, uid: uid)
-      left -= 1
+    var left = 500 + limits.requestWorkPerTurn
+    while left > 0, let (subscription, uid) = departures.next() {
+      left -= Request.leaveWork(publication.scopes.path(of: subscription.scope))
+      drop(subscription, uid: uid)
     }
   }
 
@@ -81,29 +80,29 @@ extension Server {
     _ subscription: Subscription, of connection: inout ServerSession, _ users: inout UserTable,
     _ scope: inout Scope
   ) {
-    let slot = connection.subscriptions.count
+    var subscription = subscription
+    subscription.seat = scope.subscribers.append(
+      ConnectionPlace(id: connection.id, place: connection.place),
+      slot: connection.subscriptions.count)
     connection.subscriptions.append(subscription)
     users.countSubscription(1, at: connection.account)
-    scope.subscribers.append(
-      Subscriber(
-        connection: ConnectionPlace(id: connection.id, place: connection.place), slot: slot))
   }
 
   /// Undo `begin` for a subscription that was removed from its connection.
   mutating func end(_ subscription: Subscription, of connection: ServerSession) {
     users.countSubscription(-1, at: connection.account)
-    drop(subscription, of: connection.id, uid: connection.peer.uid)
+    drop(subscription, uid: connection.peer.uid)
   }
 
   /// Release the state held for a subscription, and leave its scope.
-  mutating func drop(_ subscription: Subscription, of connection: ConnectionID, uid: UInt64) {
+  mutating func drop(_ subscription: Subscription, uid: UInt64) {
     switch subscription.progress {
     case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision),
       .resuming(_, held: let revision?, _, _):
       if !faults.leaksHeldStates { publication.release(revision, by: uid) }
     case .live, .lost, .resuming(_, held: nil, _, _): break
     }
-    publication.scopes.remove(connection, from: subscription.scope)
+    publication.scopes.remove(subscription)
   }
 
   /// Keep a session without its connection, so that its client can resume it.

@@ -149,9 +149,11 @@ extension Server {
         + "this one of \(bytes) bytes has more"
       send(ReportError(.limit, text), of: number, &connection)
     case .unsubscribe(let number):
-      if let index = connection.subscriptions.index(ofNumber: number) {
-        end(connection.subscriptions.remove(at: index), of: connection)
-      }
+      guard let index = connection.subscriptions.index(ofNumber: number) else { break }
+      let subscription = connection.subscriptions.remove(at: index)
+      let path = publication.scopes.path(of: subscription.scope)
+      end(subscription, of: connection)
+      return request.work + Request.pathWork(path)
     case .ping(let value):
       connection.send(.pong(value, revision: core.revision))
     case .digest(let number): return answerDigest(number, &connection)

@@ -47,13 +47,13 @@ extension Server {
     for index in publication.scopes.changedPlaces {
       publication.scopes[index: index].cut()
       let turn = publication.scopes[index: index].turn
-      let subscribers = publication.scopes[index: index].subscribers
+      let subscribers = publication.scopes[index: index].subscribers.all
       for position in subscribers.indices {
         let subscriber = subscribers[position]
         guard let place = connections.place(of: subscriber.connection) else { continue }
         let slot = share(turn, with: place, lastAt: subscriber.slot)
         if slot != subscriber.slot {
-          publication.scopes[index: index].subscribers[position].slot = slot
+          publication.scopes[index: index].subscribers.note(slot: slot, at: position)
         }
         connections.touch(subscriber.connection.id, at: place)
       }

@@ -8,6 +8,8 @@ struct Subscription: Sendable {
   /// The revision that the mirror is sure to have while the subscription lags or joins: that of the
   /// scope's last change by then, because a live mirror need not know of later revisions.
   var base: UInt64 = 0
+  /// Its number among the subscribers of the scope.
+  var seat: UInt64 = 0
   /// Whether the client takes its mirror to be at any revision that it is told of: it follows, or it
   /// was not told yet that it does not.
   fileprivate var isTrusted: Bool

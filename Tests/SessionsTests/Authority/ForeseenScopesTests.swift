@@ -185,10 +185,8 @@ import Wire
         let index = table.add(path, by: filter, lastChange: 3, isPresent: random.chance(50))
         table[index: index].wholeBytes = random.chance(50) ? 100 : nil
         table[index: index].snapshotBytes = random.chance(50) ? 50 : nil
-        table[index: index].subscribers = [
-          .init(
-            connection: .init(id: ConnectionID(table[index: index].id), place: 0), slot: 0)
-        ]
+        // The first one, and so of seat 0.
+        _ = table[index: index].subscribers.append(.init(id: ConnectionID(1), place: 0), slot: 0)
       }
       for _ in 0..<10 { add() }
       let before = random.value()
@@ -198,7 +196,7 @@ import Wire
       let foreseen = ForeseenScopes(views, of: patch)
       // Meanwhile some go, and others come.
       for scope in table.scopes where random.chance(10) {
-        table.remove(ConnectionID(scope.id), from: scope.id)
+        table.remove(Subscription(number: 1, scope: scope.id, progress: .live))
       }
       for _ in 0..<3 { add() }
       var plain = table
