@@ -49,7 +49,8 @@ extension Server {
       }
       let held = connections[place: place].frames.buffered
       defer {
-        users.noteReleased(held - connections[place: place].frames.buffered, at: account)
+        users.noteReleased(
+          held - connections[place: place].frames.buffered, of: id, at: account)
       }
       // A large frame, which takes a while to release.
       if connections[place: place].frames.isBeforeFrame {

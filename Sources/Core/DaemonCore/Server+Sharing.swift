@@ -52,7 +52,7 @@ extension Server {
   }
 
   /// Note that bytes were read from a connection, and pause its user's connections when the share
-  /// of this turn is used up. O(those that are read from) when that happens.
+  /// of this turn is used up. O(those that are paused) when that happens.
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
     if users.isCharging { take(bytes, place, &commands) }
@@ -85,7 +85,7 @@ extension Server {
   private mutating func pause(
     _ uid: UInt64, after last: ConnectionID?, _ commands: inout [Command]
   ) {
-    for id in users.wait(uid, after: last) {
+    for id in users.wait(uid, after: last, at: clock.now) {
       changeReading(of: id, &commands) { $0.flow.isWaiting = true }
     }
   }

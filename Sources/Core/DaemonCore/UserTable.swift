@@ -3,7 +3,10 @@ import Wire
 
 // Users are isolated from each other: the resources of each are limited over all its connections,
 // and while two or more users are connected, so is the input of each in one turn. Beyond that share
-// all connections of the user pause, and a few of them resume in each turn, in order.
+// the connections of the user pause that have been read from in the turn, and a few of them resume in each
+// turn, in order. Those that say nothing are not touched: a user may have thousands of mirrors that read,
+// and to pause one takes a call of the kernel. If more than a few of these are read from in the same turn
+// all the same, all pause.
 //
 // The connections of an only user share its turns, too, unless a single one brings it all: a turn would
 // else last until all of them have been read from, which may be seconds, and another user that connects
@@ -39,6 +42,8 @@ struct Account: Sendable {
   fileprivate var waiting: [ConnectionID] = []
   /// Those that resumed when the turn began, and have not been read from.
   fileprivate var fresh: [ConnectionID] = []
+  /// What has been read in this turn.
+  fileprivate var heard = Heard()
   /// The queue of connections that wait for their turn to be answered.
   fileprivate var asking: [ConnectionID] = []
   /// The grant for each of these in this turn, in units of work.
@@ -57,23 +62,39 @@ struct Account: Sendable {
     heavyUntil = now
   }
 
+  /// Note that so many bytes have been read from a connection in a turn, and whether its share had been used
+  /// up before.
+  fileprivate mutating func noteRead(
+    _ id: ConnectionID, _ bytes: Int, in turn: UInt64, isLate: Bool
+  ) {
+    leaveFresh(id)
+    heard.note(id, bytes, in: turn, isLate: isLate)
+  }
+
   /// Note that a connection has been read from, or has ended.
-  fileprivate mutating func noteRead(_ id: ConnectionID) {
+  fileprivate mutating func leaveFresh(_ id: ConnectionID) {
     if let index = fresh.firstIndex(of: id) { fresh.remove(at: index) }
   }
 
-  /// Queue the connections that are read from, and return them: the one that used up the share last, and
-  /// those that have resumed in vain before all others. Else one could wait for ever, if it always resumed
-  /// together with another that is read from before it. So it is read from at the latest when it is the
-  /// only one that resumes, for each share that is used up halves their number.
-  fileprivate mutating func wait(after last: ConnectionID?) -> [ConnectionID] {
+  /// Queue the connections that have been read from in this turn, or all that are read from, and return them:
+  /// the one that used up the share last, and those that have resumed in vain before all others. Else one
+  /// could wait for ever, if it always resumed together with another that is read from before it. So it is
+  /// read from at the latest when it is the only one that resumes, for each share that is used up halves
+  /// their number.
+  fileprivate mutating func wait(after last: ConnectionID?, isAll: Bool) -> [ConnectionID] {
     let first = fresh
     fresh = []
     for id in first { reading.remove(id) }
     let isLastReading = last.map { reading.remove($0) != nil } ?? false
-    var others = reading.sorted()
+    var others: [ConnectionID]
+    let heard = heard.takeConnections()
+    if isAll {
+      others = reading.sorted()
+      reading = []
+    } else {
+      others = heard.filter { reading.remove($0) != nil }
+    }
     if isLastReading, let last { others.append(last) }
-    reading = []
     waiting = first + waiting + others
     return first + others
   }
@@ -83,6 +104,30 @@ struct Account: Sendable {
     let resumed = Array(waiting.prefix(most))
     waiting.removeFirst(resumed.count)
     return resumed
+  }
+}
+
+/// What has been read from a user in one turn.
+struct Heard: Sendable {
+  private var turn: UInt64 = 0
+  /// The connections, in order, that have not been taken.
+  private var connections: [ConnectionID] = []
+  /// How often something was read after the share had been used up, and how many bytes.
+  private(set) var late = (reads: 0, bytes: 0)
+
+  mutating func note(_ id: ConnectionID, _ bytes: Int, in turn: UInt64, isLate: Bool) {
+    if self.turn != turn {
+      self.turn = turn
+      connections.removeAll(keepingCapacity: true)
+      late = (0, 0)
+    }
+    if connections.last != id { connections.append(id) }
+    if isLate { late = (late.reads + 1, late.bytes + bytes) }
+  }
+
+  mutating func takeConnections() -> [ConnectionID] {
+    defer { connections.removeAll(keepingCapacity: true) }
+    return connections
   }
 }
 
@@ -111,7 +156,9 @@ struct UserTable: Sendable {
   }
   /// The first connection of an only user that was read from in this turn, and what was read from it
   /// and all others.
-  private var alone: (reader: ConnectionID?, bytes: Int) = (nil, 0)
+  private var alone: (reader: ConnectionID?, bytes: Int, isUsedUp: Bool) = (nil, 0, false)
+  /// Counts the turns.
+  private var turn: UInt64 = 0
   /// The number of turns in which something was read that had been held back.
   private var releases: UInt64 = 0
   /// Whether a light user has been heard in this turn.
@@ -192,7 +239,7 @@ struct UserTable: Sendable {
     connections -= 1
     accounts[place: place].connections -= 1
     accounts[place: place].reading.remove(session.id)
-    accounts[place: place].noteRead(session.id)
+    accounts[place: place].leaveFresh(session.id)
     accounts[place: place].subscriptions -= session.subscriptions.count
     accounts[place: place].unsentBytes -= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
@@ -301,13 +348,17 @@ struct UserTable: Sendable {
   /// Charge a user for bytes that a connection has sent in this turn. Returns whether its share is used
   /// up.
   mutating func charge(_ bytes: Int, of id: ConnectionID, at place: Int, _ now: Instant) -> Bool {
-    accounts[place: place].noteRead(id)
+    let isLate =
+      isCrowded
+      ? accounts[place: place].turnBytes >= share(of: place, at: now) : alone.isUsedUp
+    accounts[place: place].noteRead(id, bytes, in: turn, isLate: isLate)
     if isCrowded { return charge(bytes, at: place, now) }
     alone.bytes += bytes
     if alone.reader == nil { alone.reader = id }
     guard alone.bytes >= limits.turnBytesPerUser,
       alone.reader != id || !accounts[place: place].waiting.isEmpty
     else { return false }
+    alone.isUsedUp = true
     isSharing = true
     accounts[place: place].turnBytes = alone.bytes
     return true
@@ -328,12 +379,29 @@ struct UserTable: Sendable {
     return used >= share(of: place, at: now)
   }
 
-  /// Queue the connections of a user that are read from until their turns, `last` at the end. Returns
-  /// them.
-  mutating func wait(_ uid: UInt64, after last: ConnectionID?) -> [ConnectionID] {
+  /// Queue connections of a user that are read from until their turns, `last` at the end. Returns them: those
+  /// that have been read from in this turn, or all, if many others have been after the share was used up.
+  mutating func wait(
+    _ uid: UInt64, after last: ConnectionID?, at now: Instant
+  ) -> [ConnectionID] {
     guard let place = accounts.place(of: uid) else { return [] }
-    return accounts[place: place].wait(after: last)
+    let (size, late) = (share(of: place, at: now), accounts[place: place].heard.late)
+    let most = isInDebt(place, at: now) ? Self.mostLateInDebt : Self.mostLate
+    return accounts[place: place].wait(
+      after: last, isAll: late.reads > most || late.bytes >= max(size, 4 * Self.smallShare))
   }
+
+  /// Whether a user has exceeded its share by far.
+  private func isInDebt(_ place: Int, at now: Instant) -> Bool {
+    let size = share(of: place, at: now)
+    // The excess of one read over the share is forgiven.
+    return isCrowded && accounts[place: place].turnBytes - size > 4 * size
+  }
+
+  /// So many short reads of one turn may be beyond the share before all connections of the user pause; and so
+  /// many if actions have taken long.
+  private static var mostLate: Int { 16 }
+  private static var mostLateInDebt: Int { 4 }
 
   /// Note that a connection that waited is read from again.
   mutating func resume(_ id: ConnectionID, of uid: UInt64) {
@@ -359,7 +427,9 @@ struct UserTable: Sendable {
     return released.turn != releases || released.bytes < share(of: place, at: now)
   }
 
-  mutating func noteReleased(_ bytes: Int, at place: Int) {
+  /// Note that so much has been read of what had been held back of a connection.
+  mutating func noteReleased(_ bytes: Int, of id: ConnectionID, at place: Int) {
+    accounts[place: place].heard.note(id, 0, in: turn, isLate: false)
     let before = accounts[place: place].released
     accounts[place: place].released = (
       releases, (before.turn == releases ? before.bytes : 0) + max(1, bytes)
@@ -368,17 +438,16 @@ struct UserTable: Sendable {
 
   /// Begin a turn in which each user has a new share. Returns the shares, sorted by user.
   mutating func beginTurn(at now: Instant) -> [(uid: UInt64, share: Share)] {
-    alone = (nil, 0)
+    turn &+= 1
+    alone = (nil, 0, false)
     hasHeardLight = false
     guard isSharing else { return [] }
     isSharing = false
     var shares: [(uid: UInt64, share: Share)] = []
     for uid in accounts.keys.sorted() {
       guard let place = accounts.place(of: uid) else { continue }
-      let size = share(of: place, at: now)
-      let debt = accounts[place: place].turnBytes - size
-      // The excess of one read over the share is forgiven.
-      let isInDebt = isCrowded && debt > 4 * size
+      let debt = accounts[place: place].turnBytes - share(of: place, at: now)
+      let isInDebt = isInDebt(place, at: now)
       accounts[place: place].turnBytes = isInDebt ? debt : 0
       if isInDebt {
         shares.append((uid, .debt))
