@@ -71,6 +71,23 @@ import Wire
     for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 50) }
   }
 
+  @Test func `subscriptions to long paths that many connections end share a turn's work`() {
+    let (clients, keys) = (300 as UInt64, (0..<99).map { PathKey.integer($0) })
+    var bench = Bench(limits: limits { _ in })
+    for number in 1...clients {
+      bench.join(number)
+      let path = Path([.integer(Int64(number))] + keys)
+      bench.say(number, .subscribe(subscription: 1, path, nil))
+    }
+    while bench.turn().contains(.wake) {}
+    #expect(bench.server.load.scopes == 300)
+    for number in 1...clients { bench.say(number, .unsubscribe(subscription: 1)) }
+    var counts = [300]
+    while bench.turn().contains(.wake) { counts.append(bench.server.load.scopes) }
+    #expect(counts.count > 4 && bench.server.load.scopes == 0)
+    for (before, after) in zip(counts, counts.dropFirst()) { #expect(before - after <= 50) }
+  }
+
   @Test func `a turn follows as long as subscriptions have still to leave, and they get nothing`() {
     var bench = bench(rooms: 1000)
     bench.handle(.closed(ConnectionID(1)))

@@ -248,9 +248,11 @@ private struct Echo: Reducer {
     commands.compactMap { if case .pauseReading(let id) = $0 { id.rawValue } else { nil } }
   }
 
-  /// User 8 sends now and then, and has; user 7 has so many connections.
-  private func crowd(_ count: UInt64, _ state: Value = [:]) -> Bench {
-    var bench = Bench(state)
+  /// User 8 sends now and then; user 7 has so many connections.
+  private func crowd(
+    _ count: UInt64, _ state: Value = [:], limits: Limits = Limits()
+  ) -> Bench {
+    var bench = Bench(state, limits: limits)
     for number in 1...count { bench.join(number, uid: 7) }
     bench.join(1000, uid: 8)
     bench.pass(.seconds(1))
@@ -290,10 +292,26 @@ private struct Echo: Reducer {
     bench.act(1, 1, .copy(from: ["a"], to: ["b"]))
     let commands = bench.turn()
     #expect(paused(commands) == [1] && commands.contains(.wake))
+    // As long as that takes, and not again in each turn.
     for number in 2...5 as ClosedRange<UInt64> {
       #expect(paused(bench.say(number, .ping(1))) == [number])
+      if number % 2 == 0 { _ = bench.turn() }
     }
     #expect(paused(bench.say(6, .ping(1))) == Array(7...40) + [6])
+  }
+
+  @Test func `an action that was held back makes its connection wait, whoever says something`() {
+    var limits = Limits()
+    limits.largeActionBytes = 64
+    var bench = crowd(3, ["a": .text(String(repeating: "x", count: 10_000))], limits: limits)
+    bench.act(1, 1, .copy(from: ["a"], to: [.text(String(repeating: "b", count: 64))]))
+    let id = ConnectionID(1)
+    #expect(bench.handle(.turnEnded).contains(.decodeAction(id)))
+    let job = bench.server.action(for: id)
+    #expect(paused(bench.say(2, .ping(1))).isEmpty)
+    let commands = bench.handle(.actionDecoded(id, job?.decoded())) + bench.handle(.turnEnded)
+    #expect(commands.contains(.resumeReading(id)))
+    #expect(paused(commands) == [2, 1] && commands.contains(.wake))
   }
 
   @Test func `others are not read from less for a client that is refused`() {

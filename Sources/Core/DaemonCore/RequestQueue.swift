@@ -70,12 +70,13 @@ struct RequestQueue: Sendable {
     bytes += request.memory
   }
 
-  /// Whether answering the next request takes no more than its `work`.
+  /// Whether answering the next request takes no more than its `work`. To leave the scope of a long path
+  /// takes more.
   var isNextSmall: Bool {
     guard report == nil, start < requests.count else { return false }
     return switch requests[start] {
-    case .ping, .unsubscribe, .refuse, .refuseQuery: true
-    case .subscribe, .digest, .query: false
+    case .ping, .refuse, .refuseQuery: true
+    case .subscribe, .unsubscribe, .digest, .query: false
     }
   }
 

@@ -52,7 +52,7 @@ extension Server {
   }
 
   /// Note that bytes were read from a connection, and pause its user's connections when the share
-  /// of this turn is used up. O(those that are paused) when that happens.
+  /// of this turn is used up. O(those that wait) when that happens.
   @inline(__always)
   mutating func charge(_ place: Int, _ bytes: Int, _ commands: inout [Command]) {
     if users.isCharging { take(bytes, place, &commands) }

@@ -115,8 +115,8 @@ extension Server {
     if leaving.code == .done, let token { forget(token, from: id) }
   }
 
-  /// Send everything that is due to a connection and its session, and the goodbye with which it
-  /// leaves, if there is one now.
+  /// Send everything that is due to a connection and its session; or what of it is at hand, and the goodbye
+  /// with which it leaves.
   private mutating func compose(
     _ connection: inout ServerSession, _ session: Int?, _ leaving: inout Goodbye?,
     _ commands: inout [Command]

@@ -23,8 +23,8 @@ struct ServerSession: Sendable {
     /// The client has said goodbye. It gets everything that is due, then our goodbye, and the
     /// session is forgotten; further messages are ignored.
     case parting(Attachment)
-    /// This goodbye is composed at the turn's end, after everything that is due to the session;
-    /// messages that arrive meanwhile are ignored.
+    /// This goodbye is composed at the turn's end, after what is at hand: what its subscriptions lack is
+    /// not. Messages that arrive meanwhile are ignored.
     indirect case leaving(Goodbye, SessionToken?)
     /// This goodbye has been sent, or could not be.
     indirect case left(Goodbye)

@@ -30,6 +30,8 @@ struct Account: Sendable {
   /// Bytes that were read from the user in this turn, and those of the patches that its actions
   /// made; plus the debt of earlier turns that exceeded the share by far.
   fileprivate var turnBytes = 0
+  /// Whether it has such a debt, and so waits.
+  fileprivate var owes = false
   /// The time until which the user counts as heavy, because it used up a small share.
   fileprivate var heavyUntil: Instant
   /// What was read in a turn of what had been held back, and the number of that turn.
@@ -68,7 +70,12 @@ struct Account: Sendable {
     _ id: ConnectionID, _ bytes: Int, in turn: UInt64, isLate: Bool
   ) {
     leaveFresh(id)
-    heard.note(id, bytes, in: turn, isLate: isLate)
+    heard.note(id, bytes, in: turn, isLate: isLate, goesOn: owes)
+  }
+
+  /// Note that what had been held back of a connection is read in a turn.
+  fileprivate mutating func noteReleased(_ id: ConnectionID, in turn: UInt64) {
+    heard.note(id, 0, in: turn, isLate: false, goesOn: owes)
   }
 
   /// Note that a connection has been read from, or has ended.
@@ -78,9 +85,9 @@ struct Account: Sendable {
 
   /// Queue the connections that have been read from in this turn, or all that are read from, and return them:
   /// the one that used up the share last, and those that have resumed in vain before all others. Else one
-  /// could wait for ever, if it always resumed together with another that is read from before it. So it is
-  /// read from at the latest when it is the only one that resumes, for each share that is used up halves
-  /// their number.
+  /// could wait for ever, if it always resumed together with another that is read from before it. Each share
+  /// that is used up halves the number of those that resume, so at last it is the only one; and one that did
+  /// not wait, and is read from before it, waits behind it from then on.
   fileprivate mutating func wait(after last: ConnectionID?, isAll: Bool) -> [ConnectionID] {
     let first = fresh
     fresh = []
@@ -107,7 +114,7 @@ struct Account: Sendable {
   }
 }
 
-/// What has been read from a user in one turn.
+/// What has been read from a user in one turn, or in several while it is in debt.
 struct Heard: Sendable {
   private var turn: UInt64 = 0
   /// The connections, in order, that have not been taken.
@@ -115,11 +122,14 @@ struct Heard: Sendable {
   /// How often something was read after the share had been used up, and how many bytes.
   private(set) var late = (reads: 0, bytes: 0)
 
-  mutating func note(_ id: ConnectionID, _ bytes: Int, in turn: UInt64, isLate: Bool) {
+  /// `goesOn` says whether what was late in former turns counts still.
+  mutating func note(
+    _ id: ConnectionID, _ bytes: Int, in turn: UInt64, isLate: Bool, goesOn: Bool
+  ) {
     if self.turn != turn {
       self.turn = turn
       connections.removeAll(keepingCapacity: true)
-      late = (0, 0)
+      if !goesOn { late = (0, 0) }
     }
     if connections.last != id { connections.append(id) }
     if isLate { late = (late.reads + 1, late.bytes + bytes) }
@@ -386,7 +396,8 @@ struct UserTable: Sendable {
   ) -> [ConnectionID] {
     guard let place = accounts.place(of: uid) else { return [] }
     let (size, late) = (share(of: place, at: now), accounts[place: place].heard.late)
-    let most = isInDebt(place, at: now) ? Self.mostLateInDebt : Self.mostLate
+    let owes = accounts[place: place].owes || isInDebt(place, at: now)
+    let most = owes ? Self.mostLateInDebt : Self.mostLate
     return accounts[place: place].wait(
       after: last, isAll: late.reads > most || late.bytes >= max(size, 4 * Self.smallShare))
   }
@@ -399,7 +410,7 @@ struct UserTable: Sendable {
   }
 
   /// So many short reads of one turn may be beyond the share before all connections of the user pause; and so
-  /// many if actions have taken long.
+  /// many of all turns of a debt.
   private static var mostLate: Int { 16 }
   private static var mostLateInDebt: Int { 4 }
 
@@ -429,7 +440,7 @@ struct UserTable: Sendable {
 
   /// Note that so much has been read of what had been held back of a connection.
   mutating func noteReleased(_ bytes: Int, of id: ConnectionID, at place: Int) {
-    accounts[place: place].heard.note(id, 0, in: turn, isLate: false)
+    accounts[place: place].noteReleased(id, in: turn)
     let before = accounts[place: place].released
     accounts[place: place].released = (
       releases, (before.turn == releases ? before.bytes : 0) + max(1, bytes)
@@ -449,6 +460,7 @@ struct UserTable: Sendable {
       let debt = accounts[place: place].turnBytes - share(of: place, at: now)
       let isInDebt = isInDebt(place, at: now)
       accounts[place: place].turnBytes = isInDebt ? debt : 0
+      accounts[place: place].owes = isInDebt
       if isInDebt {
         shares.append((uid, .debt))
         isSharing = true
