@@ -55,18 +55,43 @@ private struct Echo: Reducer {
     var bench = Bench(limits: limits { $0.connectionsPerSecond = 3 })
     for number in 1...3 as ClosedRange<UInt64> {
       #expect(goodbye(&bench, opening: number, uid: 7) == nil)
-      bench.handle(.closed(ConnectionID(number)))
-      // The account outlives the connection only while there is another.
-      _ = goodbye(&bench, opening: 100 + number, uid: 8)
     }
-    bench.open(10, uid: 7)
-    bench.open(11, uid: 7)
-    bench.open(12, uid: 7)
-    bench.open(13, uid: 7)
-    let refused = try #require(bench.goodbye(to: 13, bench.turn()))
+    let refused = try #require(goodbye(&bench, opening: 4, uid: 7))
+    #expect(goodbye(&bench, opening: 5, uid: 8) == nil)
     #expect(refused.limit?.name == "connectionsPerSecond")
     bench.pass(.seconds(1))
     #expect(goodbye(&bench, opening: 14, uid: 7) == nil)
+  }
+
+  @Test func `who ends all connections has used up as much as before`() throws {
+    var bench = Bench(
+      ["a": .text(String(repeating: "x", count: 10_000))],
+      limits: limits {
+        $0.connectionsPerSecond = 3
+        $0.turnBytesPerUser = 1000
+      })
+    bench.join(100, uid: 8)
+    for number in 1...3 as ClosedRange<UInt64> {
+      #expect(goodbye(&bench, opening: number, uid: 7) == nil)
+      bench.handle(.closed(ConnectionID(number)))
+    }
+    let refused = try #require(goodbye(&bench, opening: 4, uid: 7))
+    #expect(refused.limit?.name == "connectionsPerSecond")
+    bench.handle(.closed(ConnectionID(4)))
+    bench.pass(.milliseconds(999))
+    bench.handle(.tick)
+    bench.join(5, uid: 7)
+    bench.act(5, 1, .copy(from: ["a"], to: ["b"]))
+    _ = bench.turn()
+    bench.handle(.closed(ConnectionID(5)))
+    bench.open(6, uid: 7)
+    let hello = ClientMessage.hello(.init(versions: 1...1, label: ""))
+    #expect(bench.say(6, hello).contains(.pauseReading(ConnectionID(6))))
+    bench.handle(.closed(ConnectionID(6)))
+    bench.pass(.seconds(1))
+    bench.handle(.tick)
+    bench.open(7, uid: 7)
+    #expect(!bench.say(7, hello).contains(.pauseReading(ConnectionID(7))))
   }
 
   @Test func `a user who brings more than a share waits while others are there`() {

@@ -30,7 +30,7 @@ extension Server {
       turn.remains.add(jump)
       jumping.pending = nil
     }
-    users.remove(connection)
+    users.remove(connection, at: clock.now)
     if let action = largeActions.remove(id) { turn.remains.add(action) }
     remember(connection)
     // The connection never had a session, or lost it.
@@ -192,6 +192,7 @@ extension Server {
     if pause.isOver(at: now) { resume("its time is up", &commands) }
     if journaling.shouldRetry(at: now) { commands.append(.reopenJournal) }
     publication.forgetUnusedDifferences(at: now)
+    users.forgetFormer(at: now)
     rounds.begin()
     goRound(&commands)
   }

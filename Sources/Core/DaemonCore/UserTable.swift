@@ -22,6 +22,8 @@ import Wire
 /// The resources of all connections of one user.
 struct Account: Sendable {
   fileprivate(set) var connections = 0
+  /// When its last connection ended, if it has none.
+  fileprivate var leftAt: Instant
   fileprivate(set) var subscriptions = 0
   /// Bytes that were sent to the user and are not written yet.
   fileprivate(set) var unsentBytes = 0
@@ -61,7 +63,7 @@ struct Account: Sendable {
     accepts = TokenBucket(perSecond: limits.connectionsPerSecond, at: now)
     actions = TokenBucket(perSecond: limits.actionsPerSecond, at: now)
     denials = TokenBucket(perSecond: 1, at: now)
-    heavyUntil = now
+    (heavyUntil, leftAt) = (now, now)
   }
 
   /// Note that so many bytes have been read from a connection in a turn, and whether its share had been used
@@ -106,6 +108,13 @@ struct Account: Sendable {
     return first + others
   }
 
+  /// Note that no connection is left: what the user has used up remains for a while.
+  fileprivate mutating func leave(at now: Instant) {
+    leftAt = now
+    (waiting, asking) = ([], [])
+    _ = heard.takeConnections()
+  }
+
   /// Take those that resume from the queue, so many at most. They may have ended.
   fileprivate mutating func resume(_ most: Int) -> [ConnectionID] {
     let resumed = Array(waiting.prefix(most))
@@ -143,12 +152,16 @@ struct Heard: Sendable {
 
 /// The accounts of the users that are connected, and the order in which they are served.
 ///
-/// Invariants: a user has an account exactly while it has a connection; the sums of an account are
+/// A user whose last connection ends keeps its account for a second: who connects anew has not used up less.
+///
+/// Invariants: a user has an account while it has a connection; the sums of an account are
 /// those of its connections; a user is in the queue to be answered exactly once while a connection
 /// of it is; a connection that waits to be read from is in its queue once.
 struct UserTable: Sendable {
   private let limits: Limits
   private var accounts: Slots<UInt64, Account>
+  /// How many users have a connection.
+  private var present = 0
   /// The users whose connections wait to be answered, in the order of their turns.
   private var askers: [UInt64] = []
   /// Those who have had their share of this turn.
@@ -187,7 +200,7 @@ struct UserTable: Sendable {
 
   /// Whether turns are shared among users.
   @inline(__always)
-  var isCrowded: Bool { accounts.count > 1 }
+  var isCrowded: Bool { present > 1 }
 
   /// The account at an index that `enter` returned, while a connection of its user exists.
   subscript(place place: Int) -> Account {
@@ -206,6 +219,7 @@ struct UserTable: Sendable {
     // Invariant: the account exists, since it was added above if it did not.
     let place = accounts.place(of: uid) ?? 0
     self.connections += 1
+    if accounts[place: place].connections == 0 { present += 1 }
     accounts[place: place].connections += 1
     accounts[place: place].reading.insert(session.id)
     accounts[place: place].partialBytes += session.frames.unfinished
@@ -244,7 +258,7 @@ struct UserTable: Sendable {
   }
 
   /// Remove a connection that has ended from its user's account.
-  mutating func remove(_ session: borrowing ServerSession) {
+  mutating func remove(_ session: borrowing ServerSession, at now: Instant) {
     let (uid, place) = (session.peer.uid, session.account)
     connections -= 1
     accounts[place: place].connections -= 1
@@ -254,15 +268,34 @@ struct UserTable: Sendable {
     accounts[place: place].unsentBytes -= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
     if accounts[place: place].connections == 0 {
-      accounts[uid] = nil
+      present -= 1
+      accounts[place: place].leave(at: now)
       askers.removeAll { $0 == uid }
       resting.removeAll { $0 == uid }
       // The connections of an only user have waited for the sake of others.
-      if accounts.count == 1, let last = accounts.keys.first {
-        accounts[last]?.resumes = Self.mostResumes
-      }
+      if present == 1 { letAllResume() }
     }
   }
+
+  private mutating func letAllResume() {
+    for uid in accounts.keys {
+      if let place = accounts.place(of: uid) { accounts[place: place].resumes = Self.mostResumes }
+    }
+  }
+
+  /// Forget the users who left so long ago that it is as if they had used up nothing.
+  mutating func forgetFormer(at now: Instant) {
+    if accounts.count == present { return }
+    for uid in accounts.keys.sorted() {
+      guard let place = accounts.place(of: uid), accounts[place: place].connections == 0 else {
+        continue
+      }
+      if now >= accounts[place: place].leftAt + Self.formerTime { accounts[uid] = nil }
+    }
+  }
+
+  /// In this time rates are as if nothing had been taken, and a user is not heavy any more.
+  private static var formerTime: Duration { .seconds(1) }
 
   /// Note that a connection was admitted: it should be welcomed soon.
   mutating func noteArrival(at place: Int, _ now: Instant) {
