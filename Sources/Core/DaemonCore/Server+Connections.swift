@@ -75,20 +75,7 @@ extension Server {
     }
   }
 
-  /// Add a subscription to its connection, its user's account and a scope.
-  static func begin(
-    _ subscription: Subscription, of connection: inout ServerSession, _ users: inout UserTable,
-    _ scope: inout Scope
-  ) {
-    var subscription = subscription
-    subscription.seat = scope.subscribers.append(
-      ConnectionPlace(id: connection.id, place: connection.place),
-      slot: connection.subscriptions.count)
-    connection.subscriptions.append(subscription)
-    users.countSubscription(1, at: connection.account)
-  }
-
-  /// Undo `begin` for a subscription that was removed from its connection.
+  /// End a subscription that was removed from its connection.
   mutating func end(_ subscription: Subscription, of connection: ServerSession) {
     users.countSubscription(-1, at: connection.account)
     drop(subscription, uid: connection.peer.uid)

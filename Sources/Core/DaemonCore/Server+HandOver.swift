@@ -175,7 +175,7 @@ extension Server {
     let subscription = Subscription(
       number: handed.number, scope: publication.scopes[index: index].id,
       progress: isCurrent ? .live : .lost(isSame ? .history : .view), isTrusted: true)
-    Self.begin(
-      subscription, of: &connections[place: place], &users, &publication.scopes[index: index])
+    users.countSubscription(1, at: connections[place: place].account)
+    connections[place: place].begin(subscription, &publication.scopes[index: index])
   }
 }

@@ -207,7 +207,7 @@ extension Server {
   private mutating func readRequest(
     _ item: UnsafeRawBufferPointer, _ place: Int
   ) throws(WireError) -> Bool {
-    guard let request = try Self.request(item, limits) else {
+    guard let request = try Request.read(item, limits) else {
       // A goodbye, since actions are read elsewhere.
       part(place)
       return true

@@ -5,60 +5,6 @@ import Wire
 
 // Requests of clients, their shares of a turn, and their answers (`RequestQueue`).
 extension Server {
-  // MARK: Taking in
-
-  /// The request that an item is; nil for messages of other kinds. Static: for a method that is not
-  /// mutating, the compiler copies the server, 3,752 bytes.
-  static func request(
-    _ item: UnsafeRawBufferPointer, _ limits: Limits
-  ) throws(WireError) -> Request? {
-    if item.count > longestRequest(limits), let refused = try refusedRequest(item) {
-      return refused
-    }
-    switch try ClientMessage(item) {
-    case .hello: throw WireError(.outOfOrder, "hello was said already")
-    case .subscribe(let number, let path, let position):
-      let fits = path.keys.count <= limits.pathKeys && path.byteCount <= limits.pathBytes
-      return fits
-        ? .subscribe(number: number, path, position) : .refuse(subscription: number, .limit)
-    case .unsubscribe(let number): return .unsubscribe(number: number)
-    case .ping(let value): return .ping(value)
-    case .digestRequest(let number): return .digest(subscription: number)
-    case .query(let number, let name, let arguments):
-      return arguments.count <= mostArguments
-        ? .query(number: number, name, arguments) : .refuseQuery(number: number, bytes: item.count)
-    case .goodbye, .action: return nil
-    }
-  }
-
-  /// The most arguments of a query; no report has more than five.
-  private static var mostArguments: Int { 16 }
-
-  /// The most bytes of a request; no subscription or query within the limits has more.
-  private static func longestRequest(_ limits: Limits) -> Int {
-    1024 + limits.pathBytes + 16 * limits.pathKeys
-  }
-
-  /// The refusal of a subscription or query that is too long, without storing its contents; nil for
-  /// other messages.
-  private static func refusedRequest(_ item: UnsafeRawBufferPointer) throws(WireError) -> Request? {
-    var decoder = CBORDecoder(item)
-    let head = try MessageHead(from: &decoder)
-    guard head.type == .subscribe || head.type == .query else { return nil }
-    do throws(CBORError) {
-      let number = try decoder.unsigned()
-      var whole = CBORDecoder(item)
-      try whole.skip()
-      guard whole.isAtEnd else {
-        throw CBORError(.trailingBytes(whole.remaining), at: whole.offset)
-      }
-      return head.type == .subscribe
-        ? .refuse(subscription: number, .limit) : .refuseQuery(number: number, bytes: item.count)
-    } catch {
-      throw .malformed(error)
-    }
-  }
-
   // MARK: Shares of a turn
 
   /// Put a connection with requests to answer into its user's queue. One whose subscriptions still lag,
@@ -145,7 +91,7 @@ extension Server {
     case .refuse(let number, let reason): refuse(number, reason, &connection)
     case .refuseQuery(let number, let bytes):
       let text =
-        "a query may have \(Self.longestRequest(limits)) bytes and \(Self.mostArguments) arguments; "
+        "a query may have \(Request.longest(limits)) bytes and \(Request.mostArguments) arguments; "
         + "this one of \(bytes) bytes has more"
       send(ReportError(.limit, text), of: number, &connection)
     case .unsubscribe(let number):

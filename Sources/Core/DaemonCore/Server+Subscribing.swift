@@ -49,7 +49,8 @@ extension Server {
     case .snapshot(let reason):
       subscription.progress = .lost(reason)
     }
-    Self.begin(subscription, of: &connection, &users, &publication.scopes[index: place])
+    users.countSubscription(1, at: connection.account)
+    connection.begin(subscription, &publication.scopes[index: place])
     return read
   }
 

@@ -224,6 +224,14 @@ struct ServerSession: Sendable {
     if let message = acknowledgements.announce(outcomes) { send(message) }
   }
 
+  /// Begin a subscription to a scope.
+  mutating func begin(_ subscription: Subscription, _ scope: inout Scope) {
+    var subscription = subscription
+    subscription.seat = scope.subscribers.append(
+      ConnectionPlace(id: id, place: place), slot: subscriptions.count)
+    subscriptions.append(subscription)
+  }
+
   /// Send the newest revision to a client that was sent nothing for some time.
   mutating func bookmark(
     _ revision: UInt64, durable: UInt64?, every interval: Duration, at now: Instant
