@@ -63,7 +63,7 @@ private struct Echo: Reducer {
     #expect(goodbye(&bench, opening: 14, uid: 7) == nil)
   }
 
-  @Test func `who ends all connections has used up as much as before`() throws {
+  @Test func `a user that ends all connections has still used up what it had`() throws {
     var bench = Bench(
       ["a": .text(String(repeating: "x", count: 10_000))],
       limits: limits {

@@ -16,7 +16,7 @@ import Wire
     ConnectionPlace(id: ConnectionID(UInt64(number)), place: number)
   }
 
-  /// What is seen by who asks each connection whether it is there.
+  /// What is left if each connection is asked whether it is there.
   private func shown(_ subscribers: Subscribers, of plain: [Seated]) -> [Seated] {
     let connections = Set(plain.map(\.connection))
     return subscribers.all.filter { connections.contains($0.connection) }.map {
@@ -48,7 +48,7 @@ import Wire
     }
   }
 
-  @Test func `who has left is no connection, and its index is still noted`() {
+  @Test func `a gap is no connection, and the others keep their places beside it`() {
     var subscribers = Subscribers()
     let seats = (0..<4).map { subscribers.append(place($0), slot: 0) }
     subscribers.remove(seats[1])

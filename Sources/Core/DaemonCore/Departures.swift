@@ -1,5 +1,3 @@
-import Wire
-
 /// The subscriptions of connections that have ended, or are ending, which have not left their scopes yet:
 /// some leave in each turn, for a connection may have ten thousand, and a process with many connections may
 /// end.

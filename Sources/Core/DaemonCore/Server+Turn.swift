@@ -133,9 +133,9 @@ extension Server {
       if connection.owesNews { sayRevoked(&connection) }
       let isHandingOver = if case .handingOver = ending { true } else { false }
       var hadWork = false
-      if !connection.isCurrent, leaving == nil || isEnding {
+      if !connection.isCurrent, leaving == nil || ending.isNear {
         hadWork = connections.catchUpWork > 0
-        catchUp(&connection, isLast: isEnding, &commands)
+        catchUp(&connection, isLast: ending.isNear, &commands)
       }
       // Before the answers: an answer implies that every subscription that is not announced anew is
       // at the newest revision.

@@ -110,6 +110,14 @@ public struct Server<R: Reducer>: Sendable {
     case handingOver
     /// The next process has everything: nothing happens any more.
     case handedOver
+
+    /// Whether a connection may have no later turn.
+    var isNear: Bool {
+      switch self {
+      case .stopping, .handingOver: true
+      case .none, .handedOver: false
+      }
+    }
   }
 
   struct Counters: Sendable {
@@ -121,14 +129,6 @@ public struct Server<R: Reducer>: Sendable {
     var goodbyes: UInt64 = 0
     /// The bytes of all patches that were made.
     var changedBytes = 0
-  }
-
-  /// Whether this turn may be the last, for all connections.
-  var isEnding: Bool {
-    switch ending {
-    case .stopping, .handingOver: true
-    case .none, .handedOver: false
-    }
   }
 
   /// A server whose history begins with `state`. The epoch must be new and random. Without a

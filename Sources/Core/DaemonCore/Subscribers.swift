@@ -11,8 +11,8 @@ struct Subscriber: Sendable {
 
 /// The subscribers of a scope, in the order in which they subscribed.
 ///
-/// There may be ten thousand, and all may leave. So one that leaves is looked for by its seat, and
-/// these ascend, and remains as a gap; when half are gaps, those that are left close up.
+/// There may be ten thousand, and all may leave. Seats ascend, so one that leaves is found by a binary
+/// search. It remains as a gap; when half are gaps, the others close up.
 struct Subscribers: Sendable {
   private var list: [Subscriber] = []
   private var gaps = 0
