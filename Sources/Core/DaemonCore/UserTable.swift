@@ -358,7 +358,10 @@ struct UserTable: Sendable {
     isSharing = false
     var shares: [(uid: UInt64, share: Share)] = []
     for uid in accounts.keys.sorted() {
-      guard let place = accounts.place(of: uid) else { continue }
+      // What a user without connections owes is for when it is back.
+      guard let place = accounts.place(of: uid), accounts[place: place].connections > 0 else {
+        continue
+      }
       let debt = accounts[place: place].turnBytes - share(of: place, at: now)
       let isInDebt = isInDebt(place, at: now)
       accounts[place: place].turnBytes = isInDebt ? debt : 0
