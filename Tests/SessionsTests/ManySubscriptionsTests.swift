@@ -140,15 +140,65 @@ import Wire
     bench.act(2, 1, .put("n", 1))
     bench.say(2, .ping(7))
     var told: [ServerMessage] = []
-    for value in 2...4 as ClosedRange<Int64> {
+    // It has everything after ten turns.
+    for value in 2...6 as ClosedRange<Int64> {
       bench.act(1, UInt64(value), .set(["rooms"], Self.rooms(value)))
       told += bench.said(to: 2, bench.turn())
       bench.handle(.blocked(ConnectionID(2), unsent: 5))
-      _ = bench.turn()
+      told += bench.said(to: 2, bench.turn())
       bench.handle(.drained(ConnectionID(2)))
     }
     #expect(told.contains { if case .acknowledgement = $0 { true } else { false } })
     #expect(told.contains { if case .pong(7, _) = $0 { true } else { false } })
+  }
+
+  @Test func `one that is blocked meanwhile is sent the rest in as many turns, and then nothing`() {
+    var bench = lagging()
+    bench.act(2, 1, .put("n", 1))
+    bench.say(2, .ping(7))
+    #expect(patches(bench.said(to: 2, bench.turn())) == 10)
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    let turns = bench.turns([2])
+    #expect(turns.map { patches($0[2]) }.filter { $0 > 0 } == Array(repeating: 10, count: 9))
+    #expect(turns.flatMap { $0[2] ?? [] }.contains(.pong(7, revision: 2)))
+    bench.act(1, 2, .set(["rooms"], Self.rooms(2)))
+    #expect(bench.turns([2]).allSatisfy { $0[2]?.isEmpty ?? true })
+    bench.handle(.drained(ConnectionID(2)))
+    #expect(bench.turns([2]).reduce(0) { $0 + patches($1[2]) } == Self.rooms)
+    #expect(bench.server.load.heldStates == 0)
+  }
+
+  @Test func `what is sent to one that does not read counts as unsent`() {
+    var limits = Self.limits
+    limits.unsentBytesPerUser = 100
+    var bench = lagging(limits)
+    _ = bench.turn()
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    #expect(bench.goodbye(to: 2, bench.turn()) == nil)
+    bench.handle(.blocked(ConnectionID(2), unsent: 101))
+    let last = bench.turn()
+    #expect(bench.goodbye(to: 2, last)?.code == .limit && last.contains(.close(ConnectionID(2))))
+  }
+
+  @Test func `snapshots wait until one that is blocked meanwhile has read`() {
+    var bench = bench()
+    bench.act(1, 1, .set(["rooms"], Self.rooms(1)))
+    // The state that it has is gone, because this was reported late.
+    bench.handle(.blocked(ConnectionID(2), unsent: 5))
+    _ = bench.turn()
+    bench.handle(.drained(ConnectionID(2)))
+    var sent: [Int] = []
+    while sent.reduce(0, +) < Self.rooms, sent.count < 20 {
+      sent.append(snapshots(bench.said(to: 2, bench.turn())))
+      bench.handle(.blocked(ConnectionID(2), unsent: 5))
+      // Some behind what it has missed of the others, and then none.
+      sent[sent.count - 1] += bench.turns([2]).reduce(0) { $0 + snapshots($1[2]) }
+      bench.handle(.drained(ConnectionID(2)))
+    }
+    #expect(sent == [20] + Array(repeating: 10, count: 8))
+    bench.say(2, .ping(7))
+    #expect(bench.turns([2]).flatMap { $0[2] ?? [] }.last == .pong(7, revision: 1))
+    #expect(bench.server.load.heldStates == 0)
   }
 
   @Test func `the patch of a small part is made at once, whatever else has changed`() {

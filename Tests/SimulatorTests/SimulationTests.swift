@@ -174,7 +174,8 @@ import Values
 
   private static let paths = [
     "answers", "blocks", "clones", "closes", "crashes", "cuts", "jobs", "restarts", "stalls",
-    "stops", "strangers", "trials", "goodbye: done", "goodbye: frameTooLarge", "goodbye: limit",
+    "rest of what was missed", "stops", "strangers", "trials", "goodbye: done",
+    "goodbye: frameTooLarge", "goodbye: limit",
     "goodbye: malformed", "goodbye: outOfOrder", "goodbye: replaced", "goodbye: stalled",
     "goodbye: stopping", "goodbye: unknownMessage", "goodbye: version",
     "subscribed: current none", "subscribed: patch none", "subscribed: refused duplicate",

@@ -12,8 +12,10 @@ import Wire
 // One that is made to leave meanwhile is sent no more of it: its client comes back with the position that it
 // has, if at all. Before the process ends there is no later turn, and all are brought up to date.
 //
-// A connection that is blocked once more before it is done would begin again with what it had: it is
-// finished in one turn the next time.
+// A connection that is blocked once more before it is done is sent the rest all the same, and held back
+// then. If it were held back at once, what it has already would be behind again as soon as it changes, and a
+// client that reads slowly might never be answered. What it is sent meanwhile counts as unsent bytes of its
+// user.
 extension Server {
   /// Bring subscriptions that lag, or whose job has ended, up to date, as far as that needs no new
   /// snapshot and the turn's work allows; all of them if there is no later turn. O(these).
@@ -22,7 +24,7 @@ extension Server {
   ) {
     // Those that are listed again meanwhile are for another turn.
     var left = connection.subscriptions.activeCount
-    while left > 0, isLast || mayCatchUp(connection),
+    while left > 0, isLast || connections.catchUpWork > 0,
       let index = connection.subscriptions.nextActive()
     {
       left -= 1
@@ -35,20 +37,20 @@ extension Server {
     }
   }
 
-  private func mayCatchUp(_ connection: borrowing ServerSession) -> Bool {
-    connections.catchUpWork > 0 || connection.flow.isHurried
-  }
-
   /// Note the work of one subscription for which so many bytes were made: about four microseconds, and
   /// one for 64 bytes.
   private mutating func countCatchUp(_ bytes: Int) { connections.catchUpWork -= 4 + bytes / 64 }
 
   /// Have a connection that is not current composed again in the next turn, if this one's work is used up:
   /// in front of others if it had none of it, so that all have it in turn. If there is work left, it only
-  /// waits for jobs.
-  mutating func delayIfUnfinished(_ connection: inout ServerSession, hadWork: Bool) {
-    guard connections.catchUpWork <= 0 else { return connection.flow.endDelay() }
-    connection.flow.isDelayed = true
+  /// waits for jobs. `joined` says whether there was some for snapshots: if it is blocked, that is all of
+  /// them until it has read.
+  mutating func delayIfUnfinished(
+    _ connection: inout ServerSession, hadWork: Bool, joined: Bool
+  ) {
+    connection.flow.isDelayed =
+      connections.catchUpWork <= 0 && !(connection.isBlocked && joined)
+    guard connection.flow.isDelayed else { return }
     connections.delay(
       ConnectionPlace(id: connection.id, place: connection.place), isFirst: !hadWork)
   }
@@ -153,7 +155,7 @@ extension Server {
   ) {
     var left = connection.subscriptions.behind
     while left > 0, connection.subscriptions.joining < limits.concurrentSnapshots,
-      isRequested || mayCatchUp(connection), let index = connection.subscriptions.nextLost(),
+      isRequested || connections.catchUpWork > 0, let index = connection.subscriptions.nextLost(),
       case .lost(let reason) = connection.subscriptions[index].progress
     {
       left -= 1

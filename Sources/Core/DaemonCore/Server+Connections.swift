@@ -119,27 +119,35 @@ extension Server {
   ) {
     guard let place = connections.place(of: id) else { return }
     noteUnsent(unsent, at: place)
-    // If it was blocked already, a goodbye followed; then nothing is live, so there is no state to
-    // hold.
-    guard !connections[place: place].isBlocked else { return }
-    // If the shell reports it late, the state that the client has is gone: it gets a snapshot.
-    let isKnown = core.revision == publication.flushed
-    changeReading(of: id, &commands) { [now = clock.now] in $0.flow.block(at: now) }
-    let uid = connections[place: place].peer.uid
+    // If it was blocked already, a goodbye followed, or the rest of what it had missed.
+    if !connections[place: place].isBlocked {
+      changeReading(of: id, &commands) { [now = clock.now] in $0.flow.blockedSince = now }
+      if connections[place: place].flow.isHeldBack {
+        var box = connections.takeOut(place)
+        // If the shell reports it late, the state that the client has is gone: it gets a snapshot.
+        holdBack(&box.session, isKnown: core.revision == publication.flushed)
+        connections.putBack(box, at: place)
+      }
+    }
+    limitUnsent(id)
+  }
+
+  /// Have a connection wait until its bytes have been sent: what it mirrors lags behind this revision, if the
+  /// state is known that it has. O(its subscriptions).
+  mutating func holdBack(_ connection: inout ServerSession, isKnown: Bool) {
     var count = 0
-    for index in connections[place: place].subscriptions.indices
-    where connections[place: place].subscriptions[index].progress == .live {
-      var subscription = connections[place: place].subscriptions[index]
+    for index in connection.subscriptions.indices
+    where connection.subscriptions[index].progress.isLive {
+      var subscription = connection.subscriptions[index]
       subscription.progress = isKnown ? .lagging(core.revision) : .lost(.history)
       let scope = publication.scopes.index(of: subscription.scope)
       subscription.base = scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
-      connections[place: place].subscriptions[index] = subscription
+      connection.subscriptions[index] = subscription
       count += 1
     }
     if isKnown, !faults.forgetsHeldStates {
-      publication.hold(core.state, at: core.revision, by: uid, count: count)
+      publication.hold(core.state, at: core.revision, by: connection.peer.uid, count: count)
     }
-    limitUnsent(id)
   }
 
   /// Record a connection's number of unsent bytes.

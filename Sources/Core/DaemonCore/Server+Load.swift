@@ -6,6 +6,9 @@ extension Server {
     package var blocked: Int
     /// Connections that lack changes which are not yet sent.
     package var behind: Int
+    /// Connections that are brought up to date over several turns, and so are sent more although they do
+    /// not read.
+    package var catchingUp: [ConnectionID]
     package var sessions: Int
     package var detachedSessions: Int
     package var scopes: Int
@@ -31,6 +34,7 @@ extension Server {
       connections: connections.count,
       blocked: connections.sessions.count { $0.isBlocked },
       behind: connections.sessions.count { !$0.isCurrent },
+      catchingUp: connections.sessions.filter(\.flow.isDelayed).map(\.id),
       sessions: sessions.count,
       detachedSessions: sessions.detachedCount,
       scopes: publication.scopes.count,

@@ -14,7 +14,7 @@ extension Server {
       !connections[place: place].isBlocked, !connections[place: place].requests.isWaitingForDigest,
       connections[place: place].subscriptions.unannounced == 0,
       connections[place: place].subscriptions.lagging == 0
-        || !connections[place: place].flow.isSliced
+        || !connections[place: place].flow.isDelayed
     else { return }
     connections[place: place].requests.isInLine = true
     users.lineUp(

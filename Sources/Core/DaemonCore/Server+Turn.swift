@@ -90,7 +90,7 @@ extension Server {
     connections[place: place].announce(sessions[place: attachment.place].outcomes)
   }
 
-  /// Make one connection's `send`, unless it has unsent bytes.
+  /// Make one connection's `send`, unless it is held back.
   private mutating func compose(
     _ id: ConnectionID, at place: Int, _ commands: inout [Command]
   ) {
@@ -121,7 +121,7 @@ extension Server {
     _ connection: inout ServerSession, _ session: Int?, _ leaving: inout Goodbye?,
     _ commands: inout [Command]
   ) {
-    if !connection.isBlocked || faults.ignoresBackPressure {
+    if !connection.flow.isHeldBack || faults.ignoresBackPressure {
       if faults.acknowledgesEarly {
         let patches = connection.outbox.take(at: clock.now) ?? []
         acknowledge(&connection, session)
@@ -132,7 +132,7 @@ extension Server {
       }
       if connection.owesNews { sayRevoked(&connection) }
       let isHandingOver = if case .handingOver = ending { true } else { false }
-      var hadWork = false
+      var (hadWork, joined) = (false, false)
       if !connection.isCurrent, leaving == nil || ending.isNear {
         hadWork = connections.catchUpWork > 0
         catchUp(&connection, isLast: ending.isNear, &commands)
@@ -143,7 +143,12 @@ extension Server {
         // No request is begun that could not be finished here: requests go to the next process.
         answerRefused(&connection, &commands)
       } else {
-        if leaving == nil, !connection.isCurrent { join(&connection, &commands) }
+        if leaving == nil, !connection.isCurrent,
+          !connection.isBlocked || connection.subscriptions.activeCount == 0
+        {
+          joined = connections.catchUpWork > 0
+          join(&connection, &commands)
+        }
         if connection.requests.grant > 0, connection.subscriptions.mayBeTold {
           answer(&connection, &commands)
         }
@@ -152,15 +157,18 @@ extension Server {
         connection.announce(sessions[place: session].outcomes)
       }
       if connection.isCurrent {
-        if connection.flow.isDelayed { connection.flow.endDelay() }
+        connection.flow.isDelayed = false
         if !connection.subscriptions.areAllRevoked { acknowledge(&connection, session) }
       } else if leaving == nil {
-        delayIfUnfinished(&connection, hadWork: hadWork)
+        delayIfUnfinished(&connection, hadWork: hadWork, joined: joined)
       }
       connection.bookmark(
         core.revision, durable: durableRevision, every: limits.bookmarkInterval, at: clock.now)
       if case .parting(let attachment) = connection.phase, hasAll(connection, attachment) {
         leaving = ServerSession.answerToGoodbye
+      }
+      if leaving == nil, connection.flow.isHeldBack, !faults.ignoresBackPressure {
+        holdBack(&connection, isKnown: true)
       }
     }
     if let leaving {

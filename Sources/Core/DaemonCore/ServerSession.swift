@@ -260,22 +260,12 @@ struct Flow: Sendable {
   var unsentBytes = 0
   /// Whether reading is paused until its user has a share of a turn again.
   var isWaiting = false
-  /// Whether it is being brought up to date over several turns.
+  /// Whether it is being brought up to date over several turns. It is sent the rest although bytes are
+  /// unsent: else what it has already would be behind again each time, and it might never be answered.
   var isDelayed = false
-  /// Whether it was blocked meanwhile, and is brought up to date in one turn: else it might never be,
-  /// and never be answered.
-  private(set) var isHurried = false
 
-  /// Whether this turn may not finish it.
-  var isSliced: Bool { isDelayed && !isHurried }
-
-  /// It has unsent bytes from now on.
-  mutating func block(at now: Instant) {
-    blockedSince = now
-    if isDelayed { isHurried = true }
-  }
-
-  mutating func endDelay() { (isDelayed, isHurried) = (false, false) }
+  /// Whether nothing is composed for it until its bytes have been sent.
+  var isHeldBack: Bool { blockedSince != nil && !isDelayed }
 }
 
 /// The frames that a connection is sent at the turn's end.

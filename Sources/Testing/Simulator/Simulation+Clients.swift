@@ -88,7 +88,7 @@ extension Simulation {
   mutating func read(_ slot: Int) throws(SimulationFailure) {
     guard let id = clients[slot].link, let place = place(of: id) else { return }
     if now < links[place].stalledUntil { return }
-    if isKind {
+    if isKind, socketsAreLarge {
       // All unsent bytes arrive at once, however small the buffer is.
       links[place].toClient += links[place].unsent
       links[place].unsent = []

@@ -200,9 +200,10 @@ extension Simulation {
 
   /// Hand the server an event, and execute its commands.
   mutating func deliver(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
+    let isTurnEnd = if case .turnEnded = event { true } else { false }
+    catchingUp = isTurnEnd ? daemon?.load.catchingUp ?? [] : []
     let commands = handle(event)
     try enterWork()
-    let isTurnEnd = if case .turnEnded = event { true } else { false }
     if isTurnEnd { try checkEffects(commands) }
     for command in commands { try perform(command) }
     // Bytes that a socket does not take are reported after the commands, as a real shell does.

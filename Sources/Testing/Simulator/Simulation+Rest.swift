@@ -44,6 +44,7 @@ extension Simulation {
       }
       try changeProcess()
       try connectClients()
+      socketsAreLarge = round % 2 == 0
       for slot in clients.indices {
         if clients[slot].isGhost {
           // The process of a ghost ends at some time, whether its clone has reconnected or not.

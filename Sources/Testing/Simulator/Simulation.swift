@@ -30,6 +30,9 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var counts: [String: Int] = [:]
   /// Whether injected faults are over.
   var isKind = false
+  /// Whether sockets take everything, in a round without faults: in each second one, so that who catches up
+  /// over several turns may not be able to take the rest at once.
+  var socketsAreLarge = false
   /// Whether a test drives the clients, each of which sees everything.
   var isDriven = false
   /// Whether the clients that a test drives can show actions before they are answered.
@@ -72,6 +75,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var served: [ConnectionID]? = []
   /// Connections whose sockets did not take everything, still to be reported to the daemon.
   var blocked: [ConnectionID] = []
+  /// Connections that are sent more in this turn although they do not read.
+  var catchingUp: [ConnectionID] = []
   let clock = SimulatedClock()
   let dependencies: DependencyValues
   /// Those of the reducer in clients that a test drives, which draw nothing from the daemon's.

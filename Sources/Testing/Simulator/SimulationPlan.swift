@@ -81,7 +81,11 @@ public struct SimulationPlan: Sendable {
     // Derived, so that the worlds of known seeds stay as they are.
     limits.inlineDifferenceBytes = limits.inlineSnapshotBytes / 3
     limits.concurrentSnapshots = limits.subscriptions == 3 ? 1 : 64
-    limits.requestWorkPerTurn = limits.patchFrameBytes == 100 ? 5 : limits.requestWorkPerTurn
+    switch limits.patchFrameBytes {
+    case 1: limits.requestWorkPerTurn = 1
+    case 100: limits.requestWorkPerTurn = 5
+    default: break
+    }
     clients = Int.random(in: 1...5, using: &random)
     limits.connections = pick(clients, clients + 2, 1000)
     subscriptions = pick(1, 2, 4)
