@@ -135,16 +135,8 @@ extension Server {
   /// Have a connection wait until its bytes have been sent: what it mirrors lags behind this revision, if the
   /// state is known that it has. O(its subscriptions).
   mutating func holdBack(_ connection: inout ServerSession, isKnown: Bool) {
-    var count = 0
-    for index in connection.subscriptions.indices
-    where connection.subscriptions[index].progress.isLive {
-      var subscription = connection.subscriptions[index]
-      subscription.progress = isKnown ? .lagging(core.revision) : .lost(.history)
-      let scope = publication.scopes.index(of: subscription.scope)
-      subscription.base = scope.map { publication.scopes[index: $0].lastChange } ?? core.revision
-      connection.subscriptions[index] = subscription
-      count += 1
-    }
+    let count = connection.subscriptions.lag(
+      behind: core.revision, isKnown: isKnown, in: publication.scopes)
     if isKnown, !faults.forgetsHeldStates {
       publication.hold(core.state, at: core.revision, by: connection.peer.uid, count: count)
     }

@@ -214,6 +214,21 @@ struct Subscriptions: Sendable {
     return nil
   }
 
+  /// Have those that are live lag behind a revision, or need a snapshot if the state is not known that they
+  /// have. Returns their number. O(all).
+  mutating func lag(behind revision: UInt64, isKnown: Bool, in scopes: ScopeTable) -> Int {
+    var count = 0
+    for index in list.indices where list[index].progress.isLive {
+      var subscription = list[index]
+      subscription.progress = isKnown ? .lagging(revision) : .lost(.history)
+      let scope = scopes.index(of: subscription.scope)
+      subscription.base = scope.map { scopes[index: $0].lastChange } ?? revision
+      self[index] = subscription
+      count += 1
+    }
+    return count
+  }
+
   // MARK: Finding
 
   func index(ofNumber number: UInt64) -> Int? {
