@@ -320,3 +320,11 @@ extension DocumentAction {
 extension Command {
   fileprivate var isDecoding: Bool { if case .decodeAction = self { true } else { false } }
 }
+
+extension Limits {
+  /// The usual limits, but for what `change` changes.
+  init(_ change: (inout Limits) -> Void) {
+    self.init()
+    change(&self)
+  }
+}

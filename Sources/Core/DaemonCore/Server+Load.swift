@@ -6,8 +6,8 @@ extension Server {
     package var blocked: Int
     /// Connections that lack changes which are not yet sent.
     package var behind: Int
-    /// Connections that are brought up to date over several turns, and so are sent more although they do
-    /// not read.
+    /// Connections that are brought up to date over several turns, and are sent the rest even if they do not
+    /// read.
     package var catchingUp: [ConnectionID]
     package var sessions: Int
     package var detachedSessions: Int

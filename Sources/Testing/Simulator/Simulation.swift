@@ -30,8 +30,8 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var counts: [String: Int] = [:]
   /// Whether injected faults are over.
   var isKind = false
-  /// Whether sockets take everything, in a round without faults: in each second one, so that who catches up
-  /// over several turns may not be able to take the rest at once.
+  /// Whether sockets take everything, in a round without faults. They do in each second one: a client that
+  /// catches up over several turns cannot always take the rest at once.
   var socketsAreLarge = false
   /// Whether a test drives the clients, each of which sees everything.
   var isDriven = false
