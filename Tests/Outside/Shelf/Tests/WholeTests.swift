@@ -121,9 +121,12 @@ import Testing
       store.outcome(of: late) == .rejected(Rejection(.refused, "the neighbours sleep")))
   }
 
-  @Test func `in a daemon with mirrors`() throws {
-    let store = try SyncTestStore(initialState: Shelf.State(), seed: 3) { Shelf() }
+  @Test(arguments: 1...10 as ClosedRange<UInt64>)
+  func `in a daemon with mirrors`(seed: UInt64) throws {
+    let store = try SyncTestStore(initialState: Shelf.State(), seed: seed) { Shelf() }
     for title in ["Blue", "Red", "Green"] { try store.send(.put(title), from: 0) }
+    // Between clients nothing is in order: the second one waits until it sees what it moves.
+    try store.settle()
     try store.send(.move(3, to: 0), from: 1)
     try store.send(.set(.volume(9)), from: 0)
     try store.send(.record(2, .judge(.calm)), from: 1)
