@@ -98,4 +98,78 @@ struct ActionLogTests {
     _ = core.send("large", isLogged: false, patch: &patch)
     #expect(core.log.newest?.action == nil && core.log.newest?.name == "large")
   }
+
+  /// Changes the state, or rejects, or does neither.
+  struct Fickle: Reducer {
+    func reduce(into state: inout Trace, action: Act) throws(Rejection) -> Effect<Act> {
+      switch action {
+      case "reject": throw Rejection(.refused, "no")
+      case "nothing": break
+      default: state.log.append(action.name)
+      }
+      return .none
+    }
+  }
+
+  /// What a record says.
+  struct Row: Equatable {
+    var sequence: UInt64
+    var name: String
+    var action: Act?
+    var cause: Cause
+    var time: Timestamp
+    var outcome: Reduction
+    var revision: Revision
+    var seed: UInt64
+
+    init(
+      _ sequence: UInt64, _ name: String, _ action: Act?, _ cause: Cause, _ time: Timestamp,
+      _ outcome: Reduction, _ revision: Revision
+    ) {
+      (self.sequence, self.name, self.action, self.cause) = (sequence, name, action, cause)
+      (self.time, self.outcome, self.revision) = (time, outcome, revision)
+      seed = Hashing.mix(11 &+ sequence)
+    }
+
+    init(_ record: ActionRecord<Act>) {
+      self.init(
+        record.sequence, record.name, record.action, record.cause, record.time, record.outcome,
+        record.revision)
+      seed = record.seed
+    }
+  }
+
+  @Test("EFF-10: a record is that of its action, whatever it was written over", arguments: 0...5)
+  func writtenOver(_ capacity: Int) {
+    var core = StoreCore(
+      Trace(), reducer: Fickle(), seed: HashSeed(11), sequence: 3, logCapacity: capacity)
+    var expected: [Row] = []
+    // In one of a former process it had another name, and one was not kept.
+    let former: [(Act?, String)] = [("a", "a"), ("a", "former"), (nil, "large")]
+    for (number, (action, name)) in former.enumerated() {
+      let row = Row(
+        UInt64(number + 1), name, action, .owner, Timestamp(nanoseconds: -1), .accepted, 0)
+      core.takeUp(
+        row.action, named: name, number: row.sequence, from: row.cause, at: row.time, row.outcome,
+        row.revision)
+      expected.append(row)
+    }
+    let clients = (1...2).map {
+      Cause(.client(ClientOrigin(connection: $0, pid: 0, uid: 0, gid: 0)))
+    }
+    var random = SplitMix64(seed: UInt64(capacity))
+    var patch = CBOREncoder()
+    for number in 1...200 {
+      core.time = Timestamp(nanoseconds: Int64(number))
+      let action = (["a", "b", "nothing", "reject"] as [Act])[Int.random(in: 0..<4, using: &random)]
+      let cause = ([.owner] + clients)[Int.random(in: 0..<3, using: &random)]
+      let isLogged = Int.random(in: 0..<4, using: &random) > 0
+      let outcome = core.send(action, from: cause, isLogged: isLogged, patch: &patch)
+      expected.append(
+        Row(
+          core.sequence, action.name, isLogged ? action : nil, cause, core.time, outcome,
+          core.revision))
+      #expect(core.log.all.map(Row.init) == expected.suffix(capacity))
+    }
+  }
 }

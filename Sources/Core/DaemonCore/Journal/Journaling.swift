@@ -153,12 +153,13 @@ struct Journaling: Sendable {
     }
     // A row without a journaled change is needed only if a client may resend its action.
     guard change != nil || answer != nil else { return }
-    let action = append(record.pointee.action)
+    let action = record.pointee.action
+    let kept = append(action)
     if let answer { noteAnswered(answer) }
     batch.rows.append(
       JournalRow(
         sequence: record.pointee.sequence, time: record.pointee.time, cause: record.pointee.cause,
-        name: record.pointee.name, action: action, revision: record.pointee.revision,
+        name: action?.name ?? record.pointee.name, action: kept, revision: record.pointee.revision,
         change: change, answer: answer))
   }
 

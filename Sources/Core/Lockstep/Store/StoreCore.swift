@@ -91,11 +91,15 @@ public struct StoreCore<R: Reducer>: Sendable {
     sequence += 1
     let seed = randomSeed(of: sequence)
     let reduction = reduce(&action, cause, seed, &patch)
-    let name = action.name
-    spare = log.append(
-      ActionRecord(
-        sequence: sequence, cause: cause, action: isLogged ? action : nil, name: name,
-        time: time, seed: seed, outcome: reduction, revision: revision))
+    if isLogged {
+      spare = log.append(
+        action, sequence: sequence, from: cause, at: time, seed: seed, reduction, revision)
+    } else {
+      log.append(
+        ActionRecord(
+          nil, named: action.name, sequence: sequence, from: cause, at: time, seed: seed, reduction,
+          revision))
+    }
     return reduction
   }
 
@@ -193,8 +197,8 @@ public struct StoreCore<R: Reducer>: Sendable {
   ) {
     log.append(
       ActionRecord(
-        sequence: number, cause: cause, action: action, name: name, time: time,
-        seed: randomSeed(of: number), outcome: outcome, revision: revision))
+        action, named: name, sequence: number, from: cause, at: time, seed: randomSeed(of: number),
+        outcome, revision))
   }
 
   @inline(__always)
@@ -226,8 +230,8 @@ public struct StoreCore<R: Reducer>: Sendable {
     }
     log.append(
       ActionRecord(
-        sequence: sequence, cause: cause, action: nil, name: name, time: time,
-        seed: randomSeed(of: sequence), outcome: reduction, revision: revision))
+        nil, named: name, sequence: sequence, from: cause, at: time, seed: randomSeed(of: sequence),
+        reduction, revision))
     return reduction
   }
 
