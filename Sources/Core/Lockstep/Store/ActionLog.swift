@@ -111,8 +111,7 @@ public struct ActionLog<Action: SynchronizableAction>: Sendable {
   /// action. O(1).
   mutating func append(
     _ action: consuming Action, sequence: UInt64, from cause: Cause, at time: Timestamp,
-    seed: UInt64,
-    _ outcome: Reduction, _ revision: Revision
+    seed: UInt64, _ outcome: Reduction, _ revision: Revision
   ) -> Action? {
     guard records.count == capacity, capacity > 0 else {
       append(
