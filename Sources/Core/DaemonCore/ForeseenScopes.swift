@@ -57,7 +57,10 @@ struct ForeseenChange: Sendable {
     case .untouched, .absent: return 0
     case .patch(let range), .value(let range):
       // What has no frame of its own is copied into one with others, and what fits none is not sent.
-      guard range.count >= views.patchFrameBytes, range.count <= views.frameBytes else { return 0 }
+      guard range.count >= views.limits.patchFrameBytes, range.count <= views.limits.frameBytes
+      else {
+        return 0
+      }
       let isWhole = range == patch.indices
       bytes = isWhole ? patch : [UInt8](patch[range])
       return isWhole ? 0 : range.count
@@ -72,10 +75,7 @@ struct ScopeViews: Sendable {
   var filters: [UInt64: ViewFilter]
   /// No scope has this number yet, or a higher one.
   var next: UInt64
-  /// `Limits.patchFrameBytes`: patches of so many bytes have frames of their own.
-  let patchFrameBytes: Int
-  /// `Limits.frameBytes`.
-  let frameBytes: Int
+  let limits: FrameLimits
 }
 
 extension ViewFilter {

@@ -227,3 +227,16 @@ public struct Limits: Hashable, Sendable {
     Row("journalDigestChanges", .count(\.journalDigestChanges), least: 1),
   ]
 }
+
+/// Those that the frames of patches keep to. By themselves, for they are handed down with every change, and
+/// all limits are 400 bytes.
+struct FrameLimits: Sendable {
+  let frameBytes: Int
+  /// Patches of so many bytes have frames of their own.
+  let patchFrameBytes: Int
+
+  @inline(__always)
+  init(_ limits: Limits) {
+    (frameBytes, patchFrameBytes) = (limits.frameBytes, limits.patchFrameBytes)
+  }
+}

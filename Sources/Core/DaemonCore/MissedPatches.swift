@@ -15,7 +15,7 @@ struct MissedPatches: Sendable {
   /// Those after a revision that the history covers. O(the history after it).
   init(
     of scope: UInt64, at path: Path, by filter: ViewFilter?, in history: History,
-    after revision: UInt64, _ limits: Limits
+    after revision: UInt64, _ limits: FrameLimits
   ) {
     // A temporary scope collects them, like the patches of a turn. It cannot know whether the path
     // had a value at that revision; saying once more that it has none is harmless.

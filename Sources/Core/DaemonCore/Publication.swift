@@ -13,6 +13,7 @@ import Wire
 /// is reserved. A job exists until its frames have arrived or cannot be made.
 struct Publication<State: Synchronizable>: Sendable {
   let limits: Limits
+  private var frameLimits: FrameLimits { @inline(__always) get { FrameLimits(limits) } }
   /// The parts of the state that connections see. A subscription is in its scope's list of subscribers from
   /// `Server.begin` until `Server.drop`, which may be some turns after its end (`Departures`).
   var scopes = ScopeTable()
@@ -64,7 +65,7 @@ struct Publication<State: Synchronizable>: Sendable {
   mutating func note(_ patch: [UInt8], revision: UInt64) {
     history.append(patch, revision: revision)
     if !faults.dropsPatch(of: revision) {
-      scopes.note(patch, revision: revision, limits: limits)
+      scopes.note(patch, revision: revision, limits: frameLimits)
     }
   }
 
@@ -73,13 +74,13 @@ struct Publication<State: Synchronizable>: Sendable {
   mutating func note(_ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64) {
     history.append(patch, revision: revision)
     if !faults.dropsPatch(of: revision) {
-      scopes.note(patch, foreseen, revision: revision, limits: limits)
+      scopes.note(patch, foreseen, revision: revision, limits: frameLimits)
     }
   }
 
   /// The scopes as they are now, to foresee a patch. O(1).
   var views: ScopeViews {
-    var views = scopes.views(limits)
+    var views = scopes.views(frameLimits)
     if faults.sendsWholeForeseen { views.filters = views.filters.mapValues { _ in .everything } }
     return views
   }
@@ -132,7 +133,7 @@ struct Publication<State: Synchronizable>: Sendable {
     let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
     if let found = missed[key] { return found }
     let found = MissedPatches(
-      of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, limits)
+      of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, frameLimits)
     missed[key] = found
     return found
   }
@@ -155,7 +156,8 @@ struct Publication<State: Synchronizable>: Sendable {
       if !begun.snapshot.isEmpty { jobs[id] = running.behind(begun) }
       return (id, false)
     }
-    let id = beginJob(of: place, state, at: newest, from: .history(history, limits), behind: begun)
+    let id = beginJob(
+      of: place, state, at: newest, from: .history(history, frameLimits), behind: begun)
     missedJobs[key] = id
     return (id, true)
   }

@@ -57,7 +57,7 @@ struct Scope: Sendable {
 
   /// Note the effect of a patch of the whole state on this scope. Returns whether it had any.
   mutating func note(
-    _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
+    _ patch: UnsafeRawBufferPointer, revision: UInt64, limits: FrameLimits
   ) -> Bool {
     note(path.projection(of: patch), of: patch, revision: revision, limits: limits)
   }
@@ -66,7 +66,8 @@ struct Scope: Sendable {
   /// had any.
   @inline(never)
   mutating func noteForeseen(
-    _ change: ForeseenChange, of patch: UnsafeRawBufferPointer, revision: UInt64, limits: Limits
+    _ change: ForeseenChange, of patch: UnsafeRawBufferPointer, revision: UInt64,
+    limits: FrameLimits
   ) -> Bool {
     guard let outcome = change.outcome else {
       return note(
@@ -77,10 +78,12 @@ struct Scope: Sendable {
   }
 
   /// Note the effect of a patch of the whole state on this scope, which is known. Returns whether it had
-  /// any. `shared` has the same bytes, for all subscribers.
+  /// any. `shared` has the same bytes, for all subscribers. Not inlined: it would be in four places, and is
+  /// four kilobytes.
+  @inline(never)
   mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, shared: [UInt8]? = nil,
-    revision: UInt64, limits: Limits
+    revision: UInt64, limits: FrameLimits
   ) -> Bool {
     if let filter { return note(projection, of: patch, by: filter, revision, limits) }
     let body: UnsafeRawBufferPointer
@@ -107,7 +110,7 @@ struct Scope: Sendable {
   /// Note the visible part of a patch's effect here.
   private mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, by filter: ViewFilter,
-    _ revision: UInt64, _ limits: Limits
+    _ revision: UInt64, _ limits: FrameLimits
   ) -> Bool {
     noteWhole(projection)
     let (outcome, visible) = filter.filtered(projection, of: patch)
@@ -121,7 +124,7 @@ struct Scope: Sendable {
   /// Note what a filter has left of a patch's effect here.
   private mutating func note(
     _ outcome: ViewFilter.Outcome, _ visible: [UInt8], isShared: Bool, _ revision: UInt64,
-    _ limits: Limits
+    _ limits: FrameLimits
   ) -> Bool {
     switch outcome {
     case .untouched: return false
@@ -143,7 +146,7 @@ struct Scope: Sendable {
   /// Append a patch of the visible part to the pending ones.
   private mutating func note(
     _ body: UnsafeRawBufferPointer, _ shared: [UInt8]? = nil, isAbsent: Bool = false,
-    wraps: Bool = false, _ revision: UInt64, _ limits: Limits
+    wraps: Bool = false, _ revision: UInt64, _ limits: FrameLimits
   ) {
     patches.append(
       body, shared, isAbsent: isAbsent, wraps: wraps, from: lastChange, to: revision, scope: id,
@@ -184,7 +187,7 @@ struct TurnPatches: Sendable {
   mutating func append(
     _ body: UnsafeRawBufferPointer, _ shared: [UInt8]? = nil, isAbsent: Bool, wraps: Bool,
     from base: UInt64,
-    to revision: UInt64, scope: UInt64, _ limits: Limits
+    to revision: UInt64, scope: UInt64, _ limits: FrameLimits
   ) {
     // The pending patches and this one must fit a frame together; a large one gets a frame of its own,
     // into which it is copied at once.

@@ -91,7 +91,7 @@ struct ScopeTable: Sendable {
   }
 
   /// Note a patch of the whole state in every scope that it touches.
-  mutating func note(_ patch: [UInt8], revision: UInt64, limits: Limits) {
+  mutating func note(_ patch: [UInt8], revision: UInt64, limits: FrameLimits) {
     patch.withUnsafeBytes { bytes in
       if scopes.count <= Self.few {
         for index in scopes.indices {
@@ -121,7 +121,7 @@ struct ScopeTable: Sendable {
 
   /// Note a patch of the whole state of which it was foreseen how it changes the scopes.
   mutating func note(
-    _ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64, limits: Limits
+    _ patch: [UInt8], _ foreseen: ForeseenScopes, revision: UInt64, limits: FrameLimits
   ) {
     if foreseen.next == 0 { return note(patch, revision: revision, limits: limits) }
     patch.withUnsafeBytes { bytes in
@@ -149,20 +149,16 @@ struct ScopeTable: Sendable {
   }
 
   /// The scopes as they are now. O(1).
-  func views(_ limits: Limits) -> ScopeViews {
-    ScopeViews(
-      tree: tree, filters: filters, next: nextID, patchFrameBytes: limits.patchFrameBytes,
-      frameBytes: limits.frameBytes)
+  func views(_ limits: FrameLimits) -> ScopeViews {
+    ScopeViews(tree: tree, filters: filters, next: nextID, limits: limits)
   }
 
   /// Up to this many scopes, asking each is faster than a lookup in the tree, or a hash.
   private static let few = 4
 
-  /// Not inlined: it would be in three places, and is four kilobytes.
-  @inline(never)
   private mutating func note(
     _ projection: Projection, of patch: UnsafeRawBufferPointer, _ revision: UInt64,
-    _ limits: Limits, in index: Int
+    _ limits: FrameLimits, in index: Int
   ) {
     note(in: index, revision) {
       $0.note(projection, of: patch, revision: revision, limits: limits)

@@ -76,7 +76,7 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
     /// that the mirrors are sure to have.
     case state(State, at: UInt64, base: UInt64, frameBytes: Int)
     /// From what has been found of the patches, by those in the history.
-    case history(History, Limits)
+    case history(History, FrameLimits)
   }
 
   public let id: SnapshotJobID

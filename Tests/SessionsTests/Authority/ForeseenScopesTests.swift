@@ -191,7 +191,7 @@ import Wire
       for _ in 0..<10 { add() }
       let before = random.value()
       let patch = random.patch(from: before, to: random.changed(before)).bytes
-      var views = table.views(limits)
+      var views = table.views(FrameLimits(limits))
       change(&views)
       let foreseen = ForeseenScopes(views, of: patch)
       // Meanwhile some go, and others come.
@@ -200,8 +200,8 @@ import Wire
       }
       for _ in 0..<3 { add() }
       var plain = table
-      plain.note(patch, revision: 5, limits: limits)
-      table.note(patch, foreseen, revision: 5, limits: limits)
+      plain.note(patch, revision: 5, limits: FrameLimits(limits))
+      table.note(patch, foreseen, revision: 5, limits: FrameLimits(limits))
       plain.findChangedPlaces()
       table.findChangedPlaces()
       let isSame =
