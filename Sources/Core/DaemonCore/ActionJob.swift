@@ -50,12 +50,16 @@ public struct ActionJob<R: Reducer>: Sendable {
         _ = try ActionHead(from: &decoder)
         let cost = budget.scarceCost(ofRestOf: decoder)
         var spare: Action?
-        let result: Result<Action, ActionFailure> = try ActionJob.decode(
-          &decoder, head, cost, budget, limit: memoryLimit, seed: seed, reusing: &spare)
-        switch result {
-        case .success(let action):
+        do throws(ReadFailure) {
+          let action = try ActionJob.decode(
+            &decoder, head, cost, budget, limit: memoryLimit, seed: seed, reusing: &spare)
           return examined(action, cost: cost)
-        case .failure(let failure): return DecodedAction(outcome: .failure(failure), cost: cost)
+        } catch {
+          switch error {
+          case .malformed(let error): return DecodedAction(outcome: .malformed(error))
+          case .rejected(let failure):
+            return DecodedAction(outcome: .failure(failure), cost: cost)
+          }
         }
       } catch {
         return DecodedAction(outcome: .malformed(error))
@@ -90,49 +94,60 @@ public struct ActionJob<R: Reducer>: Sendable {
   /// Decode the rest of a message after the head of an action. An item that is no action is
   /// skipped, if it is CBOR at all: only the action is rejected. `cost` is the memory that it may
   /// take, if that is scarce, and `spare` an action whose memory may be used.
+  ///
+  /// It returns the action and throws what else there may be, because in generic code an action that is bound
+  /// by a pattern is a copy.
   @inline(__always)
   static func decode(
     _ decoder: inout CBORDecoder, _ head: MessageHead, _ cost: Int?,
     _ budget: borrowing MemoryBudget, limit: Int, seed: HashSeed, reusing spare: inout Action?
-  ) throws(CBORError) -> Result<Action, ActionFailure> {
+  ) throws(ReadFailure) -> Action {
     if let cost, let refusal = budget.refusal(ofBytes: decoder.remaining, cost: cost) {
-      try decoder.skip()
+      try finish(&decoder, head, skipping: true)
+      throw .rejected(.noMemory(refusal))
+    }
+    if decoder.remaining > limit / MemoryEstimate.mostPerByte {
+      try check(decoder, limit: limit)
+    }
+    var attempt = decoder
+    let action: Action
+    do throws(CBORError) {
+      action = try Action(from: &attempt, seed: seed, reusing: &spare)
+    } catch {
+      try finish(&decoder, head, skipping: true)
+      throw .rejected(.undecodable(error))
+    }
+    decoder = attempt
+    try finish(&decoder, head, skipping: false)
+    return action
+  }
+
+  /// The message must end with the action.
+  private static func finish(
+    _ decoder: inout CBORDecoder, _ head: MessageHead, skipping skips: Bool
+  ) throws(ReadFailure) {
+    do throws(CBORError) {
+      if skips { try decoder.skip() }
       try head.finish(&decoder)
       guard decoder.isAtEnd else {
         throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
       }
-      return .failure(.noMemory(refusal))
-    }
-    if decoder.remaining > limit / MemoryEstimate.mostPerByte,
-      let failure = try excess(of: decoder, limit: limit)
-    {
-      return .failure(failure)
-    }
-    var attempt = decoder
-    let result: Result<Action, ActionFailure>
-    do throws(CBORError) {
-      result = .success(try Action(from: &attempt, seed: seed, reusing: &spare))
-      decoder = attempt
     } catch {
-      try decoder.skip()
-      result = .failure(.undecodable(error))
+      throw .malformed(error)
     }
-    try head.finish(&decoder)
-    guard decoder.isAtEnd else {
-      throw CBORError(.trailingBytes(decoder.remaining), at: decoder.offset)
-    }
-    return result
   }
 
-  /// The failure of an action whose values would take too much memory, so that it is not decoded;
-  /// nil if it may be. Bytes after the point where that is known are not examined.
-  private static func excess(
-    of decoder: CBORDecoder, limit: Int
-  ) throws(CBORError) -> ActionFailure? {
+  /// Reject an action whose values would take too much memory, so that it is not decoded. Bytes after the
+  /// point where that is known are not examined.
+  private static func check(_ decoder: CBORDecoder, limit: Int) throws(ReadFailure) {
     var decoder = decoder
     var estimate = MemoryEstimate(limit: limit)
-    try estimate.addValue(&decoder)
-    return estimate.isExceeded ? .tooLarge(limit: limit) : nil
+    do throws(CBORError) {
+      try estimate.addValue(&decoder)
+    } catch {
+      throw .malformed(error)
+    }
+    if estimate.isExceeded { throw .rejected(.tooLarge(limit: limit)) }
   }
 }
 
@@ -165,13 +180,13 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   package var isForeseen: Bool { foreseen != nil }
   package var isDenied: Bool { missingRight != nil }
 
-  /// The action, or the reason that it is rejected.
-  func get() throws(CBORError) -> Result<Action, ActionFailure> {
+  func get() throws(ReadFailure) -> Action {
     switch outcome {
-    case .action(let action): return .success(action)
-    case .failure(let failure): return .failure(failure)
-    case .malformed(let error): throw error
-    case .recorded: throw CBORError(.notAllowed("an action that was not decoded again"), at: 0)
+    case .action(let action): return action
+    case .failure(let failure): throw .rejected(failure)
+    case .malformed(let error): throw .malformed(error)
+    case .recorded:
+      throw .malformed(CBORError(.notAllowed("an action that was not decoded again"), at: 0))
     }
   }
 }
@@ -211,8 +226,16 @@ final class ForeseenPatch: Sendable {
   }
 }
 
+/// Why a message gives no action.
+enum ReadFailure: Error {
+  /// It is no message.
+  case malformed(CBORError)
+  /// Only its action is rejected.
+  case rejected(ActionFailure)
+}
+
 /// The reason that an action message has no usable action.
-enum ActionFailure: Error, Equatable {
+enum ActionFailure: Equatable {
   case undecodable(CBORError)
   /// The decoded action would take more memory than this limit.
   case tooLarge(limit: Int)

@@ -15,36 +15,76 @@ extension Server {
     _ attachment: ServerSession.Attachment, isDecoded: Bool = false,
     _ commands: inout [Command]
   ) throws(WireError) -> FrameDecoder.Step {
-    let number: UInt64
-    let mark: Mark
-    let decoded: Result<R.Action, ActionFailure>
-    let byteCount: Int
-    let cost: Int?
+    let own: ActionHead
     do throws(CBORError) {
-      let action = try ActionHead(from: &decoder)
-      number = action.number
-      mark = action.mark
-      byteCount = decoder.remaining
+      own = try ActionHead(from: &decoder)
+    } catch {
+      throw .malformed(error)
+    }
+    let byteCount = decoder.remaining
+    let cost: Int?
+    // It has one owner, and is not copied on its way into the log.
+    let action: R.Action
+    do throws(ReadFailure) {
       if isDecoded, let known = turn.takeKnown() {
         cost = known.cost ?? memory.budget.scarceCost(ofRestOf: decoder)
-        decoded = try known.get()
+        action = try known.get()
       } else {
         cost = memory.budget.scarceCost(ofRestOf: decoder)
-        decoded = try ActionJob<R>.decode(
+        action = try ActionJob<R>.decode(
           &decoder, head, cost, memory.budget, limit: limits.actionMemoryBytes, seed: core.seed,
           reusing: &core.spare)
       }
     } catch {
-      throw .malformed(error)
+      switch error {
+      case .malformed(let error): throw .malformed(error)
+      case .rejected(let failure):
+        try refuse(own, failure, byteCount, attachment, at: place)
+        return .goOn
+      }
     }
-    if byteCount > Self.largeAction, case .success(let action) = decoded {
-      turn.remains.add(action)
-    }
-    let session = attachment.place
-    let expected = sessions[place: session].outcomes.last + 1
-    guard number == expected else {
-      try repeatAction(number, expected, place, decoded)
+    if byteCount > Self.largeAction { turn.remains.add(action) }
+    guard try isNext(own.number, attachment, at: place) else {
+      if faults.appliesTwice {
+        _ = reduce(action, from: connections[place: place].client.cause, isLogged: false, at: place)
+      }
       return .goOn
+    }
+    if !isDecoded, core.takesLong(action) {
+      return stop(before: place)
+    }
+    if !isDecoded, mustWait(action, at: place) {
+      return postpone(place)
+    }
+    let outcome: Acknowledgement.Outcome
+    var sequence: UInt64?
+    if let rejection = excess(of: byteCount, at: place)
+      ?? judge(action, own.number, own.mark, byteCount, cost, attachment, at: place, &commands)
+    {
+      outcome = reject(own.number, rejection, attachment, at: place)
+    } else {
+      sequence = core.sequence &+ 1
+      let (before, looked) = (counters.changedBytes, publication.scopes.looked)
+      outcome = perform(consume action, own.number, byteCount, attachment, at: place)
+      // When a recording is done again, what was foreseen need not be.
+      charge(
+        changedBytes: counters.changedBytes &- before,
+        looked: isDecoded ? 0 : publication.scopes.looked &- looked, at: place)
+    }
+    conclude(own.mark, outcome, sequence, attachment, at: place)
+    return .goOn
+  }
+
+  /// Whether a number is that of a session's next action. If not, the action is a duplicate of a decided one,
+  /// and is acknowledged again.
+  @inline(__always)
+  private mutating func isNext(
+    _ number: UInt64, _ attachment: ServerSession.Attachment, at place: Int
+  ) throws(WireError) -> Bool {
+    let expected = sessions[place: attachment.place].outcomes.last + 1
+    guard number == expected else {
+      try repeatAction(number, expected, place)
+      return false
     }
     let waiting = expected - 1 - connections[place: place].acknowledgements.last
     guard waiting < UInt64(limits.window) else {
@@ -52,41 +92,33 @@ extension Server {
         .limit, "more unacknowledged actions than the window allows",
         limit: LimitBreach("window", limit: limits.window, observed: Int(clamping: waiting + 1)))
     }
-    let outcome: Acknowledgement.Outcome
-    var sequence: UInt64?
-    // From here on the action has one owner, and is not copied on its way into the log.
-    switch consume decoded {
-    case .failure(let failure):
-      outcome = reject(
-        number, excess(of: byteCount, at: place) ?? failure.rejection, attachment, at: place)
-    case .success(let action):
-      if !isDecoded, core.takesLong(action) {
-        return stop(before: place)
-      }
-      if !isDecoded, mustWait(action, at: place) {
-        return postpone(place)
-      }
-      if let rejection = excess(of: byteCount, at: place)
-        ?? judge(action, number, mark, byteCount, cost, attachment, at: place, &commands)
-      {
-        outcome = reject(number, rejection, attachment, at: place)
-      } else {
-        sequence = core.sequence &+ 1
-        let (before, looked) = (counters.changedBytes, publication.scopes.looked)
-        outcome = perform(action, number, byteCount, attachment, at: place)
-        // When a recording is done again, what was foreseen need not be.
-        charge(
-          changedBytes: counters.changedBytes &- before,
-          looked: isDecoded ? 0 : publication.scopes.looked &- looked, at: place)
-      }
-    }
+    return true
+  }
+
+  /// Reject an action that was not decoded.
+  @inline(never)
+  private mutating func refuse(
+    _ own: ActionHead, _ failure: ActionFailure, _ byteCount: Int,
+    _ attachment: ServerSession.Attachment, at place: Int
+  ) throws(WireError) {
+    guard try isNext(own.number, attachment, at: place) else { return }
+    let rejection = excess(of: byteCount, at: place) ?? failure.rejection
+    conclude(
+      own.mark, reject(own.number, rejection, attachment, at: place), nil, attachment, at: place)
+  }
+
+  /// Record the outcome of a session's next action.
+  @inline(__always)
+  private mutating func conclude(
+    _ mark: Mark, _ outcome: Acknowledgement.Outcome, _ sequence: UInt64?,
+    _ attachment: ServerSession.Attachment, at place: Int
+  ) {
     connections[place: place].counters.actions += 1
-    sessions[place: session].outcomes.append(
+    sessions[place: attachment.place].outcomes.append(
       outcome, revision: core.revision,
       mark: mark == .durable && journaling.confirmsDurability && journaling.failure == nil
         ? .durable : .applied,
       sequence: sequence)
-    return .goOn
   }
 
   /// The length of an action from which on it may take long to release it.
@@ -107,7 +139,8 @@ extension Server {
     _ action: R.Action, _ number: UInt64, _ mark: Mark, _ byteCount: Int, _ cost: Int?,
     _ attachment: ServerSession.Attachment, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
-    if connections[place: place].rights != nil,
+    // A pattern, because to compare with nil copies what is there.
+    if case .some = connections[place: place].rights,
       let rejection = denial(of: action, at: place, &commands)
     {
       return rejection
@@ -184,15 +217,11 @@ extension Server {
   /// Handle an action whose number is not the next: a duplicate of a decided action is acknowledged
   /// again.
   private mutating func repeatAction(
-    _ number: UInt64, _ expected: UInt64, _ place: Int,
-    _ decoded: Result<R.Action, ActionFailure>
+    _ number: UInt64, _ expected: UInt64, _ place: Int
   ) throws(WireError) {
     guard number < expected, number > 0 else {
       throw WireError(
         .outOfOrder, "action \(number) came where number \(expected) was expected")
-    }
-    if faults.appliesTwice, case .success(let action) = decoded {
-      _ = reduce(action, from: connections[place: place].client.cause, isLogged: false, at: place)
     }
     if faults.losesRepeatedAcknowledgements { return }
     connections[place: place].acknowledgements.repeat(number)
