@@ -27,9 +27,12 @@ extension Value {
     _ body: (inout Value, inout [PathKey], inout EditNotes) throws(Rejection) -> R
   ) throws(Rejection) -> R? {
     switch self {
-    case .object(var entries):
+    case .object:
       let name = try Rejection.memberName(keys, depth)
-      self = .null
+      // Moved out, so that it has one owner: that is cheaper than to copy it and to drop the first.
+      var container = Value.null
+      swap(&container, &self)
+      guard case .object(var entries) = consume container else { return nil }
       defer { self = .object(entries) }
       return try entries.modifyValue(forKey: name) { (child) throws(Rejection) in
         try body(&child, &keys, &notes)

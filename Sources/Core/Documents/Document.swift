@@ -76,9 +76,8 @@ extension Document: Journaled {
   public mutating func settle(into encoder: inout CBOREncoder) -> Bool {
     guard !notes.isEmpty else { return false }
     if foreseen != nil, let isChanged = settleAsForeseen(into: &encoder) { return isChanged }
-    let isChanged = notes.encodePatch(to: root, into: &encoder)
-    forgetNotes()
-    return isChanged
+    if notes.areLarge { remains.add(notes) }
+    return notes.take().encodePatch(to: root, into: &encoder)
   }
 
   /// End the transaction and restore the document that it began with. O(what was touched · log n).

@@ -1,15 +1,18 @@
 import CBOR
 import Values
 
-extension EditNotes {
+extension EditNotes.Notes {
   /// Append the patch from the start of the transaction to `root`. Returns false, and appends
   /// nothing, when they are the same. O(what was touched · log n).
-  func encodePatch(to root: Value, into encoder: inout CBOREncoder) -> Bool {
-    switch notes {
+  ///
+  /// Consumes the notes: to copy what they have and to drop it would be a tenth of what an action costs.
+  consuming func encodePatch(to root: borrowing Value, into encoder: inout CBOREncoder) -> Bool {
+    switch consume self {
     case .none: return false
     case .one(let keys, let old, let new):
-      return Self.encode(keys, old, to: new ?? root.noted(keys), into: &encoder)
-    case .many(let node): return node.encodePatch(to: root, into: &encoder)
+      if new != nil { return Self.encode(keys, old, to: new, into: &encoder) }
+      return Self.encode(keys, old, to: root.noted(keys), into: &encoder)
+    case .many(let node): return node.encodePatch(to: copy root, into: &encoder)
     }
   }
 

@@ -38,6 +38,14 @@ struct EditNotes: Sendable {
 
   mutating func removeAll() { notes = .none }
 
+  /// Take what is noted, and note nothing.
+  @inline(__always)
+  mutating func take() -> Notes {
+    var taken = Notes.none
+    swap(&taken, &notes)
+    return taken
+  }
+
   /// Whether it takes long to release them (`Remains`). O(1).
   @inline(__always)
   var areLarge: Bool {
