@@ -55,13 +55,7 @@ public enum Hashing {
       v0 ^= word
       index &+= 8
     }
-    var last = UInt64(truncatingIfNeeded: count) << 56
-    var shift: UInt64 = 0
-    while index < count {
-      last |= UInt64(bytes[index]) << shift
-      shift &+= 8
-      index &+= 1
-    }
+    let last = UInt64(truncatingIfNeeded: count) << 56 | rest(of: bytes, from: index)
     v3 ^= last
     round()
     v0 ^= last
@@ -70,6 +64,27 @@ public enum Hashing {
     round()
     round()
     return v0 ^ v1 ^ v2 ^ v3
+  }
+
+  /// The last bytes, fewer than eight, as a number in little-endian order: in two loads that overlap where there
+  /// are four, for keys are short.
+  @inlinable
+  @inline(__always)
+  static func rest(of bytes: UnsafeRawBufferPointer, from start: Int) -> UInt64 {
+    let count = bytes.count &- start
+    if count >= 4 {
+      let first = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self))
+      let last = UInt32(
+        littleEndian: bytes.loadUnaligned(fromByteOffset: bytes.count &- 4, as: UInt32.self))
+      return UInt64(first) | UInt64(last) << UInt64(truncatingIfNeeded: 8 &* (count &- 4))
+    }
+    var rest: UInt64 = 0
+    var shift: UInt64 = 0
+    for index in start..<bytes.count {
+      rest |= UInt64(bytes[index]) << shift
+      shift &+= 8
+    }
+    return rest
   }
 
   /// A bijection of 64 bits in which every input bit reaches every output bit.
