@@ -157,7 +157,7 @@ struct ActionLogTests {
     let clients = (1...2).map {
       Cause(.client(ClientOrigin(connection: $0, pid: 0, uid: 0, gid: 0)))
     }
-    var random = SplitMix64(seed: UInt64(capacity))
+    var random = SplitMix64(UInt64(capacity))
     var patch = CBOREncoder()
     for number in 1...200 {
       core.time = Timestamp(nanoseconds: Int64(number))
