@@ -112,6 +112,31 @@ struct DaemonTests {
     }
   }
 
+  /// Also actions that would be foreseen: those that replace a container, and large ones.
+  @Test func `a stub accepts every action, also one that would fail, and its document stays`()
+    async throws
+  {
+    try await withFolder { folder in
+      let (file, large) = (folder + "/stub.json", String(repeating: "x", count: 100_000))
+      Files.write(Array(#"{"n":2,"list":[1,2]}"#.utf8), to: file)
+      try await withDaemon(["--stub", file]) { served in
+        let before = try await lockstep(served.socket, "get")
+        for action in [
+          ["set", "/n", "3"], ["increment", "/n"], ["increment", "/list"], ["set", "/list", "{}"],
+          ["set", "/a/b", "1"], ["set", "/n", "\"\(large)\""],
+        ] {
+          let done = try await lockstep(served.socket, action)
+          #expect(done.status == .exit(0), "\(action.prefix(2)): \(done.lines)")
+        }
+        let after = try await lockstep(served.socket, "get")
+        #expect(after.status == .exit(0) && after.lines == before.lines)
+        #expect(before.values == [["n": 2, "list": [1, 2]]], "\(before.lines)")
+        let log = try await lockstep(served.socket, "log")
+        #expect(log.lines.filter { $0.contains("unchanged") }.count == 6, "\(log.lines)")
+      }
+    }
+  }
+
   @Test func `a path that is too long is an error with the limit`() async throws {
     try await withFolder { folder in
       let path = folder + "/" + String(repeating: "s", count: 108 - folder.utf8.count - 1)

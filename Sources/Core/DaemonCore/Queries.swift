@@ -64,7 +64,9 @@ struct Queries: Sendable {
     stale.insert(query)
   }
 
-  /// Take the queries that the shell has not answered, in order: it answers none of them any more.
+  /// Take the queries that the shell has not answered, in order: it answers none of them any more. Not
+  /// inlined, as `[ConnectionID].inOrder`.
+  @inline(never)
   mutating func takeAsked() -> [UInt64] {
     if asked.isEmpty { return [] }
     defer { (asked, inspection, stale) = ([], nil, []) }

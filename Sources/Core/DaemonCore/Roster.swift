@@ -41,6 +41,9 @@ struct Roster: Sendable {
   /// In unspecified order.
   var ids: Dictionary<ConnectionID, Int>.Keys { entries.keys }
 
+  /// Ascending. O(n log n).
+  var idsInOrder: [ConnectionID] { [ConnectionID](entries.keys).inOrder }
+
   /// In the order of their indices.
   var sessions: some Sequence<ServerSession> { entries.values.lazy.map { $0.session.session } }
 
@@ -206,4 +209,11 @@ struct SessionBox: Sendable {
   mutating func mutableAddress() -> UnsafeMutablePointer<ServerSession> {
     only.mutableAddress(of: 0)
   }
+}
+
+extension [ConnectionID] {
+  /// Ascending. A generic function that sorts is not specialised in other modules: the standard library's
+  /// code for it cannot be. One that calls this is.
+  @inline(never)
+  package var inOrder: [ConnectionID] { sorted() }
 }

@@ -188,7 +188,7 @@ extension Server {
   mutating func rule(by policy: Policy, _ commands: inout [Command]) {
     guard policy != authority.policy else { return authority.restate(policy) }
     authority.replace(by: policy, at: core.revision)
-    for id in connections.ids.sorted() { reconsider(id, &commands) }
+    for id in connections.idsInOrder { reconsider(id, &commands) }
   }
 
   private mutating func reconsider(_ id: ConnectionID, _ commands: inout [Command]) {

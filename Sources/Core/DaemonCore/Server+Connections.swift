@@ -251,7 +251,7 @@ extension Server {
     endPause("the daemon stops", &commands)
     let goodbye = Goodbye(.stopping, "the daemon stops", retryAfter: retryAfter)
     ending = .stopping(goodbye)
-    for id in connections.ids.sorted() { leave(id, goodbye) }
+    for id in connections.idsInOrder { leave(id, goodbye) }
   }
 
   /// Answer a client's goodbye with ours, after everything that is due.

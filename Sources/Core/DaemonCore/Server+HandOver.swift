@@ -18,7 +18,7 @@ extension Server {
     // No request is begun from here on: what it led to could not be ended.
     ending = .handingOver
     handle(.turnEnded, at: now, into: &commands)
-    for id in connections.ids.sorted() {
+    for id in connections.idsInOrder {
       guard let place = connections.place(of: id), connections[place: place].token != nil else {
         continue
       }
@@ -29,7 +29,7 @@ extension Server {
     endReports()
     handle(.turnEnded, at: now, into: &commands)
     ending = .handedOver
-    for id in connections.ids.sorted() where connections[id]?.token != nil {
+    for id in connections.idsInOrder where connections[id]?.token != nil {
       commands.append(.send(id, [Self.frame(.restarting(retryAfter: retryAfter))]))
     }
   }
@@ -44,7 +44,7 @@ extension Server {
     kept.history = publication.history
     kept.past = past.handedOver(at: counters.changedBytes)
     kept.log = core.log.all.map(LoggedAction.init)
-    let handed = connections.ids.sorted().compactMap { id in connections[id].flatMap(hand) }
+    let handed = connections.idsInOrder.compactMap { id in connections[id].flatMap(hand) }
     return HandOver(kept: kept, connections: handed, connectionCount: counters.connections)
   }
 
@@ -129,7 +129,7 @@ extension Server {
 
   /// End the reports that are being sent: their remaining pages would be of another process.
   private mutating func endReports() {
-    for id in connections.ids.sorted() {
+    for id in connections.idsInOrder {
       guard let place = connections.place(of: id) else { continue }
       let queries =
         (connections[place: place].requests.report.map { [$0.query] } ?? [])

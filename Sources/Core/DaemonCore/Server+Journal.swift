@@ -197,7 +197,7 @@ extension Server {
       sessions[place: place].outcomes.fail(after: sessions[place: place].committed, reason)
     }
     for batch in lost { release(batch, &commands) }
-    for id in connections.ids.sorted() { connections.touch(id) }
+    for id in connections.idsInOrder { connections.touch(id) }
   }
 
   /// Release everything that waited for a batch: acknowledgements, and effects.

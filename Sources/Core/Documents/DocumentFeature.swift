@@ -25,14 +25,20 @@ public struct DocumentFeature: Reducer {
   }
 
   public var limits: Limits
+  /// Whether it accepts all actions and does nothing.
+  public let isStub: Bool
 
-  public init(limits: Limits = Limits()) { self.limits = limits }
+  public init(limits: Limits = Limits(), isStub: Bool = false) {
+    self.limits = limits
+    self.isStub = isStub
+  }
 
   /// Change the document as the action says. After an error the edits before it are in its notes:
   /// the store rolls them back.
   public func reduce(
     into state: inout Document, action: DocumentAction
   ) throws(Rejection) -> Effect<DocumentAction> {
+    if isStub { return .none }
     // A pattern, because to compare with nil copies what is there.
     if case _? = state.foreseen, try state.performForeseen(action) { return .none }
     var pass = Pass(limits)

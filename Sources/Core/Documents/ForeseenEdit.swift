@@ -105,6 +105,7 @@ extension DocumentFeature {
   /// of what it puts somewhere from what is there. A removal by itself does neither.
   public func foresee(_ action: DocumentAction, in state: Document) -> Foresight? {
     switch action {
+    case _ where isStub: nil
     case .remove, .increment: nil
     case .set, .insert, .replace, .move, .copy, .append, .merge, .test, .transaction:
       Foresight(ForeseenEdit(of: action, to: state, by: self))

@@ -93,6 +93,7 @@ public final class Daemon<R: Reducer> {
     self.init(
       server, .first, metrics: metrics, recording: nil, journal: nil, marker: nil, logger: logger,
       on: loop)
+    begin()
   }
 
   /// A daemon that persists its state, if `keeping` says where, and resumes from the state that a
@@ -139,6 +140,7 @@ public final class Daemon<R: Reducer> {
     self.init(
       server, beginning.start, metrics: metrics, recording: recording, journal: writer,
       marker: marker, logger: logger, on: loop)
+    begin()
     self.service = service
     inheritance = beginning.inheritance
     isGoingOn = !beginning.isNew
@@ -147,6 +149,8 @@ public final class Daemon<R: Reducer> {
     news.receiver = { daemon.value?.hear($0) }
   }
 
+  /// It does nothing else: a class refers to its designated initialisers even if nothing calls them, and so
+  /// does every program to all that they call, in the generic form that no program needs.
   private init(
     _ server: Server<R>, _ start: Start, metrics: (@Sendable () -> String)?,
     recording: RecordingFile?, journal: JournalWriter?, marker: MarkerFile?, logger: Logger,
@@ -157,13 +161,16 @@ public final class Daemon<R: Reducer> {
     self.loop = loop
     self.logger = logger
     self.server = server
-    if start == .first, Self.isSmall(server.state) {
-      firstState = (server.state, server.revision)
-    }
     self.start = start
     self.journal = journal
     self.marker = marker
-    self.server.keepRemains()
+  }
+
+  private func begin() {
+    if start == .first, Self.isSmall(server.state) {
+      firstState = (server.state, server.revision)
+    }
+    server.keepRemains()
     tell(.clockSet(.now))
   }
 
@@ -400,7 +407,7 @@ public final class Daemon<R: Reducer> {
     tell(.tick)
     if stopDeadline == nil { service?.show(status) }
     let now = Self.now()
-    for id in parting.keys.sorted() {
+    for id in [ConnectionID](parting.keys).inOrder {
       if let deadline = parting[id]?.deadline, now > deadline { forget(id) }
     }
     endIfDone()

@@ -46,6 +46,14 @@ public protocol LockstepDaemon: ParsableArguments {
   func serve(
     _ options: DaemonOptions, _ dependencies: DependencyValues, _ logger: Logger) throws
 
+  /// Serve a state, with actions that do nothing, until told to stop (`--stub`).
+  ///
+  /// There is no reason for another implementation, unless the stub of a feature is of the same type as the
+  /// feature: then the daemon need not have all of its code twice, once for the stub.
+  func serveStub(
+    _ state: Feature.State, _ options: DaemonOptions, _ dependencies: DependencyValues,
+    _ logger: Logger) throws
+
   /// The daemon's name, and its text for `--help`.
   static var configuration: DaemonConfiguration { get }
 }
@@ -194,7 +202,7 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     try withDependencies({ $0 = dependencies }) {
       if let stub = options.stub {
         let state = try DocumentFile.read(stub, as: D.Feature.State.self)
-        try daemon.serve(state, StubReducer<D.Feature>(), options, dependencies, logger)
+        try daemon.serveStub(state, options, dependencies, logger)
       } else {
         try daemon.serve(options, dependencies, logger)
       }
@@ -211,7 +219,14 @@ extension LockstepDaemon {
     try serve(try initialState, feature, options, dependencies, logger)
   }
 
-  func serve<R: Reducer<Feature.State, Feature.Action>>(
+  public func serveStub(
+    _ state: Feature.State, _ options: DaemonOptions, _ dependencies: DependencyValues,
+    _ logger: Logger
+  ) throws {
+    try serve(state, StubReducer<Feature>(), options, dependencies, logger)
+  }
+
+  package func serve<R: Reducer<Feature.State, Feature.Action>>(
     _ state: @autoclosure () throws -> R.State, _ reducer: R, _ options: DaemonOptions,
     _ dependencies: DependencyValues,
     _ logger: Logger

@@ -2,6 +2,7 @@ import ArgumentParser
 import Documents
 import Lockstep
 import LockstepServer
+import Logging
 
 @main
 struct StockDaemon: LockstepDaemon {
@@ -28,5 +29,11 @@ struct StockDaemon: LockstepDaemon {
       guard let load else { return Document() }
       return try DocumentFile.document(load)
     }
+  }
+
+  func serveStub(
+    _ state: Document, _ options: DaemonOptions, _ dependencies: DependencyValues, _ logger: Logger
+  ) throws {
+    try serve(state, DocumentFeature(isStub: true), options, dependencies, logger)
   }
 }

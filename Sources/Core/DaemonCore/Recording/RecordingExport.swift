@@ -76,19 +76,28 @@ public final class RecordingExport<R: Reducer> {
   }
 
   /// Make the export of a recording: `run`. Reads it once. Throws if a piece cannot be read.
-  public init(
+  public convenience init(
     _ bytes: [UInt8], replacing replacements: Replacements, reducer: R,
     middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues()
   ) throws(RecordingError) {
-    reader = try RecordingReader(bytes)
-    self.replacements = replacements
-    coming = try ComingWork(in: reader)
+    let reader = try RecordingReader<R>(bytes)
+    let coming = try ComingWork(in: reader)
     var setup = reader.setup
     setup.kept = Self.replaced(setup.kept, by: replacements.state(setup.kept.state))
+    let server = Server(
+      setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
+    self.init(reader, coming, server, replacements, (server.state, server.revision))
     report.bytes = Recording.head(setup, schema: R.schema)
-    server = Server(setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
-    first = (server.state, server.revision)
+  }
+
+  /// It does nothing else, as that of `Daemon`.
+  private init(
+    _ reader: RecordingReader<R>, _ coming: ComingWork, _ server: Server<R>,
+    _ replacements: Replacements, _ first: (state: R.State, revision: UInt64)
+  ) {
+    (self.reader, self.coming, self.server) = (reader, coming, server)
+    (self.replacements, self.first) = (replacements, first)
   }
 
   /// What was kept, with another state, and without what else has its values.

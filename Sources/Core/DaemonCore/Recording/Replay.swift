@@ -47,13 +47,19 @@ public final class Replay<R: Reducer> {
   }
 
   /// Begin the replay of a recording. Throws if its head cannot be read.
-  public init(
+  public convenience init(
     _ bytes: [UInt8], reducer: R, middleware: [any Middleware<R.State, R.Action>] = [],
     dependencies: DependencyValues = DependencyValues()
   ) throws(RecordingError) {
-    reader = try RecordingReader(bytes)
-    server = Server(
-      reader.setup, reducer: reducer, middleware: middleware, dependencies: dependencies)
+    let reader = try RecordingReader<R>(bytes)
+    self.init(
+      reader,
+      Server(reader.setup, reducer: reducer, middleware: middleware, dependencies: dependencies))
+  }
+
+  /// It does nothing else, as that of `Daemon`.
+  private init(_ reader: RecordingReader<R>, _ server: Server<R>) {
+    (self.reader, self.server) = (reader, server)
   }
 
   /// Replay the events, up to a revision if one is named, or to the first difference.

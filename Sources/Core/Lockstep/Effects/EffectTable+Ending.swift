@@ -60,14 +60,14 @@ extension EffectTable {
     orders.append(.cancelTasks(name))
     for window in windowsInUse.reached(by: name) { setPending(nil, of: window) }
     let nodes = namesInUse.reached(by: name).flatMap { names[$0] ?? [] }
-    for node in nodes.sorted() { cancel(node) }
+    for node in nodes.inOrder { cancel(node) }
   }
 
   /// Cancel everything that runs in a child, and in its children.
   mutating func cancel(scope: [EffectKey]) {
     dropPending { name, _ in name.scope.starts(with: scope) }
     let inside = nodes.filter { $0.value.context.scope.starts(with: scope) }.map(\.key)
-    for node in inside.sorted() { cancel(node) }
+    for node in inside.inOrder { cancel(node) }
   }
 
   /// Cancel everything that runs in children of a state that another one does not have, or has others
@@ -83,7 +83,7 @@ extension EffectTable {
     dropPending { name, _ in isGone(name.scope) }
     // The end of an effect may begin the next one of its sequence.
     while true {
-      let orphans = nodes.filter { isGone($0.value.context.scope) }.keys.sorted()
+      let orphans = nodes.filter { isGone($0.value.context.scope) }.map(\.key).inOrder
       if orphans.isEmpty { return }
       for id in orphans { cancel(id) }
     }
@@ -107,19 +107,19 @@ extension EffectTable {
     dropPending { $1.isOwned && $1.cause.client?.connection == connection }
     // Cancelling an effect starts the next of its sequence, which is owned as well.
     while let nodes = owned[connection] {
-      for node in nodes.sorted() { cancel(node) }
+      for node in [NodeID](nodes).inOrder { cancel(node) }
     }
   }
 
   /// The clients that own effects.
-  var owners: [UInt64] { owned.keys.sorted() }
+  var owners: [UInt64] { [UInt64](owned.keys).inOrder }
 
   /// Cancel the cascade of an action from outside: the effects that it started, and all that follow
   /// from them.
   mutating func cancel(cascade root: UInt64) {
     dropPending { Self.root($1) == root }
     let inside = nodes.filter { !$0.value.isWindow && Self.root($0.value.context) == root }
-    for node in inside.map(\.key).sorted() { cancel(node) }
+    for node in inside.map(\.key).inOrder { cancel(node) }
   }
 
   /// Cancel one effect, or all of a name. Returns how many leaves ended.
@@ -130,7 +130,7 @@ extension EffectTable {
       if case .leaf(let leaf) = node.body, leaf.work.name == text { return true }
       return self.id(id).description == text || node.key?.key.description == text
     }
-    for node in matches.map(\.key).sorted() { cancel(node) }
+    for node in matches.map(\.key).inOrder { cancel(node) }
     return cancelled - before
   }
 
@@ -144,7 +144,7 @@ extension EffectTable {
   private mutating func abandon(_ id: NodeID) {
     guard let node = nodes[id] else { return }
     nodes[id]?.body = .group(rest: [])
-    for child in node.children.sorted() { abandon(child) }
+    for child in [NodeID](node.children).inOrder { abandon(child) }
     nodes[id]?.body = node.body
     if case .leaf(let leaf) = node.body {
       orders.append(.cancel(self.id(id)))
@@ -173,4 +173,11 @@ extension EffectTable {
 
   /// Whether the cascade of an action from outside is complete.
   func isDone(_ root: UInt64) -> Bool { open[root] == nil }
+}
+
+extension [UInt64] {
+  /// Ascending. A generic function that sorts is not specialised in other modules: the standard library's
+  /// code for it cannot be. One that calls this is.
+  @inline(never)
+  var inOrder: [UInt64] { sorted() }
 }

@@ -25,7 +25,7 @@ extension EffectTable {
   }
 
   /// The running effects, in the order of their start.
-  var running: [RunningEffect] { nodes.keys.sorted().compactMap(running) }
+  var running: [RunningEffect] { [NodeID](nodes.keys).inOrder.compactMap(running) }
 
   /// The first `limit` running effects from a number on, in the order of their start. O(nodes) for
   /// a small limit.
