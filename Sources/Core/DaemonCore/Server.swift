@@ -231,8 +231,8 @@ public struct Server<R: Reducer>: Sendable {
     Digest(core.state.digest(at: path, seed: core.seed))
   }
 
-  /// Handle an event, and append the commands to execute. This is the only entry point: from equal
-  /// initial servers, equal events give equal commands.
+  /// Handle an event, and append the commands to execute. This is the only entry point, but for two that are
+  /// like an event each: from equal initial servers, equal events give equal commands.
   public mutating func handle(
     _ event: Event<R.Action>, at now: Instant, into commands: inout [Command]
   ) {
@@ -274,6 +274,13 @@ public struct Server<R: Reducer>: Sendable {
     case .inherited(let connection, let isTranslated):
       takeOver(connection, isTranslated: isTranslated, &commands)
     }
+  }
+
+  /// End a turn: like `Event.turnEnded`, without a copy of an event.
+  public mutating func endTurn(at now: Instant, into commands: inout [Command]) {
+    if case .handedOver = ending { return }
+    advanceClock(to: now)
+    endTurn(&commands)
   }
 
   /// Keep from now on what is dropped, for an owner that calls `takeRemains` after each turn. It is

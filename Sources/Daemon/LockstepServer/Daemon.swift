@@ -362,7 +362,7 @@ public final class Daemon<R: Reducer> {
     endIfDone()
   }
 
-  /// The only entry to the server, and to the recording.
+  /// The only entry to the recording, and to the server but for what comes most often while nothing is recorded.
   @inline(__always)
   private func handle(_ event: Event<R.Action>, into commands: inout [Command]) {
     let now = Self.now()
@@ -416,7 +416,13 @@ public final class Daemon<R: Reducer> {
   func endTurn() {
     guard hasNews, !isEnding else { return }
     hasNews = false
-    executeCommands { handle(.turnEnded, into: &$0) }
+    executeCommands { commands in
+      if recording == nil {
+        server.endTurn(at: Self.now(), into: &commands)
+      } else {
+        handle(.turnEnded, into: &commands)
+      }
+    }
     if !effects.unheard.isEmpty, !server.holdsEffects { effects.letGoOn() }
     marker?.clearInFlight()
     loop.readLength = server.readBytes
