@@ -107,7 +107,7 @@ public struct ActionJob<R: Reducer>: Sendable {
       throw .rejected(.noMemory(refusal))
     }
     if decoder.remaining > limit / MemoryEstimate.mostPerByte {
-      try check(decoder, limit: limit)
+      try checkMemory(of: decoder, limit: limit)
     }
     var attempt = decoder
     let action: Action
@@ -122,7 +122,7 @@ public struct ActionJob<R: Reducer>: Sendable {
     return action
   }
 
-  /// The message must end with the action.
+  /// Finish the message, which must end with the action: skip that first, if it was not decoded.
   private static func finish(
     _ decoder: inout CBORDecoder, _ head: MessageHead, skipping skips: Bool
   ) throws(ReadFailure) {
@@ -139,7 +139,7 @@ public struct ActionJob<R: Reducer>: Sendable {
 
   /// Reject an action whose values would take too much memory, so that it is not decoded. Bytes after the
   /// point where that is known are not examined.
-  private static func check(_ decoder: CBORDecoder, limit: Int) throws(ReadFailure) {
+  private static func checkMemory(of decoder: CBORDecoder, limit: Int) throws(ReadFailure) {
     var decoder = decoder
     var estimate = MemoryEstimate(limit: limit)
     do throws(CBORError) {

@@ -15,9 +15,9 @@ extension Server {
     _ attachment: ServerSession.Attachment, isDecoded: Bool = false,
     _ commands: inout [Command]
   ) throws(WireError) -> FrameDecoder.Step {
-    let own: ActionHead
+    let sent: ActionHead
     do throws(CBORError) {
-      own = try ActionHead(from: &decoder)
+      sent = try ActionHead(from: &decoder)
     } catch {
       throw .malformed(error)
     }
@@ -39,12 +39,12 @@ extension Server {
       switch error {
       case .malformed(let error): throw .malformed(error)
       case .rejected(let failure):
-        try refuse(own, failure, byteCount, attachment, at: place)
+        try reject(sent, failure, byteCount, attachment, at: place)
         return .goOn
       }
     }
     if byteCount > Self.largeAction { turn.remains.add(action) }
-    guard try isNext(own.number, attachment, at: place) else {
+    guard try admit(sent.number, attachment, at: place) else {
       if faults.appliesTwice {
         _ = reduce(action, from: connections[place: place].client.cause, isLogged: false, at: place)
       }
@@ -59,26 +59,26 @@ extension Server {
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
     if let rejection = excess(of: byteCount, at: place)
-      ?? judge(action, own.number, own.mark, byteCount, cost, attachment, at: place, &commands)
+      ?? judge(action, sent.number, sent.mark, byteCount, cost, attachment, at: place, &commands)
     {
-      outcome = reject(own.number, rejection, attachment, at: place)
+      outcome = reject(sent.number, rejection, attachment, at: place)
     } else {
       sequence = core.sequence &+ 1
       let (before, looked) = (counters.changedBytes, publication.scopes.looked)
-      outcome = perform(consume action, own.number, byteCount, attachment, at: place)
+      outcome = perform(consume action, sent.number, byteCount, attachment, at: place)
       // When a recording is done again, what was foreseen need not be.
       charge(
         changedBytes: counters.changedBytes &- before,
         looked: isDecoded ? 0 : publication.scopes.looked &- looked, at: place)
     }
-    conclude(own.mark, outcome, sequence, attachment, at: place)
+    record(outcome, sent.mark, sequence, attachment, at: place)
     return .goOn
   }
 
-  /// Whether a number is that of a session's next action. If not, the action is a duplicate of a decided one,
-  /// and is acknowledged again.
+  /// Admit an action if its number is that of the session's next one. Returns false if it is a duplicate of a
+  /// decided one, which is acknowledged again. Throws if it is out of order, or beyond the window.
   @inline(__always)
-  private mutating func isNext(
+  private mutating func admit(
     _ number: UInt64, _ attachment: ServerSession.Attachment, at place: Int
   ) throws(WireError) -> Bool {
     let expected = sessions[place: attachment.place].outcomes.last + 1
@@ -95,22 +95,23 @@ extension Server {
     return true
   }
 
-  /// Reject an action that was not decoded.
+  /// Reject an action that cannot be performed, whatever it is: it could not be decoded, or what it does could
+  /// not be worked out.
   @inline(never)
-  private mutating func refuse(
-    _ own: ActionHead, _ failure: ActionFailure, _ byteCount: Int,
+  private mutating func reject(
+    _ sent: ActionHead, _ failure: ActionFailure, _ byteCount: Int,
     _ attachment: ServerSession.Attachment, at place: Int
   ) throws(WireError) {
-    guard try isNext(own.number, attachment, at: place) else { return }
+    guard try admit(sent.number, attachment, at: place) else { return }
     let rejection = excess(of: byteCount, at: place) ?? failure.rejection
-    conclude(
-      own.mark, reject(own.number, rejection, attachment, at: place), nil, attachment, at: place)
+    record(
+      reject(sent.number, rejection, attachment, at: place), sent.mark, nil, attachment, at: place)
   }
 
   /// Record the outcome of a session's next action.
   @inline(__always)
-  private mutating func conclude(
-    _ mark: Mark, _ outcome: Acknowledgement.Outcome, _ sequence: UInt64?,
+  private mutating func record(
+    _ outcome: Acknowledgement.Outcome, _ mark: Mark, _ sequence: UInt64?,
     _ attachment: ServerSession.Attachment, at place: Int
   ) {
     connections[place: place].counters.actions += 1

@@ -57,7 +57,7 @@ extension Server {
       JournalRow.Answer(
         session: $0.session, number: $0.number, outcome: Acknowledgement.Outcome(reduction))
     }
-    // A record is large to copy.
+    // Read where it is: to copy a record counts references.
     let log = core.log
     turn.patch.bytes.withUnsafeBytes { bytes in
       log.withNewest { journaling.record($0, patch: isChange ? bytes : nil, answer: answer) }

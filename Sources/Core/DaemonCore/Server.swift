@@ -251,6 +251,7 @@ public struct Server<R: Reducer>: Sendable {
     case .actionDecoded(let id, let action): actionDecoded(id, action)
     case .stateMeasured(let measure): memory.take(measure)
     case .memoryMeasured(let reading): memory.take(reading)
+    // As in `endTurn(at:into:)`.
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
     case .started(let start): begin(start)

@@ -150,7 +150,7 @@ extension DocumentFeature {
     case .increment, .remove, .test, .merge, .append: false
     case .set(_, .object), .set(_, .array), .insert(_, .object), .insert(_, .array),
       .replace(_, .object), .replace(_, .array), .move, .copy, .transaction:
-      action.touchesMuch(of: state.root)
+      !isStub && action.touchesMuch(of: state.root)
     case .set, .insert, .replace: false
     }
   }

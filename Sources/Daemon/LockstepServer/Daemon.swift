@@ -149,8 +149,7 @@ public final class Daemon<R: Reducer> {
     news.receiver = { daemon.value?.hear($0) }
   }
 
-  /// It does nothing else: a class refers to its designated initialisers even if nothing calls them, and so
-  /// does every program to all that they call, in the generic form that no program needs.
+  /// Designated, so it does nothing else, as that of `Replay`.
   private init(
     _ server: Server<R>, _ start: Start, metrics: (@Sendable () -> String)?,
     recording: RecordingFile?, journal: JournalWriter?, marker: MarkerFile?, logger: Logger,
@@ -166,6 +165,7 @@ public final class Daemon<R: Reducer> {
     self.marker = marker
   }
 
+  /// What the other initialisers do, too.
   private func begin() {
     if start == .first, Self.isSmall(server.state) {
       firstState = (server.state, server.revision)

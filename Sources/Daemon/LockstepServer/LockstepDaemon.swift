@@ -48,8 +48,8 @@ public protocol LockstepDaemon: ParsableArguments {
 
   /// Serve a state, with actions that do nothing, until told to stop (`--stub`).
   ///
-  /// There is no reason for another implementation, unless the stub of a feature is of the same type as the
-  /// feature: then the daemon need not have all of its code twice, once for the stub.
+  /// The default is for every daemon but the stock one, which need not have all of its code twice: the stub
+  /// of its feature is of the same type.
   func serveStub(
     _ state: Feature.State, _ options: DaemonOptions, _ dependencies: DependencyValues,
     _ logger: Logger) throws

@@ -155,6 +155,7 @@ struct Journaling: Sendable {
     guard change != nil || answer != nil else { return }
     let action = record.pointee.action
     let kept = append(action)
+    // Of a new record, the name is its action's.
     if let answer { noteAnswered(answer) }
     batch.rows.append(
       JournalRow(

@@ -91,7 +91,7 @@ public final class RecordingExport<R: Reducer> {
     report.bytes = Recording.head(setup, schema: R.schema)
   }
 
-  /// It does nothing else, as that of `Daemon`.
+  /// Designated, so it does nothing else, as that of `Replay`.
   private init(
     _ reader: RecordingReader<R>, _ coming: ComingWork, _ server: Server<R>,
     _ replacements: Replacements, _ first: (state: R.State, revision: UInt64)

@@ -57,7 +57,8 @@ public final class Replay<R: Reducer> {
       Server(reader.setup, reducer: reducer, middleware: middleware, dependencies: dependencies))
   }
 
-  /// It does nothing else, as that of `Daemon`.
+  /// Designated, so it does nothing else: a class refers to such initialisers even if nothing calls them, and
+  /// so does every program to all that they call, in the generic form that no program needs.
   private init(_ reader: RecordingReader<R>, _ server: Server<R>) {
     (self.reader, self.server) = (reader, server)
   }

@@ -181,8 +181,8 @@ public struct ActionLog<Action: SynchronizableAction>: Sendable {
     records.isEmpty ? nil : records[place(records.count - 1)]
   }
 
-  /// Call `body` with the address of the newest record, if there is one: it is large to copy. The address
-  /// holds until `body` returns. O(1).
+  /// Call `body` with the address of the newest record, if there is one: to copy it counts references. The
+  /// address holds until `body` returns. O(1).
   public func withNewest(_ body: (UnsafePointer<ActionRecord<Action>>) -> Void) {
     records.withUnsafeBufferPointer {
       guard let first = $0.baseAddress, !$0.isEmpty else { return }

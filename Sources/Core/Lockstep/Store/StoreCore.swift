@@ -42,7 +42,7 @@ public struct StoreCore<R: Reducer>: Sendable {
   public var time = Timestamp(nanoseconds: 0)
   /// The latest actions.
   public private(set) var log: ActionLog<R.Action>
-  /// The action over whose record the last one was written, for its memory
+  /// An action whose record was written over, for its memory
   /// (`SynchronizableAction.init(from:seed:reusing:)`).
   public var spare: R.Action?
   /// The number of actions so far in the epoch.
