@@ -294,6 +294,29 @@ import Values
     #expect(store.state.root == ["a": [1]])
   }
 
+  /// Each of these is rejected, takes long or is foreseen by the feature itself.
+  @Test func `a stub takes every action at once, and does nothing`() throws {
+    let many = Value.object(
+      TrieMap(uniqueKeysWithValues: (0..<5000).map { ("\($0)", Value.integer(Int64($0))) }))
+    var document = Document(["many": many, "n": 1])
+    let (own, stub) = (DocumentFeature(), DocumentFeature(isStub: true))
+    let actions: [DocumentAction] = [
+      .set(["many"], [:]), .move(from: ["many"], to: ["other"]), .increment(["many"], by: 1),
+      .transaction([.remove(["many"]), .remove(["absent"])]), .test(["n"], 2),
+    ]
+    #expect(actions.contains { own.takesLong($0, in: document) })
+    #expect(actions.contains { own.foresee($0, in: document) != nil })
+    for action in actions {
+      #expect(!stub.takesLong(action, in: document))
+      #expect(stub.foresee(action, in: document) == nil)
+      _ = try stub.reduce(into: &document, action: action)
+    }
+    var encoder = CBOREncoder()
+    let isChanged = document.settle(into: &encoder)
+    #expect(!isChanged && encoder.bytes.isEmpty)
+    #expect(document.root == ["many": many, "n": 1])
+  }
+
   @Test func `the schema has the numbers of the protocol`() throws {
     let schema = DocumentFeature().schema
     guard case .enumeration(let cases)? = schema.types["Action"] else {

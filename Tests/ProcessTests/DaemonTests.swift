@@ -112,7 +112,7 @@ struct DaemonTests {
     }
   }
 
-  /// Also actions that would be foreseen: those that replace a container, and large ones.
+  /// Also a large one, which is decoded beside the loop.
   @Test func `a stub accepts every action, also one that would fail, and its document stays`()
     async throws
   {

@@ -18,6 +18,27 @@ import Wire
       ])
   }
 
+  /// The bench and the simulator tell the server of turns by events, and a shell that records nothing does
+  /// not.
+  @Test func `a turn ends the same way without an event`() {
+    var bench = Bench.withSubscribers(2)
+    bench.act(1, 1, .put("n", 5), .put("m", 6))
+    var (told, ended) = (bench.server, bench.server)
+    func endTurn(at time: Instant) -> [Command] {
+      var (first, second): ([Command], [Command]) = ([], [])
+      told.handle(.turnEnded, at: time, into: &first)
+      ended.endTurn(at: time, into: &second)
+      #expect(first == second && told.position == ended.position)
+      return second
+    }
+    #expect(!endTurn(at: bench.now).isEmpty)
+    _ = endTurn(at: bench.now + .seconds(3600))
+    var commands: [Command] = []
+    told.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
+    ended.handle(.handingOver(retryAfter: 1), at: bench.now, into: &commands)
+    #expect(endTurn(at: bench.now).isEmpty)
+  }
+
   @Test func `equal outcomes are one range, with the newest revision`() {
     var bench = Bench.withClients(1)
     bench.act(1, 1, .put("n", 1), .put("n", 2), .put("n", 2), .remove(["x"]), .put("n", 3))
