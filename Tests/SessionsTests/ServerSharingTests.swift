@@ -313,14 +313,14 @@ private struct Echo: Reducer {
       #expect(!bench.say(number, Self.much).contains(.pauseReading(ConnectionID(number))))
     }
     _ = bench.turn()
-    // Who had much to do is not light at once.
+    // A user that had much to do is not light at once.
     for number in [1, 3] as [UInt64] { bench.say(number, .ping(1)) }
     #expect(bench.server.readBytes == .max)
     _ = bench.turn()
     bench.pass(.seconds(1))
     bench.say(3, .ping(1))
     #expect(bench.server.readBytes == 512)
-    // Nor who exceeds a small share when there are such.
+    // Nor is a user that exceeds a small share while others are light.
     _ = bench.turn()
     bench.pass(.milliseconds(50))
     bench.say(3, Self.much)

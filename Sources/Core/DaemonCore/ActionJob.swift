@@ -180,6 +180,7 @@ public struct DecodedAction<Action: Sendable>: Sendable {
   package var isForeseen: Bool { foreseen != nil }
   package var isDenied: Bool { missingRight != nil }
 
+  /// The action. Throws if there is none.
   func get() throws(ReadFailure) -> Action {
     switch outcome {
     case .action(let action): return action

@@ -165,7 +165,7 @@ public final class Daemon<R: Reducer> {
     self.marker = marker
   }
 
-  /// What the other initialisers do, too.
+  /// Every initialiser but the designated one calls it, as soon as there is a daemon.
   private func begin() {
     if start == .first, Self.isSmall(server.state) {
       firstState = (server.state, server.revision)
@@ -362,7 +362,8 @@ public final class Daemon<R: Reducer> {
     endIfDone()
   }
 
-  /// The only entry to the recording, and to the server but for what comes most often while nothing is recorded.
+  /// The only entry to the recording; and to the server, but for bytes and the ends of turns while nothing is
+  /// recorded.
   @inline(__always)
   private func handle(_ event: Event<R.Action>, into commands: inout [Command]) {
     let now = Self.now()

@@ -155,8 +155,8 @@ struct Journaling: Sendable {
     guard change != nil || answer != nil else { return }
     let action = record.pointee.action
     let kept = append(action)
-    // Of a new record, the name is its action's.
     if let answer { noteAnswered(answer) }
+    // The name of a new record is that of its action, which is at hand.
     batch.rows.append(
       JournalRow(
         sequence: record.pointee.sequence, time: record.pointee.time, cause: record.pointee.cause,
