@@ -140,6 +140,54 @@ import Wire
       ])
   }
 
+  @Test func `a mirror of what changes all the time is answered in the end`() {
+    var bench = lagging(1)
+    bench.handle(.drained(ConnectionID(2)))
+    bench.say(2, .ping(7))
+    var (value, told): (UInt64, [ServerMessage]) = (2, [])
+    while !told.contains(where: { if case .pong = $0 { true } else { false } }), value < 30 {
+      let commands = bench.turn()
+      let waiting = jobs(commands)
+      told += bench.said(to: 2, commands)
+      value += 1
+      bench.act(1, value, .put("n", .integer(Int64(value))))
+      told += bench.said(to: 2, bench.turn())
+      for job in waiting { bench.encode(job) }
+    }
+    #expect(value < 15, "eight rounds, each with a patch")
+    #expect(told.contains { if case .pong(7, _) = $0 { true } else { false } })
+  }
+
+  @Test func `patches behind it that take long to find are not looked for on the loop`() {
+    for isLong in [true, false] {
+      var limits = Limits()
+      limits.inlineDifferenceBytes = 1
+      var bench = lagging(1, limits)
+      bench.handle(.drained(ConnectionID(2)))
+      let first = jobs(bench.turn())
+      #expect(first.count == 1)
+      // Eight bytes are not long, and the difference takes more than twelve.
+      for value in 3...(isLong ? 5 : 4) as ClosedRange<UInt64> {
+        bench.act(1, value, .put("n", .integer(Int64(value))))
+        _ = bench.turn()
+      }
+      for job in first { bench.encode(job) }
+      let commands = bench.turn()
+      #expect(jobs(commands).count == (isLong ? 1 : 0))
+      #expect(bench.said(to: 2, commands).count == (isLong ? 1 : 2))
+    }
+  }
+
+  @Test func `the end of a job is heard by those that wait for it`() {
+    var bench = Bench.withSubscribers(30, limits: Self.limits)
+    bench.handle(.blocked(ConnectionID(7), unsent: 5))
+    bench.act(1, 1, .put("n", 1))
+    _ = bench.turn()
+    bench.handle(.drained(ConnectionID(7)))
+    for job in jobs(bench.turn()) { bench.encode(job) }
+    #expect(bench.server.load.due == [ConnectionID(7)])
+  }
+
   @Test func `who leaves while the patch is made leaves nothing`() {
     var bench = lagging(1)
     bench.handle(.drained(ConnectionID(2)))

@@ -79,6 +79,24 @@ import Wire
     }
   }
 
+  /// It is about to be forgotten, so there is room for the others.
+  @Test func `a session whose client says goodbye evicts no other`() {
+    var limits = Limits()
+    limits.detachedSessions = 1
+    var bench = Bench(limits: limits)
+    for number in 1...2 as ClosedRange<UInt64> { bench.join(number) }
+    bench.handle(.closed(ConnectionID(1)))
+    bench.say(2, .goodbye(.done, ""))
+    _ = bench.turn()
+    #expect(bench.server.load.sessions == 1 && bench.server.load.detachedSessions == 1)
+    bench.open(3)
+    bench.say(3, .hello(.init(versions: 1...1, label: "bench", token: Bench.token(1))))
+    let welcomes = bench.said(to: 3, bench.turn()).compactMap { message -> Bool? in
+      if case .welcome(let welcome) = message { welcome.isResumed } else { nil }
+    }
+    #expect(welcomes == [true])
+  }
+
   @Test(arguments: 0..<50) func `the invariants of the session table hold`(seed: Int) {
     var life = Life(seed: seed)
     for _ in 0..<400 {

@@ -29,13 +29,15 @@ struct Publication<State: Synchronizable>: Sendable {
   private var encoded: [SnapshotJobID: EncodedSnapshot] = [:]
   private var remains = Remains(areKept: false)
   /// Differences composed in this turn: several clients may need the same one.
-  private var differences: [DifferenceKey: [UInt8]] = [:]
+  private var differences: [DifferenceKey: Difference] = [:]
   /// Missed patches that this turn has framed, by what they follow.
   private var missed: [DifferenceKey: MissedPatches] = [:]
   /// The revision at which the last turn ended.
   private(set) var flushed: UInt64
   /// The bytes that were encoded on the loop for snapshots in this turn.
   private(set) var encodedThisTurn = 0
+  /// The bytes of patches that were read on the loop in this turn to find what mirrors have missed.
+  private(set) var readThisTurn = 0
   #if FAULTS
     var faults = Faults()
   #else
@@ -97,7 +99,7 @@ struct Publication<State: Synchronizable>: Sendable {
     if !differences.isEmpty { differences.removeAll(keepingCapacity: true) }
     if !missed.isEmpty { missed.removeAll(keepingCapacity: true) }
     flushed = revision
-    encodedThisTurn = 0
+    (encodedThisTurn, readThisTurn) = (0, 0)
   }
 
   // MARK: Holding
@@ -126,14 +128,18 @@ struct Publication<State: Synchronizable>: Sendable {
 
   // MARK: Catching up
 
-  /// The patches of a scope after a revision that the history covers. All clients that need them in one turn
-  /// share them. O(the history after it).
-  mutating func missed(of place: Int, after revision: UInt64) -> MissedPatches {
+  /// The patches of a scope after a revision that the history covers, based on the revision that the mirror
+  /// has. All clients that need them in one turn share them. O(the history after it).
+  mutating func missed(
+    of place: Int, after revision: UInt64, base: UInt64
+  ) -> MissedPatches {
     let scope = scopes[index: place]
-    let key = DifferenceKey(scope: scope.id, revision: revision, base: revision)
+    let key = DifferenceKey(scope: scope.id, revision: revision, base: base)
     if let found = missed[key] { return found }
+    readThisTurn += history.byteCount(after: revision)
     let found = MissedPatches(
-      of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, frameLimits)
+      of: scope.id, at: scope.path, by: scope.filter, in: history, after: revision, base: base,
+      frameLimits)
     missed[key] = found
     return found
   }
@@ -162,10 +168,14 @@ struct Publication<State: Synchronizable>: Sendable {
     return (id, true)
   }
 
-  /// The patches after a snapshot or a difference, if the history has them and they are not longer than it.
+  /// The patches after a snapshot or a difference, if the history has them, and they are neither longer than
+  /// it nor to be found beside the loop.
   mutating func missed(of place: Int, behind snapshot: EncodedSnapshot) -> MissedPatches? {
-    guard hasPatches(after: snapshot.revision, ofAtMost: snapshot.byteCount) else { return nil }
-    let found = missed(of: place, after: snapshot.revision)
+    let revision = snapshot.revision
+    guard hasPatches(after: revision, ofAtMost: snapshot.byteCount), !isLong(after: revision) else {
+      return nil
+    }
+    let found = missed(of: place, after: revision, base: revision)
     return found.loss == nil ? found : nil
   }
 
@@ -174,7 +184,8 @@ struct Publication<State: Synchronizable>: Sendable {
   mutating func hasPatches(of place: Int, behind begun: BegunPatches) -> Bool {
     let bytes = begun.snapshot.reduce(0) { $0 + $1.count }
     return hasPatches(after: begun.revision, ofAtMost: bytes)
-      && (isLong(after: begun.revision) || missed(of: place, after: begun.revision).loss == nil)
+      && (isLong(after: begun.revision)
+        || missed(of: place, after: begun.revision, base: begun.reached).loss == nil)
   }
 
   func hasPatches(after revision: UInt64, ofAtMost bytes: Int) -> Bool {
@@ -196,8 +207,17 @@ struct Publication<State: Synchronizable>: Sendable {
     of place: Int, from revision: UInt64, base: UInt64, to state: State, at newest: UInt64
   ) -> Difference {
     let key = DifferenceKey(scope: scopes[index: place].id, revision: revision, base: base)
-    if let frame = differences[key] { return .frame(frame) }
+    if let difference = differences[key] { return difference }
     guard let before = held[revision] else { return .lost(.lagged) }
+    let difference = self.difference(
+      of: place, from: before, base: base, to: state, at: newest)
+    differences[key] = difference
+    return difference
+  }
+
+  private func difference(
+    of place: Int, from before: State, base: UInt64, to state: State, at newest: UInt64
+  ) -> Difference {
     var pair = CBOREncoder()
     pair.encode(newest - base)
     let filter = faults.sendsWholeDifferences ? nil : scopes[index: place].filter
@@ -209,9 +229,8 @@ struct Publication<State: Synchronizable>: Sendable {
     case .resync: return .lost(.view)
     }
     guard pair.bytes.count + 64 <= limits.frameBytes else { return .lost(.tooLarge) }
-    let frame = StreamFrames.patches(pair.bytes, count: 1, scope: key.scope, from: base)
-    differences[key] = frame
-    return .frame(frame)
+    return .frame(
+      StreamFrames.patches(pair.bytes, count: 1, scope: scopes[index: place].id, from: base))
   }
 
   /// Have a user's connection wait for that patch, if so much has changed, and not only elsewhere, that it
@@ -378,11 +397,17 @@ struct Publication<State: Synchronizable>: Sendable {
       }
     case .state, .history:
       guard let wholeBytes else { break }
-      let isPatch = if case .state = job.origin { true } else { false }
+      let begun: BegunPatches? =
+        if case .state = job.origin {
+          job.begun?.adding(difference: frames.first, through: revision)
+        } else {
+          job.begun.map {
+            $0.adding(
+              frames, reaching: $0.reached &+ UInt64(clamping: wholeBytes), through: revision)
+          }
+        }
       encoded[id] = EncodedSnapshot(
-        revision: revision, frames: frames, lastUsed: now,
-        missed: job.begun?.adding(
-          frames, count: isPatch ? frames.count : wholeBytes, through: revision))
+        revision: revision, frames: frames, lastUsed: now, missed: begun)
     }
     return scopes[index: place].subscribers.all
   }
@@ -444,10 +469,10 @@ struct Publication<State: Synchronizable>: Sendable {
     differenceTo state: State, at newest: UInt64, of place: Int, behind begun: BegunPatches
   ) -> BegunPatches? {
     switch difference(
-      of: place, from: begun.revision, base: begun.revision, to: state, at: newest)
+      of: place, from: begun.revision, base: begun.reached, to: state, at: newest)
     {
-    case .frame(let frame): begun.adding([frame], count: 1, through: newest)
-    case .none: begun.adding([], count: 0, through: newest)
+    case .frame(let frame): begun.adding(difference: frame, through: newest)
+    case .none: begun.addingNothing(through: newest)
     case .lost: nil
     }
   }

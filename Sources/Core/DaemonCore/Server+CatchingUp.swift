@@ -28,18 +28,32 @@ extension Server {
       let index = connection.subscriptions.nextActive()
     {
       left -= 1
-      let (sent, encoded) = (connection.outbox.byteCount, publication.encodedThisTurn)
+      let before = work(for: connection)
       let subscription = connection.subscriptions[index]
       connection.subscriptions[index].progress = progress(of: subscription, &connection, &commands)
       connection.subscriptions.putBack(index)
-      countCatchUp(
-        max(connection.outbox.byteCount - sent, publication.encodedThisTurn - encoded))
+      countCatchUp(before, connection)
     }
   }
 
-  /// Note the work of one subscription for which so many bytes were made: about four microseconds, and
-  /// one for 64 bytes.
-  private mutating func countCatchUp(_ bytes: Int) { connections.catchUpWork -= 4 + bytes / 64 }
+  /// The bytes that have been put out for a connection, and those that have been encoded, and read of the
+  /// history, for all in this turn.
+  private func work(
+    for connection: borrowing ServerSession
+  ) -> (sent: Int, encoded: Int, read: Int) {
+    (connection.outbox.byteCount, publication.encodedThisTurn, publication.readThisTurn)
+  }
+
+  /// Note the work of one subscription since then: about four microseconds, and one for 64 bytes; one in all
+  /// if nothing had changed.
+  private mutating func countCatchUp(
+    _ before: (sent: Int, encoded: Int, read: Int), _ connection: borrowing ServerSession
+  ) {
+    let now = work(for: connection)
+    // What is encoded on the loop is sent.
+    let bytes = max(now.sent - before.sent, now.encoded - before.encoded) + now.read - before.read
+    connections.catchUpWork -= bytes == 0 ? 1 : 4 + bytes / 64
+  }
 
   /// Have a connection that is not current composed again in the next turn, if this one's work is used up:
   /// in front of others if it had none of it, so that all have it in turn. If there is work left, it only
@@ -63,12 +77,12 @@ extension Server {
     case .live, .lost: return subscription.progress
     case .lagging(let revision):
       return advance(subscription, from: revision, &connection, &commands)
-    case .differing(let job, let revision):
+    case .differing(let job, let revision, let rounds):
       switch publication.encoding(job, of: subscription.scope, at: revision) {
       case .running: return subscription.progress
       case .difference(let difference):
         append(difference: difference, of: subscription, &connection)
-        return follow(difference, subscription, &connection, &commands)
+        return follow(difference, rounds, subscription, &connection, &commands)
       case .snapshot, .gone:
         publication.release(revision, by: connection.peer.uid)
         return .lost(.lagged)
@@ -99,19 +113,20 @@ extension Server {
   /// Send what has been found: a snapshot that is needed for a reason, or nothing, and patches behind it; and
   /// then the patches since. If these are many, they are found beside the loop, too, before any is sent: the
   /// client may know already of later revisions than those of the former ones, and must not see its mirror
-  /// follow at these. Each time there are fewer. Behind a snapshot they may be one difference.
+  /// follow at these. Each time there are fewer, or it is done at once in the end (`mostRounds`). Behind a
+  /// snapshot they may be one difference.
   private mutating func resume(
     _ subscription: Subscription, after position: UInt64, behind reason: ServerMessage.Reason?,
     _ found: BegunPatches?, _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
     var found = found
-    if let reason, let begun = found, !publication.hasPatches(of: place, behind: begun) {
+    if let begun = found, publication.scopes[index: place].lastChange <= begun.revision {
+      // All of it is elsewhere, or hidden: to look for it would take as long as it is large.
+      found = begun.addingNothing(through: core.revision)
+    } else if let reason, let begun = found, !publication.hasPatches(of: place, behind: begun) {
       let uid = connection.peer.uid
-      if publication.scopes[index: place].lastChange <= begun.revision {
-        // All of it is elsewhere, or hidden: to look for a difference would take as long as it is large.
-        found = begun.adding([], count: 0, through: core.revision)
-      } else if let wait = waitBehind(begun, reason, of: place, by: uid, &commands) {
+      if let wait = waitBehind(begun, reason, of: place, by: uid, &commands) {
         return wait
       } else {
         found =
@@ -123,11 +138,11 @@ extension Server {
       publication.dropSnapshot(of: place, at: position)
       return .lost(reason ?? .history)
     }
-    if publication.isLong(after: found.revision) {
+    if publication.isLong(after: found.revision), found.rounds < Self.mostRounds {
       let id = awaitMissed(of: place, behind: found, &commands)
       return .resuming(id, held: nil, after: position, behind: reason)
     }
-    let missed = publication.missed(of: place, after: found.revision)
+    let missed = publication.missed(of: place, after: found.revision, base: found.reached)
     if let loss = missed.loss {
       publication.dropSnapshot(of: place, at: position)
       return .lost(loss)
@@ -136,14 +151,9 @@ extension Server {
       announceSnapshot(subscription, reason, &connection)
       append(found.snapshot, &connection)
     }
-    for piece in found.pieces {
-      connection.outbox.append(contentsOf: piece.frames)
-      say(
-        .init(
-          subscription: subscription.number, scope: subscription.scope, .current, .none,
-          revision: piece.revision), &connection)
-    }
-    connection.counters.patches += UInt64(found.count)
+    connection.outbox.append(contentsOf: found.frames)
+    connection.counters.patches += found.count
+    count(&connection, coalesced: found.coalesced)
     if !faults.skipsCatchUp { append(missed, of: subscription, &connection) }
     return .live
   }
@@ -153,7 +163,8 @@ extension Server {
   mutating func join(
     _ connection: inout ServerSession, isRequested: Bool = false, _ commands: inout [Command]
   ) {
-    var left = connection.subscriptions.behind
+    // A request is for one: the others have their turn's work.
+    var left = isRequested ? 1 : connection.subscriptions.behind
     while left > 0, connection.subscriptions.joining < limits.concurrentSnapshots,
       isRequested || connections.catchUpWork > 0, let index = connection.subscriptions.nextLost(),
       case .lost(let reason) = connection.subscriptions[index].progress
@@ -162,12 +173,11 @@ extension Server {
       if reason == .memory {
         refuseImpossible(index, &connection)
       } else {
-        let (sent, encoded) = (connection.outbox.byteCount, publication.encodedThisTurn)
+        let before = work(for: connection)
         connection.subscriptions[index].progress = snapshot(
           connection.subscriptions[index], reason, &connection, &commands)
         if isRequested { continue }
-        countCatchUp(
-          max(connection.outbox.byteCount - sent, publication.encodedThisTurn - encoded))
+        countCatchUp(before, connection)
       }
     }
   }
@@ -187,7 +197,7 @@ extension Server {
   /// history has them, because computing the difference of two large states takes longer than
   /// copying patches.
   private mutating func follow(
-    _ difference: EncodedSnapshot, _ subscription: Subscription,
+    _ difference: EncodedSnapshot, _ rounds: Int, _ subscription: Subscription,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     let revision = difference.revision
@@ -200,29 +210,29 @@ extension Server {
     }
     var joined = subscription
     joined.base = revision
-    return advance(joined, from: revision, &connection, &commands)
+    return advance(joined, from: revision, behind: rounds + 1, &connection, &commands)
   }
 
   /// Send one patch from a held state to the newest, and release the held state; or have the patch
-  /// encoded beside the loop, if much has changed. Unless the result is `lost`, the client then knows
-  /// that the subscription is at the newest revision, or will know when the patch has been sent.
+  /// encoded beside the loop, if much has changed, and that was not done `mostRounds` times already. Unless
+  /// the result is `lost`, the mirror is then at the newest revision, or will be when the patch has been
+  /// sent: if nothing has changed there, nothing is sent, and the client takes it to be at the next revision
+  /// that it is told of.
   private mutating func advance(
-    _ subscription: Subscription, from revision: UInt64,
+    _ subscription: Subscription, from revision: UInt64, behind rounds: Int = 0,
     _ connection: inout ServerSession, _ commands: inout [Command]
   ) -> Subscription.Progress {
     defer { publication.release(revision, by: connection.peer.uid) }
     guard revision < core.revision, !faults.skipsCatchUp else { return .live }
     guard let place = publication.scopes.index(of: subscription.scope) else { return .live }
-    guard publication.scopes[index: place].lastChange > revision else {
-      sayCurrent(subscription, &connection)
-      return .live
-    }
-    if let wait = publication.awaitDifference(
-      of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
-      by: connection.peer.uid)
+    guard publication.scopes[index: place].lastChange > revision else { return .live }
+    if rounds < Self.mostRounds,
+      let wait = publication.awaitDifference(
+        of: place, from: revision, base: subscription.base, to: core.state, at: core.revision,
+        by: connection.peer.uid)
     {
       if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
-      return .differing(wait.id, wait.revision)
+      return .differing(wait.id, wait.revision, rounds: rounds)
     }
     switch publication.difference(
       of: place, from: revision, base: subscription.base, to: core.state, at: core.revision)
@@ -256,7 +266,11 @@ extension Server {
   ) {
     connection.outbox.append(frame)
     connection.counters.patches += 1
-    connection.counters.coalesced += revisions - 1
-    counters.coalesced += revisions - 1
+    count(&connection, coalesced: revisions - 1)
+  }
+
+  private mutating func count(_ connection: inout ServerSession, coalesced: UInt64) {
+    connection.counters.coalesced += coalesced
+    counters.coalesced += coalesced
   }
 }

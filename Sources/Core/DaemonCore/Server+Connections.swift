@@ -84,7 +84,7 @@ extension Server {
   /// Release the state held for a subscription, and leave its scope.
   mutating func drop(_ subscription: Subscription, uid: UInt64) {
     switch subscription.progress {
-    case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision),
+    case .lagging(let revision), .joining(_, let revision, _), .differing(_, let revision, _),
       .resuming(_, held: let revision?, _, _):
       if !faults.leaksHeldStates { publication.release(revision, by: uid) }
     case .live, .lost, .resuming(_, held: nil, _, _): break

@@ -373,7 +373,7 @@ extension Server {
       switch subscriptions[index].progress {
       case .live: break
       case .lagging(let revision): position = min(position, revision)
-      case .joining(_, let revision, _), .differing(_, let revision),
+      case .joining(_, let revision, _), .differing(_, let revision, _),
         .resuming(_, _, after: let revision, _):
         position = min(position, revision)
         joining += 1

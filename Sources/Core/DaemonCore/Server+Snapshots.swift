@@ -44,19 +44,19 @@ extension Server {
     _ begun: BegunPatches, _ reason: ServerMessage.Reason, of place: Int, by uid: UInt64,
     _ commands: inout [Command]
   ) -> Subscription.Progress? {
-    let revision = begun.revision
-    guard begun.pieces.count < Self.mostDifferences, !faults.skipsCatchUp,
+    guard begun.rounds < Self.mostRounds, !faults.skipsCatchUp,
       let wait = publication.awaitDifference(
-        of: place, from: revision, base: revision, behind: begun, to: core.state,
+        of: place, from: begun.revision, base: begun.reached, behind: begun, to: core.state,
         at: core.revision, by: uid)
     else { return nil }
     if wait.isNew { commands.append(.encodeSnapshot(wait.id)) }
     return .resuming(wait.id, held: wait.revision, after: begun.position, behind: reason)
   }
 
-  /// So many differences are encoded beside the loop, one behind another. Each takes less time than the one
-  /// before, unless the state changes faster than differences are encoded: then the last one is made at once.
-  private static var mostDifferences: Int { 8 }
+  /// So often is what a mirror lacks made beside the loop, each time behind the last. Each takes less time than
+  /// the one before, unless the state changes as fast as that: then the last is made at once, so that the
+  /// client is answered in the end.
+  static var mostRounds: Int { 8 }
 
   /// Send the frames of a snapshot.
   mutating func append(_ frames: [[UInt8]], _ connection: inout ServerSession) {
@@ -77,13 +77,16 @@ extension Server {
         let index = connections[place: place].subscriptions.index(
           ofScope: scope, lastAt: subscriber.slot)
       else { continue }
-      connections[place: place].subscriptions.jobEnded(id, for: index)
-      connections.touch(subscriber.connection.id, at: place)
+      if connections[place: place].subscriptions.jobEnded(id, for: index) {
+        connections.touch(subscriber.connection.id, at: place)
+      }
     }
   }
 
   /// End a job for lack of memory: the clients that wait for it are refused, and may retry; those that
-  /// follow already, or have a mirror of a former connection, need a snapshot.
+  /// follow already, or have a mirror of a former connection, need a snapshot. Those that have one, and
+  /// wait for the difference behind it, wait for the patches instead, if the history has them: these take
+  /// less.
   mutating func snapshotImpossible(_ id: SnapshotJobID, _ commands: inout [Command]) {
     guard let job = publication.jobs[id] else { return }
     let bytes = memory(for: id)
@@ -95,11 +98,20 @@ extension Server {
       case .joining(id, let revision, _):
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.memory)
-      case .differing(id, let revision):
+      case .differing(id, let revision, _):
         publication.release(revision, by: connections[place: place].peer.uid)
         connections[place: place].subscriptions[index].progress = .lost(.lagged)
-      case .resuming(id, let held, _, let reason):
+      case .resuming(id, let held, let position, let reason):
         if let held { publication.release(held, by: connections[place: place].peer.uid) }
+        if held != nil, reason != nil, let begun = job.begun,
+          publication.history.covers(begun.revision),
+          let scope = publication.scopes.index(of: job.scope)
+        {
+          let patches = awaitMissed(of: scope, behind: begun, &commands)
+          connections[place: place].subscriptions[index].progress =
+            .resuming(patches, held: nil, after: position, behind: reason)
+          continue
+        }
         connections[place: place].subscriptions[index].progress =
           .lost(reason == nil ? .history : .memory)
       default: continue

@@ -140,7 +140,8 @@ extension Server {
         of: place, behind: BegunPatches(after: position.revision), &commands)
       return (.waiting(id), read)
     }
-    let missed = publication.missed(of: place, after: position.revision)
+    let missed = publication.missed(
+      of: place, after: position.revision, base: position.revision)
     if let loss = missed.loss { return (.snapshot(loss), read) }
     return (missed.count == 0 ? .current : .patches(missed), read)
   }

@@ -135,7 +135,8 @@ struct SessionTable: Sendable {
         note(.lost(session: records[place: place].number))
       }
     }
-    return surplus()
+    // One that says goodbye is about to be forgotten, and no other is evicted for it.
+    return goodbye == .done ? nil : surplus()
   }
 
   /// The session to evict because there are too many without a connection.

@@ -35,6 +35,15 @@ public enum StreamFrames {
     }
   }
 
+  /// The number of patches in a frame that `patches` has made. O(1).
+  static func patchCount(of frame: [UInt8]) -> UInt64 {
+    let fields = frame.withUnsafeBytes { bytes in
+      var decoder = CBORDecoder(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Frame.headLength)))
+      return (try? decoder.array()) ?? 0
+    }
+    return UInt64(max(0, fields - 3) / 2)
+  }
+
   /// The frame of one patch between two revisions, without the last `count` bytes, which are the
   /// patch's.
   static func patchHead(
@@ -125,7 +134,7 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
 
   /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
   /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it. Of missed
-  /// patches their number, and nil if they cannot be sent.
+  /// patches the number of revisions by which they lead on, and nil if they cannot be sent.
   public func measured() -> (frames: [[UInt8]], wholeBytes: Int?) {
     switch origin {
     case .nothing:
@@ -135,9 +144,12 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
     case .state(let former, _, let base, let frameBytes):
       return difference(from: former, base: base, frameBytes: frameBytes)
     case .history(let history, let limits):
+      let base = begun?.reached ?? revision
       let patches = MissedPatches(
-        of: scope, at: path, by: filter, in: history, after: begun?.revision ?? revision, limits)
-      return patches.loss == nil ? (patches.frames, patches.count) : ([], nil)
+        of: scope, at: path, by: filter, in: history, after: begun?.revision ?? revision,
+        base: base, limits)
+      if patches.loss != nil { return ([], nil) }
+      return (patches.frames, Int(clamping: patches.reached &- base))
     }
   }
 

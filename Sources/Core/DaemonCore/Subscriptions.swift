@@ -41,8 +41,9 @@ struct Subscription: Sendable {
     /// Has been sent everything up to a revision, whose state is held for it.
     case lagging(UInt64)
     /// Waits for the difference, which a job encodes, to a state that is held for it. The client does
-    /// not know: until then it must not be told of a newer revision, as by the answer to a request.
-    case differing(SnapshotJobID, UInt64)
+    /// not know: until then it must not be told of a newer revision, as by the answer to a request. There
+    /// were so many others before it.
+    case differing(SnapshotJobID, UInt64, rounds: Int)
     /// Waits for the patches that its mirror lacks after a revision, which a job finds. The mirror is one of
     /// a former connection, or a snapshot that is needed for this reason, and is sent before them. The client
     /// was told that they come. Behind a snapshot the job may encode a difference in their place, to a state
@@ -155,16 +156,18 @@ struct Subscriptions: Sendable {
     list[index].hasTicket = true
   }
 
-  /// A job has ended: list the subscription that waits for it. It is not listed before, so that the
-  /// end of one of many jobs takes O(1).
-  mutating func jobEnded(_ id: SnapshotJobID, for index: Int) {
+  /// A job has ended: list a subscription if it waits for it. It is not listed before, so that the
+  /// end of one of many jobs takes O(1). Returns whether it does.
+  mutating func jobEnded(_ id: SnapshotJobID, for index: Int) -> Bool {
     switch list[index].progress {
-    case .joining(id, _, _), .differing(id, _), .resuming(id, _, _, _): break
-    case .live, .lagging, .lost, .joining, .differing, .resuming: return
+    case .joining(id, _, _), .differing(id, _, _), .resuming(id, _, _, _): break
+    case .live, .lagging, .lost, .joining, .differing, .resuming: return false
     }
-    if list[index].hasTicket { return }
-    list[index].hasTicket = true
-    active.append(Ticket(number: list[index].number, serial: list[index].serial))
+    if !list[index].hasTicket {
+      list[index].hasTicket = true
+      active.append(Ticket(number: list[index].number, serial: list[index].serial))
+    }
+    return true
   }
 
   /// The number of those that lag or whose job has ended, or that have ended since.
