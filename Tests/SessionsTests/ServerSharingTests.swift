@@ -114,6 +114,38 @@ private struct Echo: Reducer {
     #expect(!set(5, 1))
   }
 
+  /// What one read brings may take seconds: each of these changes 3,000 mirrors, and is short.
+  @Test func `what one read brings is held back when its actions have taken long`() {
+    var bench = Bench()
+    bench.join(1, uid: 7)
+    bench.join(2, uid: 8)
+    let count = 3000 as UInt64
+    let object = Value.object(
+      TrieMap(uniqueKeysWithValues: (1...count).map { ("\($0)", 0) }))
+    bench.act(1, 1, .set(["x"], object), .set(["kept"], object))
+    for number in 1...count {
+      bench.say(1, .subscribe(subscription: number, ["x", .text("\(number)")], nil))
+    }
+    while bench.turn().contains(.wake) {}
+    // While another one sends now and then.
+    bench.say(2, .ping(1))
+    let actions = (0..<40).map { index in
+      ClientMessage.action(
+        number: 3 + UInt64(index), .applied,
+        payload: payload(
+          index % 2 == 0 ? .set(["x"], 0) : .copy(from: ["kept"], to: ["x"])))
+    }
+    let before = bench.server.revision
+    bench.handle(.received(ConnectionID(1), actions.flatMap { frame($0) }))
+    #expect(bench.server.revision - before <= 2)
+    var (most, last, turns) = (0 as UInt64, bench.server.revision, 0)
+    while bench.turn().contains(.wake) || bench.server.revision < before + 40, turns < 10_000 {
+      most = max(most, bench.server.revision - last)
+      (last, turns) = (bench.server.revision, turns + 1)
+    }
+    #expect(bench.server.revision == before + 40 && most <= 2, "\(most)")
+  }
+
   @Test func `those who wait for their share are read from by turns, though nobody says anything`()
   {
     var bench = Bench(limits: Limits { $0.turnBytesPerUser = 100 })

@@ -11,6 +11,9 @@ struct Rounds: Sendable {
 
     mutating func begin() { if start == nil { start = 0 } }
 
+    /// Take the next index, of so many as there are now; nil when all have been taken.
+    mutating func next(of count: Int) -> Int? { next(1, of: count).first }
+
     /// Take the next indices, up to `most`, of so many as there are now.
     mutating func next(_ most: Int, of count: Int) -> Range<Int> {
       guard let start, start < count else {
@@ -23,6 +26,8 @@ struct Rounds: Sendable {
     }
   }
 
+  /// Whether there was one in this turn.
+  var haveGone = false
   var connections = Round()
   var sessions = Round()
   var scopes = Round()

@@ -5,17 +5,20 @@ import Values
 /// pass over the patch.
 ///
 /// A scope without a value is not changed by the loss of a value above it: so that an action need not
-/// look at each of thousands of these, each node counts the scopes that have one.
+/// look at each of thousands of these, each node counts the scopes that have one, and keeps its children
+/// without any apart.
 struct ScopeTree: Sendable {
   /// The scopes of this path: one for each view of it.
   private var scopes: [UInt64] = []
+  /// Those with a scope that has a value, and the others.
   private var children = ScopeTreeChildren()
+  private var vacant = ScopeTreeChildren()
   /// How many of the scopes of this path have a value, and how many of those below it.
-  private var presentHere = 0
-  private var presentBelow = 0
+  private var presentHere: Int32 = 0
+  private var presentBelow: Int32 = 0
 
-  fileprivate var isEmpty: Bool { scopes.isEmpty && children.isEmpty }
-  fileprivate var present: Int { presentHere + presentBelow }
+  fileprivate var isEmpty: Bool { scopes.isEmpty && children.isEmpty && vacant.isEmpty }
+  fileprivate var present: Int32 { presentHere + presentBelow }
 
   mutating func insert(_ id: UInt64, at keys: ArraySlice<PathKey>, isPresent: Bool) {
     guard let key = keys.first else {
@@ -24,7 +27,7 @@ struct ScopeTree: Sendable {
       return
     }
     if isPresent { presentBelow += 1 }
-    children.change(EncodedKey(key)) {
+    change(EncodedKey(key)) {
       $0.insert(id, at: keys.dropFirst(), isPresent: isPresent)
     }
   }
@@ -36,17 +39,34 @@ struct ScopeTree: Sendable {
       return
     }
     if wasPresent { presentBelow -= 1 }
-    children.change(EncodedKey(key)) {
+    change(EncodedKey(key)) {
       $0.remove(id, at: keys.dropFirst(), wasPresent: wasPresent)
     }
   }
 
   /// Note that a scope of this path has a value now, or has none any more.
   mutating func note(isPresent: Bool, at keys: ArraySlice<PathKey>) {
-    let difference = isPresent ? 1 : -1
+    let difference: Int32 = isPresent ? 1 : -1
     guard let key = keys.first else { return presentHere += difference }
     presentBelow += difference
-    children.change(EncodedKey(key)) { $0.note(isPresent: isPresent, at: keys.dropFirst()) }
+    change(EncodedKey(key)) { $0.note(isPresent: isPresent, at: keys.dropFirst()) }
+  }
+
+  /// Change the child of a key, which is afterwards among those that it belongs to, unless it is empty.
+  private mutating func change(_ key: EncodedKey, _ body: (inout ScopeTree) -> Void) {
+    var child = ScopeTree()
+    switch children.change(key, body, staysIf: { $0.present > 0 }) {
+    case .stayed: return
+    case .left(let former): child = former
+    case .absent:
+      switch vacant.change(key, body, staysIf: { $0.present == 0 && !$0.isEmpty }) {
+      case .stayed: return
+      case .left(let former): child = former
+      case .absent: body(&child)
+      }
+    }
+    if child.isEmpty { return }
+    if child.present > 0 { children.insert(child, key) } else { vacant.insert(child, key) }
   }
 
   /// Find the scopes that a patch of the whole state changes, and how: what `Path.projection` says of the
@@ -54,7 +74,7 @@ struct ScopeTree: Sendable {
   /// do not have. O(bytes of the patch, and `ChangedScopes.looked`).
   func find(_ patch: UnsafeRawBufferPointer, into found: inout ChangedScopes) {
     found.add(scopes, .patch(0..<patch.count))
-    if children.isEmpty { return }
+    if children.isEmpty, vacant.isEmpty { return }
     var decoder = CBORDecoder(patch)
     // The patch is our own: all of it can be read.
     try? visitChildren(&decoder, isValue: false, &found)
@@ -64,7 +84,7 @@ struct ScopeTree: Sendable {
   private func visitChildren(
     _ decoder: inout CBORDecoder, isValue: Bool, _ found: inout ChangedScopes
   ) throws(CBORError) {
-    if children.isEmpty { return try decoder.skip() }
+    if children.isEmpty, vacant.isEmpty { return try decoder.skip() }
     guard !isValue, try decoder.isArrayOfOneNext() else {
       return try visitEntries(&decoder, isValue: isValue, &found)
     }
@@ -88,7 +108,11 @@ struct ScopeTree: Sendable {
         if isValue, keys.insert(key).inserted { others -= child.present }
         try child.visit(&decoder, isValue: isValue, &found)
       }
-      if !isThere { try decoder.skip() }
+      if isThere { continue }
+      let isVacant = try vacant.visit(key) { child throws(CBORError) in
+        try child.visit(&decoder, isValue: isValue, &found)
+      }
+      if !isVacant { try decoder.skip() }
     }
     decoder.close()
     if isValue { visitAbsent(others, except: keys, &found) }
@@ -115,14 +139,14 @@ struct ScopeTree: Sendable {
 
   /// Visit the scopes below the keys that a value does not have, of which so many were present.
   private func visitAbsent(
-    _ present: Int, except keys: Set<EncodedKey>, _ found: inout ChangedScopes
+    _ present: Int32, except keys: Set<EncodedKey>, _ found: inout ChangedScopes
   ) {
     if present == 0 { return }
     // As many as there may be: the order in which they are looked at differs between processes.
     found.looked += children.count
     var left = present
     children.forEach(while: { left > 0 }) { key, child in
-      if child.present == 0 || keys.contains(key) { return }
+      if keys.contains(key) { return }
       left -= child.present
       child.visitAbsent(&found)
     }
@@ -176,17 +200,32 @@ private struct ScopeTreeChildren: Sendable {
     return true
   }
 
-  /// Change the child of a key, which is there afterwards unless it is empty.
-  mutating func change(_ key: EncodedKey, _ body: (inout ScopeTree) -> Void) {
+  enum Change {
+    /// There is no such child.
+    case absent
+    case stayed
+    /// The child is not here any more.
+    case left(ScopeTree)
+  }
+
+  /// Change the child of a key, if there is one, and remove it if it does not belong here any more.
+  mutating func change(
+    _ key: EncodedKey, _ body: (inout ScopeTree) -> Void, staysIf: (borrowing ScopeTree) -> Bool
+  ) -> Change {
+    if buckets.isEmpty { return .absent }
+    let bucket = bucket(of: key)
+    guard let index = buckets[bucket].index(forKey: key) else { return .absent }
+    body(&buckets[bucket].values[index])
+    if staysIf(buckets[bucket].values[index]) { return .stayed }
+    count -= 1
+    return .left(buckets[bucket].remove(at: index).value)
+  }
+
+  /// Add a child of a key that has none.
+  mutating func insert(_ child: ScopeTree, _ key: EncodedKey) {
     if buckets.isEmpty { buckets = [[:]] }
-    let index = bucket(of: key)
-    func change(_ child: inout ScopeTree) -> Bool {
-      body(&child)
-      return child.isEmpty
-    }
-    count -= buckets[index].count
-    if change(&buckets[index][key, default: ScopeTree()]) { buckets[index][key] = nil }
-    count += buckets[index].count
+    buckets[bucket(of: key)][key] = child
+    count += 1
     if buckets.count == 1, count > Self.most { split() }
   }
 
@@ -206,14 +245,28 @@ private struct ScopeTreeChildren: Sendable {
   }
 }
 
-/// A key as it stands in a patch: the dictionary's own has its bytes, and one that is looked up refers
-/// to the patch's.
+/// A key as it stands in a patch. A short one is two words, and is compared and hashed as these: there may be
+/// a hundred thousand. Of a longer one the dictionary's own has its bytes, and one that is looked up refers to
+/// the patch's.
 private struct EncodedKey: Hashable, Sendable {
   private enum Bytes: @unchecked Sendable {
+    /// The bytes, zeros, and the number of bytes.
+    case short(UInt64, UInt64)
     case own([UInt8])
     /// Only of a key that is looked up while its patch is read, and never in a tree: so it is seen by one
     /// thread, while the bytes are there.
     case borrowed(UnsafeRawBufferPointer)
+
+    /// The bytes of a short key; nil if it has too many.
+    static func short(_ bytes: UnsafeRawBufferPointer) -> Bytes? {
+      guard bytes.count < 16 else { return nil }
+      var words: (UInt64, UInt64) = (0, 0)
+      withUnsafeMutableBytes(of: &words) {
+        $0.copyMemory(from: bytes)
+        $0[15] = UInt8(bytes.count)
+      }
+      return .short(words.0, words.1)
+    }
   }
 
   private let bytes: Bytes
@@ -223,20 +276,26 @@ private struct EncodedKey: Hashable, Sendable {
     let count = if case .text(let text) = key { text.utf8.count } else { 0 }
     var encoder = CBOREncoder(reservingCapacity: 9 + count)
     key.encode(into: &encoder)
-    bytes = .own(encoder.bytes)
+    bytes = encoder.bytes.withUnsafeBytes { Bytes.short($0) } ?? .own(encoder.bytes)
   }
 
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = .borrowed(bytes) }
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Bytes.short(bytes) ?? .borrowed(bytes) }
 
+  /// Call `body` with the bytes of a key that is not short.
   private func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     switch bytes {
+    case .short: body(UnsafeRawBufferPointer(start: nil, count: 0))
     case .own(let bytes): bytes.withUnsafeBytes(body)
     case .borrowed(let bytes): body(bytes)
     }
   }
 
   static func == (first: EncodedKey, second: EncodedKey) -> Bool {
-    first.withBytes { first in second.withBytes { isSame(first, $0) } }
+    switch (first.bytes, second.bytes) {
+    case (.short(let low, let high), .short(let otherLow, let otherHigh)):
+      low == otherLow && high == otherHigh
+    default: first.withBytes { first in second.withBytes { isSame(first, $0) } }
+    }
   }
 
   /// Compares eight bytes at a time.
@@ -259,5 +318,12 @@ private struct EncodedKey: Hashable, Sendable {
     return true
   }
 
-  func hash(into hasher: inout Hasher) { withBytes { hasher.combine(bytes: $0) } }
+  func hash(into hasher: inout Hasher) {
+    if case .short(let low, let high) = bytes {
+      hasher.combine(low)
+      hasher.combine(high)
+    } else {
+      withBytes { hasher.combine(bytes: $0) }
+    }
+  }
 }

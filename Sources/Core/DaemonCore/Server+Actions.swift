@@ -58,6 +58,7 @@ extension Server {
     }
     let outcome: Acknowledgement.Outcome
     var sequence: UInt64?
+    var mustRest = false
     if let rejection = excess(of: byteCount, at: place)
       ?? judge(action, sent.number, sent.mark, byteCount, cost, attachment, at: place, &commands)
     {
@@ -67,12 +68,12 @@ extension Server {
       let (before, looked) = (counters.changedBytes, publication.scopes.looked)
       outcome = perform(consume action, sent.number, byteCount, attachment, at: place)
       // When a recording is done again, what was foreseen need not be.
-      charge(
+      mustRest = charge(
         changedBytes: counters.changedBytes &- before,
         looked: isDecoded ? 0 : publication.scopes.looked &- looked, at: place)
     }
     record(outcome, sent.mark, sequence, attachment, at: place)
-    return .goOn
+    return mustRest ? .rest : .goOn
   }
 
   /// Admit an action if its number is that of the session's next one. Returns false if it is a duplicate of a

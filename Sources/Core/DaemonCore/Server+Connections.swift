@@ -182,13 +182,15 @@ extension Server {
     users.forgetFormer(at: now)
     rounds.begin()
     goRound(&commands)
+    rounds.haveGone = true
   }
 
   /// Go on with what is looked at once a second.
   mutating func goRound(_ commands: inout [Command]) {
     if !rounds.areRunning { return }
-    for place in rounds.connections.next(512, of: connections.placeCount) {
-      if connections.isTaken(place) { look(at: place, &commands) }
+    var left = 512
+    while left > 0, let place = rounds.connections.next(of: connections.placeCount) {
+      left -= connections.isTaken(place) ? look(at: place, &commands) : 1
     }
     for place in rounds.sessions.next(256, of: sessions.placeCount) {
       if let token = sessions.expired(place, at: clock.now) { forget(token, .graceOver) }
@@ -198,8 +200,10 @@ extension Server {
     }
   }
 
-  /// Look whether a deadline of a connection is over, or it should be told the revision.
-  private mutating func look(at place: Int, _ commands: inout [Command]) {
+  /// Look whether a deadline of a connection is over, or it should be told the revision. Returns how long
+  /// that takes, compared with a connection for which there is nothing to do: to send takes a few
+  /// microseconds, and the end of a connection some twenty.
+  private mutating func look(at place: Int, _ commands: inout [Command]) -> Int {
     let (id, now) = (connections[place: place].id, clock.now)
     if case .awaitingHello(_, let deadline) = connections[place: place].phase, now > deadline {
       let limit = limits.helloDeadline.milliseconds
@@ -209,11 +213,18 @@ extension Server {
       leave(
         id,
         Goodbye(.limit, "no hello within \(breach.limit) ms", limit: breach, retryAfter: 1000))
-    } else if let since = connections[place: place].flow.blockedSince {
-      if now > since + limits.stallDeadline { abandon(connections[place: place], since, &commands) }
-    } else if connections[place: place].isBookmarkDue(every: limits.bookmarkInterval, at: now) {
-      connections.touch(id, at: place)
+      return 32
     }
+    if let since = connections[place: place].flow.blockedSince {
+      guard now > since + limits.stallDeadline else { return 1 }
+      abandon(connections[place: place], since, &commands)
+      return 32
+    }
+    guard connections[place: place].isBookmarkDue(every: limits.bookmarkInterval, at: now) else {
+      return 1
+    }
+    connections.touch(id, at: place)
+    return 4
   }
 
   mutating func measureState(isTime: Bool = false, _ commands: inout [Command]) {

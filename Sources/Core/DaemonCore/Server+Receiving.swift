@@ -43,7 +43,8 @@ extension Server {
         continue
       }
       let account = connections[place: place].account
-      guard users.mayRelease(at: account, clock.now) else {
+      let isBeforeFrame = connections[place: place].frames.isBeforeFrame
+      guard users.mayRelease(at: account, isBeforeFrame: isBeforeFrame, clock.now) else {
         connections.release(id)
         continue
       }
@@ -53,7 +54,7 @@ extension Server {
           held - connections[place: place].frames.buffered, of: id, at: account)
       }
       // A large frame, which takes a while to release.
-      if connections[place: place].frames.isBeforeFrame {
+      if isBeforeFrame {
         turn.remains.add(connections[place: place].frames.unparsed)
       }
       readFrames(from: id, at: place, &commands) { frames, read throws(WireError) in

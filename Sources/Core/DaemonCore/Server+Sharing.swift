@@ -68,18 +68,20 @@ extension Server {
 
   /// Charge a user for the changes of an action and its followers, and for the scopes that were looked at
   /// for them, if others are connected: an action that copies much, or below which thousands of mirrors
-  /// are, is short.
+  /// are, is short. Returns whether it has exceeded its share by far: no more is read of the connection
+  /// before the others have had their turns.
   @inline(__always)
-  mutating func charge(changedBytes count: Int, looked: Int, at place: Int) {
-    if users.isCrowded { take(changedBytes: count, looked: looked, at: place) }
+  mutating func charge(changedBytes count: Int, looked: Int, at place: Int) -> Bool {
+    users.isCrowded && take(changedBytes: count, looked: looked, at: place)
   }
 
   /// A scope that changes takes about as long as 32 bytes do; the few of an ordinary action are part of
   /// it, and no action is charged more than a share for the mirrors of others.
   @inline(never)
-  private mutating func take(changedBytes count: Int, looked: Int, at place: Int) {
+  private mutating func take(changedBytes count: Int, looked: Int, at place: Int) -> Bool {
     let bytes = count + min(32 * max(0, looked - 8), limits.turnBytesPerUser)
-    _ = users.charge(bytes, at: connections[place: place].account, clock.now)
+    let account = connections[place: place].account
+    return users.charge(bytes, at: account, clock.now) && users.isInDebt(account, at: clock.now)
   }
 
   private mutating func pause(

@@ -10,7 +10,7 @@ extension Server {
     connections.catchUpWork = limits.requestWorkPerTurn
     releaseHeld(&commands)
     // Before the news, which may be of sessions that end.
-    goRound(&commands)
+    if rounds.haveGone { rounds.haveGone = false } else { goRound(&commands) }
     deliverNews()
     if pause.holdsNews { hearHeld() }
     if core.hasWaiting { runWaiting() }

@@ -305,7 +305,7 @@ struct UserTable: Sendable {
   }
 
   /// Whether a user has exceeded its share by far.
-  private func isInDebt(_ place: Int, at now: Instant) -> Bool {
+  func isInDebt(_ place: Int, at now: Instant) -> Bool {
     let size = share(of: place, at: now)
     // The excess of one read over the share is forgiven.
     return isCrowded && accounts[place: place].turnBytes - size > 4 * size
@@ -334,8 +334,10 @@ struct UserTable: Sendable {
   /// Begin to read what was held back: a share of each user.
   mutating func beginReleasing() { releases += 1 }
 
-  /// Whether more may be read in this turn of what was held back of a user.
-  func mayRelease(at place: Int, _ now: Instant) -> Bool {
+  /// Whether more may be read in this turn of what was held back of a user: not while it is in debt, except
+  /// for a large action, which has been charged.
+  func mayRelease(at place: Int, isBeforeFrame: Bool, _ now: Instant) -> Bool {
+    if isCrowded, !isBeforeFrame, accounts[place: place].owes { return false }
     let released = accounts[place: place].released
     return released.turn != releases || released.bytes < share(of: place, at: now)
   }

@@ -54,6 +54,8 @@ public struct FrameDecoder: Sendable {
     case goOn
     /// Hold the bytes behind the item's frame.
     case stopBehind
+    /// The same, if there are any.
+    case rest
     /// Hold the frame, too: its item has not been read, and is the first when reading goes on.
     case stopBefore
     /// The same for a short frame: what is held does not count as unfinished.
@@ -190,6 +192,7 @@ public struct FrameDecoder: Sendable {
       switch step {
       case .goOn: break
       case .stopBehind: isHeld = true
+      case .rest: isHeld = taken + more < bytes.count
       case .stopBefore, .postpone:
         (isHeld, isBeforeFrame) = (true, step == .stopBefore)
         partial = frame
@@ -218,7 +221,7 @@ public struct FrameDecoder: Sendable {
         break
       }
       offset = start + length
-      if step == .stopBehind {
+      if step == .stopBehind || step == .rest && offset < bytes.count {
         isHeld = true
         break
       }

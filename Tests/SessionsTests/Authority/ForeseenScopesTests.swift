@@ -78,6 +78,7 @@ import Wire
     // One of them has a value, and then it is found, and it alone.
     tree.note(isPresent: true, at: [.text("x"), .text("k2999")])
     for patch in [number, whole, absent] {
+      #expect(looked(patch, tree) <= 4)
       var found: [UInt64: Projection] = [:]
       patch.bytes.withUnsafeBytes { bytes in
         for (id, projection) in changed(bytes, tree).changes { found[id] = projection }
