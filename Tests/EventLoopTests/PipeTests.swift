@@ -261,6 +261,37 @@ import Testing
     }
   }
 
+  /// One closure hears all of it, as long as no other is set for it.
+  @Test func `what happens to a pipe comes as events, in order`() throws {
+    var (events, received): ([String], Int) = ([], 0)
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      one.startReading { event in
+        switch event {
+        case .bytes(let bytes): events.append("\(bytes.count) bytes")
+        case .drained:
+          events.append("drained")
+          // More than the socket takes, and nobody reads it.
+          other.stopReading()
+          guard case .pending = one.write(pattern(3_000_000)) else { return loop.stop() }
+          other.write([1, 2, 3])
+          other.closeAfterWriting()
+        case .writeError(let error):
+          #expect(["EPIPE", "ECONNRESET"].contains(error.name))
+          #expect(one.write([1]) == .failed(error) && one.unsentBytes == 0)
+          events.append("write error")
+        case .end: events.append("end")
+        }
+        if events.contains("write error"), events.contains("end") { loop.stop() }
+      }
+      guard case .pending = one.write(pattern(3_000_000)) else { return loop.stop() }
+      other.startReading(onBytes: { received += $0.count }, onEnd: { _ in })
+    }
+    #expect(received > 1_000_000)
+    #expect(events.first == "drained" && events.count { $0 == "end" } == 1, "\(events)")
+    #expect(events.contains("write error"), "\(events)")
+  }
+
   @Test func `a peer that closes fails the pending writes`() throws {
     var errors: [LoopError] = []
     try withLoop { loop in

@@ -94,8 +94,7 @@ private struct Room: Reducer {
       rejected: Rejection(
         .refused, "only a client can be present, and this came from the daemon"))
     let client = ClientOrigin(connection: 1, pid: 2, uid: 3, gid: 4, session: 5)
-    var sent = Cause(.middleware("greeter"))
-    sent.client = client
+    let sent = Cause(.middleware("greeter"), client: client)
     await store.send(.enter("a"), from: sent, rejected: .refused)
     for session in [0, 1 << 63, UInt64.max] {
       await store.send(.enter("a"), from: .client(session: session), rejected: .refused)

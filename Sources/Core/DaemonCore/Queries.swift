@@ -25,6 +25,12 @@ struct Queries: Sendable {
   /// Queries that were ended because the client may not ask them any more.
   private var revoked: [UInt64] = []
 
+  /// Whether it is as one that nothing was asked of.
+  var isVacant: Bool {
+    following == nil && asked.isEmpty && inspection == nil && stale.isEmpty && answers.isEmpty
+      && revoked.isEmpty
+  }
+
   /// Whether the shell is still to answer a query.
   var areAsked: Bool { !asked.isEmpty }
 

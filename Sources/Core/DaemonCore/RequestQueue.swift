@@ -11,8 +11,7 @@ struct RequestQueue: Sendable {
   private var requests: [Request] = []
   /// Requests before this index have been answered.
   private var start = 0
-  /// The report with pages still to be sent. It comes before `requests`.
-  var report: RunningReport?
+  private var boxedReport = Boxed<RunningReport>()
   /// The least work to answer `requests`, in units.
   private var work = 0
   /// About how many bytes of memory `requests` take.
@@ -26,7 +25,13 @@ struct RequestQueue: Sendable {
   /// Whether the next request is for a digest that is being computed beside the loop.
   var isWaitingForDigest = false
   /// How often it has waited for one.
-  private var digestTries = 0
+  private var digestTries: UInt8 = 0
+
+  /// The report with pages still to be sent. It comes before `requests`.
+  var report: RunningReport? {
+    get { boxedReport.value }
+    set { boxedReport.value = newValue }
+  }
 
   /// The number of requests that wait.
   var count: Int { requests.count - start }
@@ -42,10 +47,10 @@ struct RequestQueue: Sendable {
   }
 
   private static var mostBytes: Int { 64 << 10 }
-  var isEmpty: Bool { start == requests.count && report == nil }
+  var isEmpty: Bool { start == requests.count && boxedReport.isEmpty }
 
   /// The work that is known to wait.
-  var need: Int { debt + work + (report == nil ? 0 : Self.pageWork) }
+  var need: Int { debt + work + (boxedReport.isEmpty ? 0 : Self.pageWork) }
 
   /// About the work of a page.
   static var pageWork: Int { 1000 }
@@ -59,7 +64,7 @@ struct RequestQueue: Sendable {
   /// Whether answering the next request takes no more than its `work`. To leave the scope of a long path
   /// takes more.
   var isNextSmall: Bool {
-    guard report == nil, start < requests.count else { return false }
+    guard boxedReport.isEmpty, start < requests.count else { return false }
     return switch requests[start] {
     case .ping, .refuse, .refuseQuery: true
     case .subscribe, .unsubscribe, .digest, .query: false
@@ -85,7 +90,7 @@ struct RequestQueue: Sendable {
   /// Have the next request wait for a digest. Returns false if it has waited a few times: while that was
   /// computed, too much has changed again.
   mutating func waitForDigest() -> Bool {
-    digestTries += 1
+    digestTries = min(digestTries + 1, 5)
     isWaitingForDigest = digestTries <= 4
     return isWaitingForDigest
   }
@@ -103,6 +108,11 @@ struct RequestQueue: Sendable {
       start = 0
     }
     return request
+  }
+
+  /// Release the memory that is kept for the next requests, if none waits.
+  mutating func trim() {
+    if requests.isEmpty, requests.capacity > 0 { requests = [] }
   }
 
   /// Remove and return the requests that are refused.

@@ -141,8 +141,7 @@ extension Server {
     _ action: R.Action, _ number: UInt64, _ mark: Mark, _ byteCount: Int, _ cost: Int?,
     _ attachment: ServerSession.Attachment, at place: Int, _ commands: inout [Command]
   ) -> Rejection? {
-    // A pattern, because to compare with nil copies what is there.
-    if case .some = connections[place: place].rights,
+    if connections[place: place].isRestricted,
       let rejection = denial(of: action, at: place, &commands)
     {
       return rejection

@@ -205,6 +205,7 @@ extension Server {
   /// microseconds, and the end of a connection some twenty.
   private mutating func look(at place: Int, _ commands: inout [Command]) -> Int {
     let (id, now) = (connections[place: place].id, clock.now)
+    connections[place: place].trim()
     if case .awaitingHello(_, let deadline) = connections[place: place].phase, now > deadline {
       let limit = limits.helloDeadline.milliseconds
       let breach = LimitBreach(

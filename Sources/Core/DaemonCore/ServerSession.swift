@@ -74,8 +74,7 @@ struct ServerSession: Sendable {
   private(set) var origin: Origin
   /// The index of this connection in `Server.connections`.
   var place = 0
-  /// The rights of the peer; nil if nothing that it sends or gets needs a check.
-  var rights: Rights?
+  private var boxedRights = Boxed<Rights>()
   /// The index of its user's account in `Server.users`, which lasts while a connection does.
   var account = 0
   private(set) var phase: Phase
@@ -83,7 +82,7 @@ struct ServerSession: Sendable {
   var frames: FrameDecoder
   var flow = Flow()
   var requests = RequestQueue()
-  var queries = Queries()
+  private var boxedQueries = Boxed<Queries>()
   var subscriptions = Subscriptions()
   var acknowledgements = Acknowledgements()
   var outbox: Outbox
@@ -113,6 +112,23 @@ struct ServerSession: Sendable {
         id: ConnectionID(0), peer: Peer(pid: 0, uid: 0, gid: 0), ordinal: 0,
         openedAt: Instant(nanoseconds: 0)),
       .vacant, FrameDecoder(limit: 0))
+  }
+
+  /// The rights of the peer; nil if nothing that it sends or gets needs a check.
+  var rights: Rights? {
+    get { boxedRights.value }
+    set { boxedRights.value = newValue }
+  }
+
+  /// Whether what it sends or gets needs a check: without a copy of the rights.
+  var isRestricted: Bool { @inline(__always) get { !boxedRights.isEmpty } }
+
+  var queries: Queries {
+    get { boxedQueries.value ?? Queries() }
+    _modify {
+      yield &boxedQueries[orNew: Queries()]
+      if boxedQueries[orNew: Queries()].isVacant { boxedQueries = Boxed() }
+    }
   }
 
   var id: ConnectionID { origin.id }
@@ -197,7 +213,12 @@ struct ServerSession: Sendable {
   var mayRead: Bool { !isBlocked && !flow.isWaiting && !frames.isHeld }
 
   /// Whether it has requests to answer.
-  var hasQuestions: Bool { !requests.isEmpty || queries.following?.isBehind == true }
+  var hasQuestions: Bool {
+    !requests.isEmpty || !boxedQueries.isEmpty && queries.following?.isBehind == true
+  }
+
+  /// Release memory that is kept to be used again. Called now and then: an idle connection needs none.
+  mutating func trim() { requests.trim() }
 
   // MARK: Sending
 
@@ -207,7 +228,9 @@ struct ServerSession: Sendable {
   }
 
   /// Whether answers of the shell, or refusals, are to be sent.
-  var owesNews: Bool { subscriptions.owesNews || queries.owesNews }
+  var owesNews: Bool {
+    subscriptions.owesNews || !boxedQueries.isEmpty && queries.owesNews
+  }
 
   /// Whether every subscription is at the revision at which the last turn ended.
   var isCurrent: Bool { subscriptions.areLive }

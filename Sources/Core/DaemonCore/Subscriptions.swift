@@ -5,18 +5,18 @@ struct Subscription: Sendable {
   let number: UInt64
   let scope: UInt64
   var progress: Progress
+  /// Whether the client takes its mirror to be at any revision that it is told of: it follows, or it
+  /// was not told yet that it does not.
+  fileprivate var isTrusted: Bool
+  /// Whether it has a ticket in one of the lists of those that are behind.
+  fileprivate var hasTicket = false
   /// The revision that the mirror is sure to have while the subscription lags or joins: that of the
   /// scope's last change by then, because a live mirror need not know of later revisions.
   var base: UInt64 = 0
   /// Its number among the subscribers of the scope.
   var seat: UInt64 = 0
-  /// Whether the client takes its mirror to be at any revision that it is told of: it follows, or it
-  /// was not told yet that it does not.
-  fileprivate var isTrusted: Bool
   /// Tells it from an earlier one of the same number.
   fileprivate var serial: UInt64 = 0
-  /// Whether it has a ticket in one of the lists of those that are behind.
-  fileprivate var hasTicket = false
 
   /// `isTrusted` says whether the client has followed it already, in another scope or process.
   init(
@@ -78,21 +78,22 @@ struct Subscriptions: Sendable {
   private var list: [Subscription] = []
   private var indexOfNumber: [UInt64: Int] = [:]
   private var indexOfScope: [UInt64: Int] = [:]
-  /// The number of subscriptions that are not live.
-  private(set) var behind = 0
-  /// The number of those that lag.
-  private(set) var lagging = 0
-  /// The number of those that wait for a snapshot, or for patches that they have missed.
-  private(set) var joining = 0
-  /// The number of those that differ, or have followed and are lost.
-  private(set) var unannounced = 0
+  /// How many there are of some kinds. Small numbers: there are thousands of connections.
+  private struct Counts: Sendable {
+    var behind: Int32 = 0
+    var lagging: Int32 = 0
+    var joining: Int32 = 0
+    var unannounced: Int32 = 0
+  }
+
+  private var counts = Counts()
   /// Those that lag, or whose job has ended; before `activeStart` they have been taken.
   private var active: [Ticket] = []
-  private var activeStart = 0
   /// Those that need a snapshot, in the order in which they came; before `lostStart` they have been
   /// taken.
   private var lost: [Ticket] = []
-  private var lostStart = 0
+  private var activeStart: Int32 = 0
+  private var lostStart: Int32 = 0
   private var lastSerial: UInt64 = 0
   /// The numbers of subscriptions that have ended because nothing there is visible any more: refused
   /// at the turn's end.
@@ -101,8 +102,17 @@ struct Subscriptions: Sendable {
   /// changes that the mirrors do not have.
   private(set) var areAllRevoked = false
 
+  /// The number of subscriptions that are not live.
+  var behind: Int { Int(counts.behind) }
+  /// The number of those that lag.
+  var lagging: Int { Int(counts.lagging) }
+  /// The number of those that wait for a snapshot, or for patches that they have missed.
+  var joining: Int { Int(counts.joining) }
+  /// The number of those that differ, or have followed and are lost.
+  var unannounced: Int { Int(counts.unannounced) }
+
   /// Whether the client may be told of the newest revision: it takes each mirror that follows to be at it.
-  var mayBeTold: Bool { lagging == 0 && unannounced == 0 }
+  var mayBeTold: Bool { counts.lagging == 0 && counts.unannounced == 0 }
 
   /// Up to this many, a linear search is faster than a dictionary; most connections have one.
   private static let few = 8
@@ -112,7 +122,7 @@ struct Subscriptions: Sendable {
   var all: [Subscription] { list }
 
   /// Whether all subscriptions are at the revision at which the last turn ended.
-  var areLive: Bool { behind == 0 }
+  var areLive: Bool { counts.behind == 0 }
 
   /// The subscription at an index, which is valid until one is removed. A change must leave number
   /// and scope as they are.
@@ -129,18 +139,18 @@ struct Subscriptions: Sendable {
 
   // MARK: Those that are behind
 
-  private mutating func count(_ subscription: Subscription, _ difference: Int) {
+  private mutating func count(_ subscription: Subscription, _ difference: Int32) {
     switch subscription.progress {
     case .live: break
     case .lagging:
-      behind += difference
-      lagging += difference
+      counts.behind += difference
+      counts.lagging += difference
     case .joining, .resuming:
-      behind += difference
-      joining += difference
+      counts.behind += difference
+      counts.joining += difference
     case .differing, .lost:
-      behind += difference
-      if subscription.isTrusted { unannounced += difference }
+      counts.behind += difference
+      if subscription.isTrusted { counts.unannounced += difference }
     }
   }
 
@@ -171,24 +181,24 @@ struct Subscriptions: Sendable {
   }
 
   /// The number of those that lag or whose job has ended, or that have ended since.
-  var activeCount: Int { active.count - activeStart }
+  var activeCount: Int { active.count - Int(activeStart) }
 
   /// The index of the next that lags or whose job has ended, which is no longer listed; nil if there is
   /// none. Return it with `putBack`. Amortised O(1).
   mutating func nextActive() -> Int? {
-    while activeStart < active.count {
-      let ticket = active[activeStart]
-      activeStart += 1
-      if activeStart == active.count { Self.empty(&active, &activeStart) }
+    while let ticket = Self.next(&active, &activeStart) {
       if let index = index(of: ticket) { return index }
     }
     return nil
   }
 
-  /// Empty a list of tickets that were all taken. The memory of a few is kept.
-  private static func empty(_ list: inout [Ticket], _ start: inout Int) {
-    list.removeAll(keepingCapacity: list.count <= few)
-    start = 0
+  /// Take the next ticket of a list. No memory is kept for an empty one: most connections need none again.
+  private static func next(_ list: inout [Ticket], _ start: inout Int32) -> Ticket? {
+    guard Int(start) < list.count else { return nil }
+    let ticket = list[Int(start)]
+    start += 1
+    if Int(start) == list.count { (list, start) = ([], 0) }
+    return ticket
   }
 
   /// The index of the subscription that a ticket names; nil if it has ended.
@@ -205,10 +215,7 @@ struct Subscriptions: Sendable {
   /// The index of the next subscription that needs a snapshot, which is no longer listed; nil if there
   /// is none. Amortised O(1).
   mutating func nextLost() -> Int? {
-    while lostStart < lost.count {
-      let ticket = lost[lostStart]
-      lostStart += 1
-      if lostStart == lost.count { Self.empty(&lost, &lostStart) }
+    while let ticket = Self.next(&lost, &lostStart) {
       guard let index = index(of: ticket) else { continue }
       list[index].hasTicket = false
       if case .lost = list[index].progress { return index }
@@ -291,7 +298,7 @@ struct Subscriptions: Sendable {
   mutating func removeAll() -> [Subscription] {
     defer {
       (list, indexOfNumber, indexOfScope) = ([], [:], [:])
-      (behind, lagging, joining, unannounced) = (0, 0, 0, 0)
+      counts = Counts()
       (active, activeStart, lost, lostStart) = ([], 0, [], 0)
     }
     return list

@@ -29,12 +29,15 @@ extension Daemon {
   }
 
   func listen(to pipe: Pipe, _ id: ConnectionID) {
-    pipe.onDrained = { [unowned self] in tell(.drained(id)) }
-    pipe.onWriteError = { [unowned self] error in lost(id, error) }
-    pipe.startReading(
-      // Strong, for the reason that `onTurnEnd` is; the pipe drops it when it is closed.
-      onBytes: { self.receive(id, $0) },
-      onEnd: { [unowned self] error in lost(id, error) })
+    // Strong, for the reason that `onTurnEnd` is; the pipe drops it when it is closed.
+    pipe.startReading { event in
+      switch event {
+      case .bytes(let bytes): self.receive(id, bytes)
+      case .end(let error): self.lost(id, error)
+      case .drained: self.tell(.drained(id))
+      case .writeError(let error): self.lost(id, error)
+      }
+    }
   }
 
   func watchProcess(of pipe: Pipe, _ id: ConnectionID) {

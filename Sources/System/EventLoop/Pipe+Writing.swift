@@ -20,7 +20,7 @@ internal import Glibc
 public enum WriteOutcome: Equatable, Sendable {
   /// The kernel has taken everything.
   case written
-  /// This many bytes are queued and are written without another call; see `Pipe.onDrained`.
+  /// This many bytes are queued and are written without another call; see `Pipe.Event.drained`.
   case pending(Int)
   /// The bytes, or part of them, will never be written, and later writes fail too.
   case failed(LoopError)
@@ -106,7 +106,7 @@ extension Pipe {
 
   /// The number of bytes that were given to the pipe and not yet to the kernel.
   public var unsentBytes: Int {
-    isClosing ? 0 : waiting.count + uv_stream_get_write_queue_size(stream)
+    isClosing ? 0 : (outgoing?.waiting.count ?? 0) + uv_stream_get_write_queue_size(stream)
   }
 
   /// Stop reading and writing for good, and return what another process needs to continue: the
@@ -118,18 +118,20 @@ extension Pipe {
     assert(loop.isOnLoop)
     var descriptor: uv_os_fd_t = -1
     let raw = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
-    guard !isClosing, !closesWhenDrained, writeError == nil, uv_fileno(raw, &descriptor) == 0
+    guard !isClosing, !closesWhenDrained, writeStatus == 0, uv_fileno(raw, &descriptor) == 0
     else { return nil }
     stopReading()
     // libuv has written a prefix of its buffers; its queue size is the length of the rest.
     let rest = uv_stream_get_write_queue_size(stream)
+    let inFlight = outgoing?.inFlight ?? StreamBytes()
+    let waiting = outgoing?.waiting ?? StreamBytes()
     guard rest <= inFlight.count else { return nil }
     return (descriptor, inFlight.suffix(rest) + waiting.suffix(waiting.count))
   }
 
   private var refusal: LoopError? {
     if isClosing || closesWhenDrained { return writing(UV_ENOTCONN.rawValue) }
-    return writeError
+    return writeStatus == 0 ? nil : writing(writeStatus)
   }
 
   private func writing(_ status: Int32) -> LoopError {
@@ -137,9 +139,8 @@ extension Pipe {
   }
 
   private func failed(_ status: Int32) -> WriteOutcome {
-    let error = writing(status)
-    writeError = error
-    return .failed(error)
+    writeStatus = status
+    return .failed(writing(status))
   }
 
   /// Write after what is being written, if anything may be written at all.
@@ -147,27 +148,31 @@ extension Pipe {
     if let refusal { return .failed(refusal) }
     let count = buffers.reduce(0) { $0 + $1.count }
     if count == 0 { return .written }
-    waiting.append(buffers, count: count)
+    // There is one while a request is with libuv, and else it could be written at once.
+    let outgoing = self.outgoing ?? Outgoing()
+    self.outgoing = outgoing
+    outgoing.waiting.append(buffers, count: count)
     return .pending(count)
   }
 
   private func send(_ buffers: [[UInt8]], from start: Position, count: Int) -> WriteOutcome {
-    waiting = StreamBytes(
+    let outgoing = Outgoing()
+    outgoing.waiting = StreamBytes(
       start.index == 0 ? buffers : Array(buffers[start.index...]), from: start.offset, count: count)
-    let status = sendWaiting()
+    self.outgoing = outgoing
+    let status = sendWaiting(of: outgoing)
     if status < 0 {
-      waiting = StreamBytes()
+      self.outgoing = nil
       return failed(status)
     }
     return .pending(count)
   }
 
   /// Give libuv the first of what waits.
-  private func sendWaiting() -> Int32 {
-    let request = self.request ?? .allocate(capacity: 1)
-    self.request = request
-    let next = waiting.removeFirst(mostInRequest)
-    inFlight = next
+  private func sendWaiting(of outgoing: Outgoing) -> Int32 {
+    let request = outgoing.request
+    let next = outgoing.waiting.removeFirst(mostInRequest)
+    outgoing.inFlight = next
     isWriting = true
     request.pointee.data = handle.pointee.data
     // libuv copies the vector, and splits it into pieces that the kernel accepts.
@@ -180,7 +185,7 @@ extension Pipe {
     }
     if status < 0 {
       isWriting = false
-      inFlight = StreamBytes()
+      outgoing.inFlight = StreamBytes()
     }
     return status
   }
@@ -188,24 +193,27 @@ extension Pipe {
   private func sent(_ status: Int32) {
     loop.worked = true
     isWriting = false
-    inFlight = StreamBytes()
+    // The request is ours again, so all of it may be released.
+    guard let outgoing else { return }
+    outgoing.inFlight = StreamBytes()
     if isClosing { return }
     if status < 0 { return writingFailed(status) }
-    if waiting.isEmpty { return drained() }
-    let status = sendWaiting()
+    if outgoing.waiting.isEmpty { return drained() }
+    let status = sendWaiting(of: outgoing)
     if status < 0 { writingFailed(status) }
   }
 
   private func drained() {
-    onDrained?()
+    outgoing = nil
+    if let onDrained { onDrained() } else { tell(.drained) }
     if closesWhenDrained && !isWriting { close() }
   }
 
   private func writingFailed(_ status: Int32) {
+    writeStatus = status
+    outgoing = nil
     let error = writing(status)
-    writeError = error
-    waiting = StreamBytes()
-    onWriteError?(error)
+    if let onWriteError { onWriteError(error) } else { tell(.writeError(error)) }
     if closesWhenDrained { close() }
   }
 }

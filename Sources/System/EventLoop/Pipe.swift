@@ -6,50 +6,75 @@ internal import Glibc
 /// Use it on its loop's thread only. It stays alive until `close`, or the end of its loop, even if
 /// nothing refers to it; closing releases all its callbacks. Every callback may close this pipe or
 /// any other.
+///
+/// A process may have ten thousand that are idle: what only some need is in memory of its own, and one
+/// closure gets what happens.
 public final class Pipe {
+  /// What happens to a pipe that reads.
+  public enum Event {
+    /// Bytes have come. They are in a buffer that all pipes of the loop share: the pointer is valid during
+    /// the call only.
+    case bytes(UnsafeRawBufferPointer)
+    /// The peer has ended its side, or there is an error. Comes once, after all bytes.
+    case end(LoopError?)
+    /// All pending bytes have been written.
+    case drained
+    /// Pending bytes could not be written, for example because the peer has gone: they are dropped, and
+    /// every later write fails. The pipe stays open, unless `closeAfterWriting` was called.
+    case writeError(LoopError)
+  }
+
   /// The loop that the pipe is on.
   public let loop: Loop
-  /// Called when all pending bytes have been written.
+  /// Called in place of `Event.drained`.
   public var onDrained: (() -> Void)?
-  /// Called when pending bytes could not be written, for example because the peer has gone.
-  ///
-  /// The pending bytes are dropped and every later write fails. The pipe stays open, unless
-  /// `closeAfterWriting` was called.
+  /// Called in place of `Event.writeError`.
   public var onWriteError: ((LoopError) -> Void)?
 
   let handle = UnsafeMutablePointer<uv_pipe_t>.allocate(capacity: 1)
+  private var onEvent: ((Event) -> Void)?
+  /// What has been read since a poll, and the last digits of its number.
+  private var readInTurn: UInt32 = 0
+  private var pollOfRead: UInt32 = 0
+  /// What is to be written, if something waits.
+  var outgoing: Outgoing?
+  private var connecting: Connecting?
+  private var closeCompletions: [() -> Void] = []
+
   var isClosing = false { didSet { noteReadiness() } }
   private var isClosed = false
-
-  private var onBytes: ((UnsafeRawBufferPointer) -> Void)?
-  private var onEnd: ((LoopError?) -> Void)?
   private var isReading = false
-  /// What has been read since a poll, and which.
-  private var readInTurn = 0
-  private var pollOfRead: UInt64 = 0
   private var hasEnded = false
-
-  /// At most one write is with libuv at a time, so one request is enough; made when first needed.
-  var request: UnsafeMutablePointer<uv_write_t>?
-  /// What libuv is writing.
-  var inFlight = StreamBytes()
   var isWriting = false { didSet { noteReadiness() } }
-  /// What to write after `inFlight`.
-  var waiting = StreamBytes()
-  var writeError: LoopError? { didSet { noteReadiness() } }
   var closesWhenDrained = false { didSet { noteReadiness() } }
   /// Whether a write may go to the socket at once. Kept, because a write is the most frequent call,
   /// and each look at one of the four costs as much as a small copy: exclusive access is checked.
   private(set) var isReadyToWrite = true
+  /// The error for which no more can be written; 0 if there is none.
+  var writeStatus: Int32 = 0 { didSet { noteReadiness() } }
 
-  private var knownPeer: PeerIdentity?
-  private var closeCompletions: [() -> Void] = []
-  private var connecting: Connecting?
+  /// What the socket has not accepted.
+  final class Outgoing {
+    /// At most one write is with libuv at a time, so one request is enough.
+    let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
+    /// What libuv is writing.
+    var inFlight = StreamBytes()
+    /// What to write after it.
+    var waiting = StreamBytes()
 
-  private struct Connecting {
-    let request: UnsafeMutablePointer<uv_connect_t>
+    deinit { request.deallocate() }
+  }
+
+  private final class Connecting {
+    let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
     let path: String
     let completion: (Result<Pipe, LoopError>) -> Void
+
+    init(_ path: String, _ completion: @escaping (Result<Pipe, LoopError>) -> Void) {
+      (self.path, self.completion) = (path, completion)
+    }
+
+    deinit { request.deallocate() }
   }
 
   private init(on loop: Loop) {
@@ -61,7 +86,7 @@ public final class Pipe {
   }
 
   private func noteReadiness() {
-    isReadyToWrite = !isWriting && !isClosing && !closesWhenDrained && writeError == nil
+    isReadyToWrite = !isWriting && !isClosing && !closesWhenDrained && writeStatus == 0
   }
 
   var stream: UnsafeMutablePointer<uv_stream_t> {
@@ -84,8 +109,9 @@ public final class Pipe {
       return loop.afterwards { completion(.failure(error)) }
     }
     let pipe = Pipe(on: loop)
-    let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
-    pipe.connecting = Connecting(request: request, path: path, completion: completion)
+    let connecting = Connecting(path, completion)
+    pipe.connecting = connecting
+    let request = connecting.request
     request.pointee.data = pipe.handle.pointee.data
     uv_pipe_connect(request, pipe.handle, path) { request, status in
       Unmanaged<Pipe>.fromOpaque(request!.pointee.data)
@@ -111,23 +137,17 @@ public final class Pipe {
     loop.worked = true
     guard let connecting else { return }
     self.connecting = nil
-    connecting.request.deallocate()
     if status == 0 { return connecting.completion(.success(self)) }
     close()
     let error = LoopError(code: status, operation: "connect to \(connecting.path)")
     connecting.completion(.failure(error))
   }
 
-  /// The credentials of the peer; nil if the kernel does not know them.
-  ///
-  /// The first use asks the kernel and caches the answer. A closed pipe returns only a cached
-  /// answer.
+  /// The credentials of the peer: the kernel is asked each time. Nil if it does not know them, or the pipe is
+  /// closed.
   public var peer: PeerIdentity? {
-    if let knownPeer { return knownPeer }
-    if isClosing { return nil }
     assert(loop.isOnLoop)
-    knownPeer = descriptor.flatMap { PeerIdentity(descriptor: $0) }
-    return knownPeer
+    return descriptor.flatMap { PeerIdentity(descriptor: $0) }
   }
 
   /// The socket; nil once the pipe is closed.
@@ -140,22 +160,33 @@ public final class Pipe {
 
   // MARK: - Reading
 
-  /// Starts reading: `onBytes` gets the bytes in order, and `onEnd` is called once, after them.
+  /// Starts reading: `onEvent` gets the bytes in order, and whatever else happens.
   ///
-  /// The pointer is into a buffer that all pipes of the loop share: it is valid during the call
-  /// only. `onEnd` gets nil when the peer has ended its side, or the error that ended it. Neither
-  /// closes the pipe, and neither is called after `close`. Calling this again replaces both.
+  /// No event closes the pipe, and none comes after `close`. Calling this again replaces the closure.
+  public func startReading(_ onEvent: @escaping (Event) -> Void) {
+    if isClosing { return }
+    self.onEvent = onEvent
+    resumeReading()
+  }
+
+  /// As `startReading(_:)`, for who wants only the bytes and the end.
   public func startReading(
     onBytes: @escaping (UnsafeRawBufferPointer) -> Void,
     onEnd: @escaping (LoopError?) -> Void
   ) {
-    if isClosing { return }
-    self.onBytes = onBytes
-    self.onEnd = onEnd
-    resumeReading()
+    startReading { event in
+      switch event {
+      case .bytes(let bytes): onBytes(bytes)
+      case .end(let error): onEnd(error)
+      case .drained, .writeError: break
+      }
+    }
   }
 
-  /// Stops the calls of `onBytes` at once, even between two reads of one turn.
+  /// Tell of an event.
+  func tell(_ event: Event) { onEvent?(event) }
+
+  /// Stops the events of bytes at once, even between two reads of one turn.
   ///
   /// The socket's buffer then fills, and the peer can write no more: this is the back-pressure. The
   /// peer's end is not noticed either.
@@ -169,7 +200,7 @@ public final class Pipe {
   /// Resumes reading after `stopReading`. Does nothing if the pipe is reading already, never
   /// started, or has reached the end.
   public func resumeReading() {
-    if isClosing || isReading || hasEnded || onBytes == nil { return }
+    if isClosing || isReading || hasEnded || onEvent == nil { return }
     assert(loop.isOnLoop)
     isReading = true
     let status = uv_read_start(
@@ -191,7 +222,8 @@ public final class Pipe {
 
   /// Whether so much has been read in this turn that others come first. libuv would read 32 times.
   private var hasReadEnough: Bool {
-    if pollOfRead != loop.polls { (pollOfRead, readInTurn) = (loop.polls, 0) }
+    let poll = UInt32(truncatingIfNeeded: loop.polls)
+    if pollOfRead != poll { (pollOfRead, readInTurn) = (poll, 0) }
     return readInTurn >= mostReadInTurn
   }
 
@@ -200,8 +232,9 @@ public final class Pipe {
     // Without a buffer libuv stops, and goes on in the next turn.
     if count == Int(UV_ENOBUFS.rawValue) { return }
     if count > 0 {
-      readInTurn += count
-      onBytes?(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
+      // Less than a buffer at a time, until there is enough.
+      readInTurn &+= UInt32(truncatingIfNeeded: count)
+      tell(.bytes(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count])))
     } else if count < 0 {
       ended(Int32(count))
     }
@@ -212,7 +245,7 @@ public final class Pipe {
     uv_read_stop(stream)
     isReading = false
     hasEnded = true
-    onEnd?(status == UV_EOF.rawValue ? nil : LoopError(code: status, operation: "read"))
+    tell(.end(status == UV_EOF.rawValue ? nil : LoopError(code: status, operation: "read")))
   }
 
   // MARK: - Closing
@@ -251,13 +284,10 @@ public final class Pipe {
   private func closed() {
     loop.worked = true
     isClosed = true
-    onBytes = nil
-    onEnd = nil
+    onEvent = nil
     onDrained = nil
     onWriteError = nil
-    inFlight = StreamBytes()
-    waiting = StreamBytes()
-    request?.deallocate()
+    outgoing = nil
     handle.deallocate()
     let completions = closeCompletions
     closeCompletions = []
@@ -270,4 +300,4 @@ extension Pipe: HandleOwner {
 }
 
 /// The bytes after which a pipe waits for the next turn: to read as many more is no faster.
-private let mostReadInTurn = 256 << 10
+private let mostReadInTurn: UInt32 = 256 << 10

@@ -51,9 +51,13 @@ public enum Origin: Hashable, Sendable, CustomStringConvertible {
 public struct Cause: Hashable, Sendable {
   private struct Fields: Hashable, Sendable {
     var origin: Origin
-    var parent: UInt64?
-    var client: ClientOrigin?
-    var root: UInt64?
+    /// What led to it; nil if nothing did, as for what a client sends: each connection keeps such a cause.
+    var cascade: Cascade?
+  }
+
+  /// In memory of its own.
+  private indirect enum Cascade: Hashable, Sendable {
+    case of(parent: UInt64?, client: ClientOrigin?, root: UInt64?)
   }
 
   private final class Storage: Sendable {
@@ -61,36 +65,38 @@ public struct Cause: Hashable, Sendable {
     init(_ fields: Fields) { self.fields = fields }
   }
 
-  private var storage: Storage
-  private var fields: Fields {
-    get { storage.fields }
-    set { storage = Storage(newValue) }
-  }
+  private let storage: Storage
+  private var fields: Fields { storage.fields }
 
-  public var origin: Origin {
-    get { storage.fields.origin }
-    set { fields.origin = newValue }
-  }
+  public var origin: Origin { storage.fields.origin }
+
   /// The sequence number of the action that led to it; nil when it came from outside.
   public var parent: UInt64? {
-    get { storage.fields.parent }
-    set { fields.parent = newValue }
+    if case .of(let parent, _, _) = storage.fields.cascade { parent } else { nil }
   }
+
   /// The client that started the cascade; nil when no client did.
   public var client: ClientOrigin? {
-    get { storage.fields.client }
-    set { fields.client = newValue }
+    if case .client(let sender) = storage.fields.origin { return sender }
+    return if case .of(_, let client, _) = storage.fields.cascade { client } else { nil }
   }
+
   /// The sequence number of the action from outside that started the cascade; nil for that action
   /// itself.
   var root: UInt64? {
-    get { storage.fields.root }
-    set { fields.root = newValue }
+    if case .of(_, _, let root) = storage.fields.cascade { root } else { nil }
   }
 
   public init(_ origin: Origin, client: ClientOrigin? = nil, parent: UInt64? = nil) {
-    let client = if case .client(let sender) = origin { sender } else { client }
-    storage = Storage(Fields(origin: origin, parent: parent, client: client, root: nil))
+    self.init(origin, client: client, parent: parent, root: nil)
+  }
+
+  private init(_ origin: Origin, client: ClientOrigin?, parent: UInt64?, root: UInt64?) {
+    let other: ClientOrigin? = if case .client = origin { nil } else { client }
+    let isAlone = other == nil && parent == nil && root == nil
+    storage = Storage(
+      Fields(
+        origin: origin, cascade: isAlone ? nil : .of(parent: parent, client: other, root: root)))
   }
 
   public static func == (first: Cause, second: Cause) -> Bool {
@@ -107,9 +113,6 @@ public struct Cause: Hashable, Sendable {
 
   /// The cause of an action that follows from the one with this sequence number.
   func following(_ sequence: UInt64, _ origin: Origin) -> Cause {
-    var cause = self
-    cause.fields = Fields(
-      origin: origin, parent: sequence, client: client, root: root ?? sequence)
-    return cause
+    Cause(origin, client: client, parent: sequence, root: root ?? sequence)
   }
 }
