@@ -144,6 +144,33 @@ import Wire
     }
   }
 
+  @Test func `a reader that rests is held where there is more, and only there`() throws {
+    let stream = Self.items.flatMap(Self.frame)
+    var ends: Set<Int> = []
+    for item in Self.items { ends.insert((ends.max() ?? 0) + Self.frame(item).count) }
+    for split in 0...stream.count {
+      var decoder = FrameDecoder(limit: 1 << 20)
+      var (seen, taken): ([[UInt8]], Int) = ([], 0)
+      func read(_ item: UnsafeRawBufferPointer) -> FrameDecoder.Step {
+        seen.append(Array(item))
+        return .rest
+      }
+      for piece in [stream[..<split], stream[split...]] {
+        try decoder.receive(Array(piece), read)
+        taken += piece.count
+        while decoder.isHeld {
+          // One at a time, and there are bytes behind it.
+          #expect(decoder.buffered > 0 && decoder.unfinished == 0 && !decoder.isBeforeFrame)
+          let before = seen.count
+          try decoder.release(read)
+          #expect(seen.count <= before + 1)
+        }
+        #expect(seen.count == ends.count { $0 <= taken })
+      }
+      #expect(seen == Self.items && decoder.buffered == 0)
+    }
+  }
+
   @Test func `a frame that a reader stops before again is not copied`() throws {
     var decoder = FrameDecoder(limit: 1 << 20)
     try decoder.receive(Self.frame([UInt8](repeating: 7, count: 1000))) { _ in .stopBefore }

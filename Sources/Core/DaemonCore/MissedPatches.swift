@@ -86,15 +86,15 @@ final class BegunPatches: Sendable {
   ) -> BegunPatches {
     adding(
       more, count: more.reduce(0) { $0 + StreamFrames.patchCount(of: $1) }, coalesced: 0,
-      reaching: reached, through: revision)
+      reaching: min(reached, revision), through: revision)
   }
 
   /// With the difference up to a revision: a frame, or nothing if nothing differs. O(frames).
   func adding(difference frame: [UInt8]?, through revision: UInt64) -> BegunPatches {
     guard let frame else { return addingNothing(through: revision) }
     return adding(
-      [frame], count: 1, coalesced: revision - self.reached - 1, reaching: revision,
-      through: revision)
+      [frame], count: 1, coalesced: revision > reached ? revision - reached - 1 : 0,
+      reaching: revision, through: revision)
   }
 
   /// With nothing: there is no change of the scope up to a revision. O(1).

@@ -109,3 +109,21 @@ struct Following: Sendable {
   /// Whether there are actions after it.
   var isBehind: Bool
 }
+
+extension Boxed<Queries> {
+  /// Whether there are some that owe an answer or a refusal.
+  var oweNews: Bool {
+    @inline(__always) get {
+      if isEmpty { return false }
+      return value?.owesNews == true
+    }
+  }
+
+  /// Whether there is one that follows the log, and is behind.
+  var isFollowingBehind: Bool {
+    @inline(__always) get {
+      if isEmpty { return false }
+      return value?.following?.isBehind == true
+    }
+  }
+}

@@ -33,6 +33,9 @@ struct RequestQueue: Sendable {
     set { boxedReport.value = newValue }
   }
 
+  /// Whether there is one: without a copy of it.
+  var hasReport: Bool { !boxedReport.isEmpty }
+
   /// The number of requests that wait.
   var count: Int { requests.count - start }
 
@@ -47,10 +50,10 @@ struct RequestQueue: Sendable {
   }
 
   private static var mostBytes: Int { 64 << 10 }
-  var isEmpty: Bool { start == requests.count && boxedReport.isEmpty }
+  var isEmpty: Bool { start == requests.count && !hasReport }
 
   /// The work that is known to wait.
-  var need: Int { debt + work + (boxedReport.isEmpty ? 0 : Self.pageWork) }
+  var need: Int { debt + work + (hasReport ? Self.pageWork : 0) }
 
   /// About the work of a page.
   static var pageWork: Int { 1000 }
@@ -64,7 +67,7 @@ struct RequestQueue: Sendable {
   /// Whether answering the next request takes no more than its `work`. To leave the scope of a long path
   /// takes more.
   var isNextSmall: Bool {
-    guard boxedReport.isEmpty, start < requests.count else { return false }
+    guard !hasReport, start < requests.count else { return false }
     return switch requests[start] {
     case .ping, .refuse, .refuseQuery: true
     case .subscribe, .unsubscribe, .digest, .query: false

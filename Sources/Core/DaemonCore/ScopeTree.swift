@@ -193,7 +193,7 @@ private struct ScopeTreeChildren: Sendable {
   func visit(
     _ key: EncodedKey, _ body: (borrowing ScopeTree) throws(CBORError) -> Void
   ) throws(CBORError) -> Bool {
-    if buckets.isEmpty { return false }
+    if count == 0 { return false }
     let bucket = bucket(of: key)
     guard let index = buckets[bucket].index(forKey: key) else { return false }
     try body(buckets[bucket].values[index])
@@ -212,7 +212,7 @@ private struct ScopeTreeChildren: Sendable {
   mutating func change(
     _ key: EncodedKey, _ body: (inout ScopeTree) -> Void, staysIf: (borrowing ScopeTree) -> Bool
   ) -> Change {
-    if buckets.isEmpty { return .absent }
+    if count == 0 { return .absent }
     let bucket = bucket(of: key)
     guard let index = buckets[bucket].index(forKey: key) else { return .absent }
     body(&buckets[bucket].values[index])
@@ -321,7 +321,8 @@ private struct EncodedKey: Hashable, Sendable {
   func hash(into hasher: inout Hasher) {
     if case .short(let low, let high) = bytes {
       hasher.combine(low)
-      hasher.combine(high)
+      // Of up to eight bytes, the first says how many there are.
+      if high << 8 != 0 { hasher.combine(high) }
     } else {
       withBytes { hasher.combine(bytes: $0) }
     }

@@ -10,7 +10,7 @@ extension Server {
   /// Put a connection with requests to answer into its user's queue. One whose subscriptions still lag,
   /// because it was delayed, cannot be answered in this turn.
   mutating func lineUp(_ place: Int) {
-    guard !connections[place: place].requests.isInLine, connections[place: place].hasQuestions,
+    guard !connections[place: place].requests.isInLine, hasQuestions(place),
       !connections[place: place].isBlocked, !connections[place: place].requests.isWaitingForDigest,
       connections[place: place].subscriptions.unannounced == 0,
       connections[place: place].subscriptions.lagging == 0
@@ -22,6 +22,14 @@ extension Server {
       at: connections[place: place].account)
   }
 
+  /// Whether a connection has requests to answer. Asked of its parts: a computed property of a session that
+  /// is stored gets a copy of it.
+  @inline(__always)
+  func hasQuestions(_ place: Int) -> Bool {
+    if !connections[place: place].requests.isEmpty { return true }
+    return connections[place: place].boxedQueries.isFollowingBehind
+  }
+
   /// Share the turn's work on requests: users take turns, and so do the connections of each.
   mutating func grantWork() {
     guard users.isAsking else { return }
@@ -30,7 +38,7 @@ extension Server {
     while left > 0, let (id, most) = users.nextAsking(at: clock.now) {
       guard let place = connections.place(of: id) else { continue }
       connections[place: place].requests.isInLine = false
-      let follows = connections[place: place].queries.following?.isBehind == true
+      let follows = connections[place: place].boxedQueries.isFollowingBehind
       let need = connections[place: place].requests.need + (follows ? RequestQueue.pageWork : 0)
       let grant = min(need, most)
       connections[place: place].requests.grant = grant
@@ -50,13 +58,13 @@ extension Server {
     // small are answered.
     while left > 0, users.overrunLeft > 0 || connection.requests.isNextSmall {
       let work: Int
-      if connection.requests.report != nil {
+      if connection.requests.hasReport {
         work = sendPage(&connection)
       } else if mustWaitForDigest(&connection, &commands) {
         break
       } else if let request = connection.requests.next() {
         work = answer(request, &connection, &commands)
-      } else if connection.queries.following?.isBehind == true {
+      } else if connection.boxedQueries.isFollowingBehind {
         work = follow(&connection)
       } else {
         break

@@ -199,7 +199,7 @@ extension Server {
   /// Queue a connection for a later turn if it still has requests, and read from it again once its
   /// request queue has room and its large action has been decoded.
   private mutating func finishComposing(_ id: ConnectionID, at place: Int) {
-    if connections[place: place].hasQuestions, connections[place: place].subscriptions.mayBeTold {
+    if hasQuestions(place), connections[place: place].subscriptions.mayBeTold {
       lineUp(place)
     }
     releaseIfPossible(id, at: place)

@@ -82,7 +82,7 @@ struct ServerSession: Sendable {
   var frames: FrameDecoder
   var flow = Flow()
   var requests = RequestQueue()
-  private var boxedQueries = Boxed<Queries>()
+  private(set) var boxedQueries = Boxed<Queries>()
   var subscriptions = Subscriptions()
   var acknowledgements = Acknowledgements()
   var outbox: Outbox
@@ -212,13 +212,11 @@ struct ServerSession: Sendable {
   /// of a turn, or while its requests must be answered first.
   var mayRead: Bool { !isBlocked && !flow.isWaiting && !frames.isHeld }
 
-  /// Whether it has requests to answer.
-  var hasQuestions: Bool {
-    !requests.isEmpty || !boxedQueries.isEmpty && queries.following?.isBehind == true
-  }
-
   /// Release memory that is kept to be used again. Called now and then: an idle connection needs none.
-  mutating func trim() { requests.trim() }
+  mutating func trim() {
+    requests.trim()
+    subscriptions.trim()
+  }
 
   // MARK: Sending
 
@@ -229,7 +227,11 @@ struct ServerSession: Sendable {
 
   /// Whether answers of the shell, or refusals, are to be sent.
   var owesNews: Bool {
-    subscriptions.owesNews || !boxedQueries.isEmpty && queries.owesNews
+    @inline(__always) get {
+      // In steps, and of the parts: else a copy of all is made.
+      if subscriptions.owesNews { return true }
+      return boxedQueries.oweNews
+    }
   }
 
   /// Whether every subscription is at the revision at which the last turn ended.

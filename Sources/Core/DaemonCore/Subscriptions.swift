@@ -192,12 +192,21 @@ struct Subscriptions: Sendable {
     return nil
   }
 
-  /// Take the next ticket of a list. No memory is kept for an empty one: most connections need none again.
+  /// Release the memory that is kept for the next tickets, if none is listed.
+  mutating func trim() {
+    if active.isEmpty, active.capacity > 0 { active = [] }
+    if lost.isEmpty, lost.capacity > 0 { lost = [] }
+  }
+
+  /// Take the next ticket of a list. The memory of a few is kept until `trim`.
   private static func next(_ list: inout [Ticket], _ start: inout Int32) -> Ticket? {
     guard Int(start) < list.count else { return nil }
     let ticket = list[Int(start)]
     start += 1
-    if Int(start) == list.count { (list, start) = ([], 0) }
+    if Int(start) == list.count {
+      list.removeAll(keepingCapacity: list.count <= few)
+      start = 0
+    }
     return ticket
   }
 

@@ -169,7 +169,7 @@ public final class Pipe {
     resumeReading()
   }
 
-  /// As `startReading(_:)`, for who wants only the bytes and the end.
+  /// As `startReading(_:)`, for a caller that needs the bytes and the end only.
   public func startReading(
     onBytes: @escaping (UnsafeRawBufferPointer) -> Void,
     onEnd: @escaping (LoopError?) -> Void
