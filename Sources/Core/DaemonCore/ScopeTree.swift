@@ -21,14 +21,20 @@ struct ScopeTree: Sendable {
   fileprivate var present: Int32 { presentHere + presentBelow }
 
   mutating func insert(_ id: UInt64, at keys: ArraySlice<PathKey>, isPresent: Bool) {
-    guard let key = keys.first else {
+    guard let first = keys.first else {
       scopes.append(id)
       if isPresent { presentHere += 1 }
       return
     }
-    if isPresent { presentBelow += 1 }
-    change(EncodedKey(key)) {
-      $0.insert(id, at: keys.dropFirst(), isPresent: isPresent)
+    let (key, rest) = (EncodedKey(first), keys.dropFirst())
+    if isPresent {
+      presentBelow += 1
+      if let child = vacant.remove(key) { children.insert(key) { $0 = child } }
+      children.insert(key) { $0.insert(id, at: rest, isPresent: true) }
+    } else if case .absent = children.change(
+      key, { $0.insert(id, at: rest, isPresent: false) }, staysIf: { _ in true })
+    {
+      vacant.insert(key) { $0.insert(id, at: rest, isPresent: false) }
     }
   }
 
@@ -52,21 +58,15 @@ struct ScopeTree: Sendable {
     change(EncodedKey(key)) { $0.note(isPresent: isPresent, at: keys.dropFirst()) }
   }
 
-  /// Change the child of a key, which is afterwards among those that it belongs to, unless it is empty.
+  /// Change the child that there is of a key: it is afterwards where it belongs, and nowhere if it is empty.
   private mutating func change(_ key: EncodedKey, _ body: (inout ScopeTree) -> Void) {
-    var child = ScopeTree()
     switch children.change(key, body, staysIf: { $0.present > 0 }) {
     case .stayed: return
-    case .left(let former): child = former
+    case .left(let child): if !child.isEmpty { vacant.insert(key) { $0 = child } }
     case .absent:
-      switch vacant.change(key, body, staysIf: { $0.present == 0 && !$0.isEmpty }) {
-      case .stayed: return
-      case .left(let former): child = former
-      case .absent: body(&child)
-      }
+      let change = vacant.change(key, body, staysIf: { $0.present == 0 && !$0.isEmpty })
+      if case .left(let child) = change, !child.isEmpty { children.insert(key) { $0 = child } }
     }
-    if child.isEmpty { return }
-    if child.present > 0 { children.insert(child, key) } else { vacant.insert(child, key) }
   }
 
   /// Find the scopes that a patch of the whole state changes, and how: what `Path.projection` says of the
@@ -221,10 +221,19 @@ private struct ScopeTreeChildren: Sendable {
     return .left(buckets[bucket].remove(at: index).value)
   }
 
-  /// Add a child of a key that has none.
-  mutating func insert(_ child: ScopeTree, _ key: EncodedKey) {
+  /// Remove the child of a key, if there is one.
+  mutating func remove(_ key: EncodedKey) -> ScopeTree? {
+    let change = change(key, { _ in }, staysIf: { _ in false })
+    return if case .left(let child) = change { child } else { nil }
+  }
+
+  /// Change the child of a key; if there is none, an empty one is added first.
+  mutating func insert(_ key: EncodedKey, _ body: (inout ScopeTree) -> Void) {
     if buckets.isEmpty { buckets = [[:]] }
-    buckets[bucket(of: key)][key] = child
+    let bucket = bucket(of: key)
+    let former = buckets[bucket].count
+    body(&buckets[bucket][key, default: ScopeTree()])
+    if buckets[bucket].count == former { return }
     count += 1
     if buckets.count == 1, count > Self.most { split() }
   }
