@@ -74,8 +74,8 @@ import Wire
     #expect(
       error(.corrupt) { _ = try file.rows() }
         == "\(directory.journal): damaged: action \(row.sequence), of revision \(row.revision), or "
-        + "the one before it (the seal does not fit). Run `lockstep fsck` on the file to see what is "
-        + "damaged, and `lockstepd --recover-to REVISION` to go back to a revision before the "
+        + "the one before it (the seal does not fit). Run `lockstep fsck \(directory.journal)` to see what is "
+        + "damaged, and `lockstepd --state-dir \(directory.path) --recover-to REVISION` to go back to a revision before the "
         + "damage; or restore the file from a backup.")
   }
 

@@ -210,6 +210,47 @@ import Wire
     #expect(try place.open().identity() == nil)
   }
 
+  @Test func `an emptied journal is refused by all that open it, and its log stays`() throws {
+    let remains = try killed(commits: 4, checkpointed: true)
+    let place = restore(remains, log: remains.log)
+    Files.write([], to: place.journal)
+    let attempts: [() throws -> Void] = [
+      { _ = try place.open() }, { _ = try JournalReader(reading: place.journal) },
+      { _ = try JournalReader(withoutRoomIn: place.path) },
+      { _ = try JournalFile.recover(directory: place.path, to: .max) },
+    ]
+    for attempt in attempts {
+      let refusal = error(.corrupt, of: attempt)
+      #expect(
+        refusal.contains("the file is empty") && refusal.contains("Restore both"), "\(refusal)")
+      #expect(Files.read(place.journal + "-wal") == remains.log)
+    }
+    let report = JournalReader.fsck(place.journal)
+    #expect(report.findings.count == 1 && report.soundRevision == nil)
+    #expect(Files.read(place.journal + "-wal") == remains.log)
+  }
+
+  @Test func `a recovery that fails leaves journal and log, and does not advise itself`() throws {
+    let remains = try killed(commits: 4, checkpointed: true)
+    let whole = remains.files[0].bytes
+    var failures = 0
+    for page in 1..<(whole.count / 4096) {
+      let place = restore(remains, log: remains.log)
+      var bytes = whole
+      for offset in 0..<8 { bytes[page * 4096 + offset] ^= 0x5a }
+      Files.write(bytes, to: place.journal)
+      do throws(JournalError) {
+        _ = try JournalFile.recover(directory: place.path, to: .max)
+      } catch {
+        failures += 1
+        #expect(!"\(error)".contains("REVISION"), "page \(page): \(error)")
+        #expect(Files.read(place.journal) == bytes, "page \(page)")
+        #expect(Files.read(place.journal + "-wal") == remains.log, "page \(page)")
+      }
+    }
+    #expect(failures > 0)
+  }
+
   // MARK: While it is written
 
   @Test(arguments: [0, 100, 32 + 24 + 4096, 5000])
@@ -319,6 +360,17 @@ import Wire
     }
     marker.clearDurable()
     #expect(marker.durable == nil && MarkerFile.durable(in: directory.path) == nil)
+  }
+
+  @Test func `other bytes are no action in flight, and no mark`() throws {
+    let path = directory.path + "/standing"
+    var random = SystemRandomNumberGenerator()
+    let random4096 = (0..<4096).map { _ in UInt8.random(in: 1...255, using: &random) }
+    for bytes in [random4096, Array(repeating: 0, count: 4096), Array(repeating: 1, count: 4096)] {
+      Files.write(bytes, to: path)
+      let marker = try MarkerFile(directory: directory.path)
+      #expect(marker.actionInFlight == nil && marker.actionForeseen == nil && marker.durable == nil)
+    }
   }
 
   @Test func `the action in flight is known after the process ends`() throws {

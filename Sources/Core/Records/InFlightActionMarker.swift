@@ -27,7 +27,25 @@ public struct InFlightActionMarker: @unchecked Sendable {
   private func note(_ action: SessionAction, at place: Int) {
     words[place + 1] = action.session.high
     words[place + 2] = action.session.low
+    words[place + Self.sealPlace] = Self.seal(action)
     // Written last: 0 means that there is no action, and numbers begin with 1.
     words[place] = action.number
+  }
+
+  /// The action that is noted in the memory of a former process; nil if there is none. Whatever else
+  /// the memory contains is none.
+  public static func action(in words: UnsafePointer<UInt64>, at place: Int = 0) -> SessionAction? {
+    let action = SessionAction(
+      session: SessionToken(high: words[place + 1], low: words[place + 2]), number: words[place])
+    return action.number != 0 && words[place + sealPlace] == seal(action) ? action : nil
+  }
+
+  /// Where the seal of an action is, behind the first of its words.
+  private static let sealPlace = 4
+
+  @inline(__always)
+  private static func seal(_ action: SessionAction) -> UInt64 {
+    // So that words which are all equal are no action.
+    (action.number ^ action.session.high &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ action.session.low
   }
 }

@@ -172,7 +172,7 @@ final class Connection {
     let kind = isFull ? .full : Self.kind(of: code)
     return JournalError(
       kind, "\(path): \(what): \(text) (SQLite \(code)\(system)).",
-      advice: Self.advice(kind, code))
+      advice: Self.advice(kind, code, path))
   }
 
   private static func kind(of code: Int32) -> JournalError.Kind {
@@ -186,11 +186,13 @@ final class Connection {
     }
   }
 
-  private static func advice(_ kind: JournalError.Kind, _ code: Int32) -> String? {
+  private static func advice(
+    _ kind: JournalError.Kind, _ code: Int32, _ path: String
+  ) -> String? {
     switch kind {
     case .full: "Make room on the file system; a daemon that runs tries again by itself."
     case .unreachable: "See to it that the file and its directory can be read and written."
-    case .corrupt: JournalError.repair
+    case .corrupt: JournalError.repair(path)
     case .foreign: "Move the file away, or name another directory."
     case .failed where code & 0xff == SQLITE_BUSY:
       "Another program writes to the file or holds it: let it end."

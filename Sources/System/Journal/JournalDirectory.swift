@@ -156,6 +156,16 @@ struct JournalDirectory: ~Copyable {
     throw failure(path, "cannot be reached")
   }
 
+  /// Refuse an empty file beside a write-ahead log: that is what is left of a journal that lost its
+  /// contents, and SQLite would remove the log, which is all that there still is.
+  static func checkContents(_ path: String) throws(JournalError) {
+    guard size(path) == 0, size(path + "-wal") > 0 else { return }
+    throw JournalError(
+      .corrupt,
+      "\(path): the file is empty, and its write-ahead log (\(path)-wal) is of one that was not.",
+      advice: "Restore both files from a backup, or move them away to begin anew.")
+  }
+
   /// The size of a file in bytes; 0 when there is none.
   static func size(_ path: String) -> Int {
     var status = stat()

@@ -43,11 +43,22 @@ extension JournalError {
     JournalError(
       .corrupt,
       "\(path): the state of revision \(revision) has digest \(found), and \(kept) was kept: the "
-        + "journal is damaged, or was written by another version of the feature.", advice: repair)
+        + "journal is damaged, or was written by another version of the feature.",
+      advice: repair(path))
   }
 
   /// What to do about a damaged file.
-  static let repair =
-    "Run `lockstep fsck` on the file to see what is damaged, and `lockstepd --recover-to REVISION` "
-    + "to go back to a revision before the damage; or restore the file from a backup."
+  static func repair(_ path: String) -> String {
+    "Run `lockstep fsck \(path)` to see what is damaged, and `\(recovery(of: path, to: "REVISION"))` to "
+      + "go back to a revision before the damage; or restore the file from a backup."
+  }
+
+  /// The command that goes back to a revision of a journal.
+  public static func recovery(of path: String, to revision: some CustomStringConvertible) -> String
+  {
+    let name = "/journal.sqlite"
+    // A copy is no journal of the directory that it is in.
+    let place = path.hasSuffix(name) ? " --state-dir \(path.dropLast(name.count))" : ""
+    return "lockstepd\(place) --recover-to \(revision)"
+  }
 }

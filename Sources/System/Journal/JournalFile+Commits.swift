@@ -136,7 +136,7 @@ extension JournalReader {
           + "\(commits.head.run), and the journal ends with action \(sequence) of run \(run): its "
           + "write-ahead log (\(path)-wal) is missing or damaged, or it is an older copy.",
         advice: "Restore the newest of all three files; or give up what is missing with "
-          + "`lockstepd --recover-to \(revision)`.")
+          + "`\(JournalError.recovery(of: path, to: revision))`.")
     }
     let unseen = UnseenCommits(
       identity: origin.identity, records: commits.records, sequence: sequence, chain: chain)

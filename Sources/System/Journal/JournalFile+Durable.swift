@@ -34,7 +34,7 @@ extension JournalFile {
         "\(log): damaged: the head of the log is lost, and its \(outcome.frameCount) frames do not "
           + "make the journal whole (\(finding)).",
         advice: "Restore both files from a backup, or "
-          + (revision.map { "give up the log with `lockstepd --recover-to \($0)`." }
+          + (revision.map { "give up the log with `\(JournalError.recovery(of: path, to: $0))`." }
             ?? "move them away to begin anew."))
     }
     return "the head of the write-ahead log was lost, and its \(outcome.frameCount) frames were "
@@ -76,6 +76,6 @@ extension JournalReader {
       "\(path): ends with revision \(contents.head.revision), and revision \(mark.revision) was "
         + "durable: its write-ahead log (\(path)-wal) is missing or damaged, or both are an older copy.",
       advice: "Restore the newest of both files (`lockstep fsck` checks them); or give up what is "
-        + "missing with `lockstepd --recover-to \(contents.head.revision)`.")
+        + "missing with `\(JournalError.recovery(of: path, to: contents.head.revision))`.")
   }
 }

@@ -29,7 +29,17 @@ extension JournalFile {
   ) throws(JournalError) -> JournalRecovery {
     let directory = try JournalDirectory(name, create: false)
     let path = directory.file
-    try settle(path, in: directory)
+    do throws(JournalError) {
+      try settle(path, to: revision, in: directory)
+      return try recover(path, to: revision, in: directory)
+    } catch {
+      throw error.met(recovering: path)
+    }
+  }
+
+  private static func recover(
+    _ path: String, to revision: UInt64, in directory: consuming JournalDirectory
+  ) throws(JournalError) -> JournalRecovery {
     let old = try JournalReader(reading: path)
     defer { old.close() }
     let source = try RecoverySource(old, revision)
@@ -86,17 +96,23 @@ extension JournalFile {
 
   /// Checkpoint the write-ahead log into the file, as every start of a daemon does.
   private static func settle(
-    _ path: String, in directory: borrowing JournalDirectory
+    _ path: String, to revision: UInt64, in directory: borrowing JournalDirectory
   ) throws(JournalError) {
     guard try JournalDirectory.checkFile(path) else {
       throw JournalError(.unreachable, "\(path): there is no journal. Name the directory of one.")
     }
+    try JournalDirectory.checkContents(path)
     for suffix in ["-wal", "-shm"] { _ = try JournalDirectory.checkFile(path + suffix) }
     do throws(JournalError) {
       _ = try restoreLog(of: path, in: directory)
     } catch  where error.kind == .corrupt {
       // Recovery goes on from the file without its log.
     }
+    // What cannot be recovered stays as it is, and so does its log.
+    let reader = try JournalReader(reading: path)
+    defer { reader.close() }
+    try RecoverySource(reader, revision).check()
+    reader.close()
     try keepDamagedLog(path + "-wal")
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     defer { connection.close() }
@@ -244,6 +260,18 @@ extension JournalFile {
   }
 }
 
+extension JournalError {
+  /// The error of a recovery that met it: the advice says to go back to a revision, which was tried.
+  fileprivate func met(recovering path: String) -> JournalError {
+    guard kind == .corrupt, advice == JournalError.repair(path) else { return self }
+    let sound = JournalReader.fsck(path).soundRevision
+    return JournalError(
+      kind, problem,
+      advice: (sound.map { "The newest revision to go back to is \($0), or restore" } ?? "Restore")
+        + " the file from a backup.")
+  }
+}
+
 /// The journal that a recovery reads.
 private struct RecoverySource {
   let reader: JournalReader
@@ -300,5 +328,11 @@ private struct RecoverySource {
     self.revision = revision
     self.sequence = sequence
     self.sound = sound
+  }
+
+  /// Check that all can be read that a recovery cannot do without. O(the bytes of the snapshot).
+  func check() throws(JournalError) {
+    _ = try reader.runs(origin, isLenient: true)
+    if let snapshot { try reader.forEachPart(of: snapshot, origin) { _ in } }
   }
 }

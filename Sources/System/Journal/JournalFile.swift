@@ -98,6 +98,7 @@ public final class JournalFile: JournalReader {
     let marker = try MarkerFile(directory: directory.path)
     self.marker = marker
     if isThere {
+      try JournalDirectory.checkContents(path)
       repair = try Self.restoreLog(of: path, in: directory)
     } else {
       try Self.makeFirst(path, in: directory, marker, vfs)
@@ -388,7 +389,7 @@ extension Connection {
       try number("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == 0
     else {
       throw JournalError(
-        .corrupt, "\(path): not as a journal is laid out.", advice: JournalError.repair)
+        .corrupt, "\(path): not as a journal is laid out.", advice: JournalError.repair(path))
     }
   }
 

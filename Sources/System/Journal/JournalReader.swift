@@ -30,6 +30,7 @@ public class JournalReader {
   /// makes one. O(1).
   public convenience init(reading name: String) throws(JournalError) {
     let path = try JournalDirectory.file(at: name)
+    try JournalDirectory.checkContents(path)
     // A writer of the file has a log beside it. Without one the file does not change; `immutable`
     // says so to SQLite, which would otherwise make files.
     let isStill = try !JournalDirectory.exists(path + "-wal")
@@ -50,6 +51,7 @@ public class JournalReader {
   /// nothing is written, not even an index of the write-ahead log. O(1).
   public convenience init(withoutRoomIn directory: String) throws(JournalError) {
     let path = try JournalDirectory.file(at: directory)
+    try JournalDirectory.checkContents(path)
     let connection = try Connection(path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: nil)
     do throws(JournalError) {
       // Before the log is read, so that the index is in this process's memory.
@@ -155,11 +157,11 @@ public class JournalReader {
   func damaged(_ what: String) -> JournalError {
     JournalError(
       .corrupt, "\(path): damaged: \(what) (the seal does not fit).",
-      advice: JournalError.repair)
+      advice: JournalError.repair(path))
   }
 
   func contradiction(_ what: String) -> JournalError {
-    JournalError(.corrupt, "\(path): \(what).", advice: JournalError.repair)
+    JournalError(.corrupt, "\(path): \(what).", advice: JournalError.repair(path))
   }
 
   // MARK: Runs

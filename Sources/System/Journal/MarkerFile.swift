@@ -9,9 +9,10 @@ import Wire
 //
 //     words 0 to 2    the action that is being reduced: its number, and its session's token
 //     word 3          whether a policy has held
+//     word 4          the seal of that action
 //     words 8 to 12   the newest durable action, in the first of two places that are used in turn
 //     words 16 to 20  the second
-//     words 24 to 26  the action that is being foreseen beside the loop
+//     words 24 to 28  the action that is being foreseen beside the loop, the seal in the last
 //
 // A reducer that traps ends the process; its client reconnects and resends the action: a crash
 // loop. So the next run reads from the file which action was being reduced.
@@ -81,15 +82,11 @@ public final class MarkerFile: @unchecked Sendable {
   // MARK: The action in flight
 
   /// The action that the last run was reducing when it ended.
-  public var actionInFlight: SessionAction? { action(at: 0) }
+  public var actionInFlight: SessionAction? { InFlightActionMarker.action(in: words) }
 
   /// The action that it was foreseeing then.
-  public var actionForeseen: SessionAction? { action(at: InFlightActionMarker.foreseenPlace) }
-
-  private func action(at place: Int) -> SessionAction? {
-    guard words[place] != 0 else { return nil }
-    return SessionAction(
-      session: SessionToken(high: words[place + 1], low: words[place + 2]), number: words[place])
+  public var actionForeseen: SessionAction? {
+    InFlightActionMarker.action(in: words, at: InFlightActionMarker.foreseenPlace)
   }
 
   /// Notes the action about to be reduced. Must not be used after this object is gone.

@@ -115,8 +115,8 @@ extension JournalReader {
     throw JournalError(
       .corrupt, damage + ".",
       advice: revision.map {
-        "What is before it is right: `lockstepd --recover-to \($0)` goes on from there; or restore "
-          + "both files from a backup."
+        "What is before it is right: `\(JournalError.recovery(of: path, to: $0))` goes on from there; "
+          + "or restore both files from a backup."
       } ?? "Restore both files from a backup, or move them away to begin anew.")
   }
 }

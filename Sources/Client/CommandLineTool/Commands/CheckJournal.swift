@@ -32,8 +32,11 @@ struct CheckJournal: ParsableCommand {
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func run() throws {
+    var file = path
     do {
-      try JournalReader(reading: path).close()
+      let reader = try JournalReader(reading: path)
+      file = reader.path
+      reader.close()
     } catch  where error.kind != .corrupt {
       throw Failure(error)
     } catch {
@@ -43,13 +46,15 @@ struct CheckJournal: ParsableCommand {
     let report = JournalReader.fsck(path) { reader, report throws(JournalError) in
       state = try CheckedState(reader, &report)
     }
-    try show(report, report.findings.isEmpty ? state : nil)
+    try show(report, of: file, report.findings.isEmpty ? state : nil)
     guard report.findings.isEmpty else {
       throw Failure(.damaged, "what is kept in \(path) is damaged.")
     }
   }
 
-  private func show(_ report: JournalReport, _ state: CheckedState?) throws(Failure) {
+  private func show(
+    _ report: JournalReport, of file: String, _ state: CheckedState?
+  ) throws(Failure) {
     let output = Output(options)
     let sound = report.soundRevision
     guard output.isPretty else {
@@ -78,7 +83,9 @@ struct CheckJournal: ParsableCommand {
     for finding in report.findings { try output.lines(finding.description.escapingControls) }
     if let advice = report.advice { return try output.lines(advice) }
     try output.lines(
-      sound.map { "All is right up to revision \($0): 'lockstepd --recover-to \($0)'." }
+      sound.map {
+        "All is right up to revision \($0): '\(JournalError.recovery(of: file, to: $0))'."
+      }
         ?? "Nothing of it can be used: restore the file from a backup.")
   }
 }
