@@ -16,6 +16,8 @@ struct Bench {
   var computesDigests = true
   /// The number of commands to compute a digest that are not done.
   var digests = 0
+  /// Whether a checkpoint has been commanded, and was not made.
+  private(set) var isCheckpointDue = false
   /// The log lines for administrators.
   var logs: [LogLine] = []
   /// The first commands of a process that has taken over (`handOver`).
@@ -74,6 +76,8 @@ struct Bench {
     var commands: [Command] = []
     server.handle(event, at: now, into: &commands)
     measurements += commands.count { $0 == .measureState }
+    if case .checkpointMade = event { isCheckpointDue = false }
+    if commands.contains(.makeCheckpoint) { isCheckpointDue = true }
     digests += commands.count { $0 == .computeDigest }
     for case .log(let line) in commands { logs.append(line) }
     return commands.filter {
@@ -138,9 +142,8 @@ struct Bench {
 
   /// A second passes, and a checkpoint of the state is made if one is due.
   mutating func keepPast() {
-    var commands: [Command] = []
-    server.handle(.tick, at: now, into: &commands)
-    guard commands.contains(.makeCheckpoint) else { return }
+    handle(.tick)
+    guard isCheckpointDue else { return }
     var encoder = CBOREncoder()
     server.state.encode(into: &encoder)
     handle(.checkpointMade(server.revision, encoder.bytes))

@@ -15,7 +15,10 @@ extension Server {
     core.time = clock.timeOfDay
   }
 
-  mutating func begin(_ start: Start) {
+  mutating func begin(_ start: Start, _ commands: inout [Command]) {
+    // So that what a user does first can be undone. A large state waits for a second: clients come
+    // first.
+    if start == .first, isSmall { measureState(isTime: true, &commands) }
     for action in core.reducer.composedLifecycle.actions(for: .started(start), in: core.state) {
       _ = reduce(action, from: .owner)
     }

@@ -249,12 +249,14 @@ public struct Server<R: Reducer>: Sendable {
       snapshotEncoded(job, frames, wholeBytes)
     case .snapshotImpossible(let job): snapshotImpossible(job, &commands)
     case .actionDecoded(let id, let action): actionDecoded(id, action)
-    case .stateMeasured(let measure): memory.take(measure)
+    case .stateMeasured(let measure):
+      memory.take(measure)
+      if past.newest == nil { keepPast(&commands) }
     case .memoryMeasured(let reading): memory.take(reading)
     // As in `endTurn(at:into:)`.
     case .turnEnded: endTurn(&commands)
     case .journal(let news): hear(news, &commands)
-    case .started(let start): begin(start)
+    case .started(let start): begin(start, &commands)
     case .exited(let id): exited(id)
     case .policy(let policy): rule(by: policy, &commands)
     case .answered(let id, let query, let answer): answered(id, query, .report(answer), &commands)

@@ -1,5 +1,4 @@
 public import Access
-import CBOR
 public import DaemonCore
 public import EventLoop
 public import Glibc
@@ -167,18 +166,11 @@ public final class Daemon<R: Reducer> {
 
   /// Every initialiser but the designated one calls it, as soon as there is a daemon.
   private func begin() {
-    if start == .first, Self.isSmall(server.state) {
+    if start == .first, server.isSmall {
       firstState = (server.state, server.revision)
     }
     server.keepRemains()
     tell(.clockSet(.now))
-  }
-
-  /// Whether a state may be held for a second or two: what changes in it meanwhile is copied once.
-  private static func isSmall(_ state: R.State) -> Bool {
-    var encoder = CBOREncoder(upTo: 64 << 10)
-    state.encode(into: &encoder)
-    return !encoder.isOver
   }
 
   private static var standardPolicy: Policy { .standard(owner: UInt64(geteuid())) }

@@ -138,7 +138,10 @@ extension Server {
     }
     return ReportError(
       .absent,
-      "there is no past yet, or the state is too large for it: it takes more than half of "
-        + "historyBytes (--limit)")
+      mayHavePast
+        ? "there is no past yet: ask again in a second; if it stays so, memory is short, or changes "
+          + "take more than historyBytes (--limit)"
+        : "the state is too large to have a past: it takes more than half of historyBytes (--limit)"
+    )
   }
 }

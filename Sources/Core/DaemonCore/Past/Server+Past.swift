@@ -18,6 +18,14 @@ extension Server {
     memory.size.measured.map { $0.encoded <= limits.historyBytes / 2 } ?? true
   }
 
+  /// Whether the state may be held for a while at the start: what changes in it meanwhile is copied once.
+  /// O(the state, up to 64 KiB).
+  public var isSmall: Bool {
+    var encoder = CBOREncoder(upTo: 64 << 10)
+    core.state.encode(into: &encoder)
+    return !encoder.isOver
+  }
+
   /// Note a checkpoint that the shell has made.
   mutating func checkpointMade(_ bytes: [UInt8], at revision: UInt64) {
     let isMislabelled = publication.faults.mislabelsCheckpoints && revision > 0
