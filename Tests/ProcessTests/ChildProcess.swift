@@ -264,7 +264,11 @@ final class ChildProcess: @unchecked Sendable {
   /// The bytes of its address space that are mapped, also where they occupy no memory.
   var mappedBytes: Int { statm(0) }
 
-  private func statm(_ field: Int) -> Int {
+  private func statm(_ field: Int) -> Int { Self.statm(field, of: pid) }
+
+  static func residentBytes(of pid: pid_t) -> Int { statm(1, of: pid) }
+
+  private static func statm(_ field: Int, of pid: pid_t) -> Int {
     let fields = (try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8))?
       .split(separator: " ")
     return (fields.flatMap { Int($0[field]) } ?? 0) * Int(getpagesize())

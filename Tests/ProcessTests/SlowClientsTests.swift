@@ -48,6 +48,42 @@ struct SlowClientsTests {
     }
   }
 
+  @Test func `a watch whose output nobody reads stays small, and then shows the newest value`()
+    async throws
+  {
+    try await withDaemon { served in
+      // The reader begins when it is told to.
+      let script = """
+        exec 3<&0; sh -c 'echo pid $$ >&2; exec "$@"' sh "$@" | { read go <&3; cat; }
+        """
+      let watch = try ChildProcess(
+        "/bin/sh",
+        ["-c", script, "sh", Binaries.commandLine, "--socket", served.socket]
+          + ["watch", "/c", "--format", "patch"])
+      let pid = try #require(pid_t(try await watch.line("pid").dropFirst(4)))
+      defer { kill(pid, SIGKILL) }
+      let mirror = try await served.mirror(of: ["nothing"])
+      func report() async throws -> Value? {
+        try await mirror.connection.report("clients").elements.first {
+          $0["label"] == "lockstep watch"
+        }
+      }
+      try await eventually("it watches") { try await report() != nil }
+      let count = 600
+      for number in 1...count {
+        let text = "\(number) " + String(repeating: "x", count: 100_000)
+        try await mirror.send(DocumentAction.set(["c"], .text(text)))
+      }
+      try await eventually("all of it has come") { try await report()?["lagRevisions"] == 0 }
+      let taken = ChildProcess.residentBytes(of: pid)
+      #expect(taken < 100 << 20, "it takes \(taken >> 20) MiB for \(count / 10) MB")
+      watch.write("go")
+      let last = try await watch.line(with: "\"\(count) xxx")
+      #expect(last.contains(#""revision":\#(count)"#), "\(last.suffix(40))")
+      #expect(watch.output.count < count / 2)
+    }
+  }
+
   private func text(_ value: Value) throws -> String {
     guard case .text(let text) = value else {
       throw ChildProcess.Failure(description: "\(value) is no text")

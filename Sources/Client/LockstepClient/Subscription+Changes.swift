@@ -32,12 +32,21 @@ extension Subscription {
     public let revision: UInt64
     public let state: State?
     public let patch: [UInt8]
+
+    /// The revision as after a snapshot.
+    fileprivate var withoutPatch: Self { Self(revision: revision, state: state, patch: []) }
   }
 
-  /// Every revision received from now on, without omissions, if the subscription was made with
-  /// `everyRevision`. A reader that is slower than the daemon makes the stream grow.
-  public var revisions: AsyncStream<RevisionChange> {
-    revisions { RevisionChange(revision: $1, state: $0, patch: $2) }
+  /// Every revision received from now on, if the subscription was made with `everyRevision`. When more
+  /// than 8 MiB wait for the reader, the newest revision takes their place, without its patch, as after a
+  /// snapshot. Ends with the connection.
+  public var revisions: MergingStream<RevisionChange> {
+    let (stream, source) = MergingStream<RevisionChange>.make(bytes: Self.mostWaitingBytes) {
+      [$0[$0.count - 1].withoutPatch]
+    }
+    let stop = observe({ source.append($0, bytes: $0.patch.count) }, onEnd: source.finish)
+    source.onTermination(stop)
+    return stream
   }
 
   /// Every revision received from now on by any of some mirrors of one connection, with the mirror's
@@ -45,21 +54,40 @@ extension Subscription {
   /// Otherwise like `revisions`.
   public static func revisions(
     of mirrors: [Subscription]
-  ) -> AsyncStream<(mirror: Int, change: RevisionChange)> {
-    AsyncStream { continuation in
-      let stops = mirrors.enumerated().map { index, mirror in
-        mirror.link.observe(
-          Link.Observer(
-            subscription: mirror.number,
-            onRevision: { value, revision, patch in
-              let state = value.value(as: State.self)
-              let change = RevisionChange(revision: revision, state: state, patch: patch)
-              continuation.yield((index, change))
-            },
-            onEnd: { continuation.finish() }))
-      }
-      continuation.onTermination { for stop in stops { stop() } }
+  ) -> MergingStream<(mirror: Int, change: RevisionChange)> {
+    let (stream, source) = MergingStream<(mirror: Int, change: RevisionChange)>.make(
+      bytes: mostWaitingBytes, merge: merged)
+    let stops = mirrors.enumerated().map { index, mirror in
+      mirror.observe(
+        { source.append((index, $0), bytes: $0.patch.count) }, onEnd: source.finish)
     }
+    source.onTermination { for stop in stops { stop() } }
+    return stream
+  }
+
+  /// The newest change of each mirror, in their order, without its patch.
+  package static func merged(
+    _ changes: [(mirror: Int, change: RevisionChange)]
+  ) -> [(mirror: Int, change: RevisionChange)] {
+    var seen: Set<Int> = []
+    return changes.reversed().filter { seen.insert($0.mirror).inserted }.reversed()
+      .map { ($0.mirror, $0.change.withoutPatch) }
+  }
+
+  package static var mostWaitingBytes: Int { 8 << 20 }
+
+  private func observe(
+    _ onRevision: @escaping @Sendable (RevisionChange) -> Void,
+    onEnd: @escaping @Sendable () -> Void
+  ) -> @Sendable () -> Void {
+    link.observe(
+      Link.Observer(
+        subscription: number,
+        onRevision: { value, revision, patch in
+          onRevision(
+            RevisionChange(revision: revision, state: value.value(as: State.self), patch: patch))
+        },
+        onEnd: onEnd))
   }
 
   /// The non-nil results of `element` for every revision received from now on.

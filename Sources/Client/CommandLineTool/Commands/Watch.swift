@@ -10,8 +10,9 @@ struct Watch: AsyncParsableCommand {
     commandName: "watch",
     abstract: "Follow what stands at a path, live.",
     discussion: """
-      Shows the current value at once (see --changes-only), then the value after each change, none \
-      left out (see --latest). Formats:
+      Shows the current value at once (see --changes-only), then the value after each change \
+      (see --latest); where the reader of the output is more than 8 MiB behind, only the newest of \
+      what it has missed. Formats:
         state   the value as one line of JSON; an empty line when nothing stands there
         patch   one line for each revision: {"revision": 12, "patch": [...]}, a JSON Patch \
       (RFC 6902) with paths below the watched value. The first one puts the whole, and so does \
@@ -165,18 +166,32 @@ struct Watch: AsyncParsableCommand {
 extension Watch {
   /// What comes from the daemon.
   private enum News: Sendable {
-    case change(Subscription<Value>.RevisionChange, of: Int)
+    case change(RevisionChange, of: Int)
     case records(Value)
     case end((any Error)?)
+
+    /// The newest change of each mirror, the newest records, for which later changes may wait, and the
+    /// end. Of what is left out no action is named.
+    static func merged(_ news: [News]) -> [News] {
+      let changes = news.compactMap { item -> (mirror: Int, change: RevisionChange)? in
+        if case .change(let change, let mirror) = item { (mirror, change) } else { nil }
+      }
+      return Subscription.merged(changes).map { .change($0.change, of: $0.mirror) }
+        + [news.last { if case .records = $0 { true } else { false } }].compactMap(\.self)
+        + news.filter { if case .end = $0 { true } else { false } }
+    }
+
+    typealias RevisionChange = Subscription<Value>.RevisionChange
   }
 
   private func showChanges(_ client: Client) async throws {
     var places: [DiffWriter.Place] = []
     var mirrors: [Subscription<Value>] = []
-    let (news, continuation) = AsyncStream.makeStream(of: News.self)
+    let (news, source) = MergingStream.make(
+      bytes: Subscription<Value>.mostWaitingBytes, merge: News.merged)
     // From an action before the first value on, so that none behind it is missed.
     let newest = why ? try LogRecord.records(of: await client.report(.log, ["1"])).last : nil
-    let follower = why ? Self.follow(client, after: newest?.sequence ?? 0, continuation) : nil
+    let follower = why ? Self.follow(client, after: newest?.sequence ?? 0, source) : nil
     defer { follower?.cancel() }
     for watched in watched {
       let scope = try client.resolve(PathArgument(watched.start)).scope
@@ -190,8 +205,10 @@ extension Watch {
     if latest { return try await showLatest(mirrors, by: &writer) }
     let revisions = Subscription.revisions(of: mirrors)
     let reader = Task {
-      for await (mirror, change) in revisions { continuation.yield(.change(change, of: mirror)) }
-      continuation.yield(.end(nil))
+      for await (mirror, change) in revisions {
+        source.append(.change(change, of: mirror), bytes: change.patch.count)
+      }
+      source.append(.end(nil), bytes: 0)
     }
     defer { reader.cancel() }
     for await item in news {
@@ -243,14 +260,16 @@ extension Watch {
 
   /// Follow the daemon's log after an action.
   private static func follow(
-    _ client: Client, after sequence: UInt64, _ news: AsyncStream<News>.Continuation
+    _ client: Client, after sequence: UInt64, _ news: MergingStream<News>.Source
   ) -> Task<Void, Never> {
     Task {
       do {
-        try await client.reports(.followLog, ["\(sequence)"]) { news.yield(.records($0)) }
+        try await client.reports(.followLog, ["\(sequence)"]) {
+          news.append(.records($0), bytes: EncodedSize.of($0))
+        }
       } catch is CancellationError {
       } catch {
-        news.yield(.end(error))
+        news.append(.end(error), bytes: 0)
       }
     }
   }
