@@ -29,7 +29,8 @@ struct CommandLineTests {
       let socket = served.socket
       let cases: [(arguments: [String], status: Int32, says: String)] = [
         (["get", "/absent"], 8, "\"absent\""), (["set", "/a/b/c", "1"], 1, "no member \"a\""),
-        (["test", "", "7"], 10, "7"), (["get", "absent"], 2, "'/absent'"),
+        (["test", "", "7"], 10, "7"), (["test", "/absent", "7"], 10, "absent"),
+        (["get", "absent"], 2, "'/absent'"),
         (["set", "/a", "{oops"], 2, "line 1, column 2"), (["lamps"], 2, "lamps"),
         (["send", #"{"incr":{}}"#], 2, "increment"),
         (["patch", "/no/such/file"], 2, "/no/such/file"),

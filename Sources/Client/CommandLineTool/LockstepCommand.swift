@@ -52,7 +52,7 @@ struct LockstepCommand: AsyncParsableCommand {
       'status' is the name of the exit status. 'code' is the protocol's name of the reason, of a \
       rejection or a goodbye, where the daemon gave one, else the same as 'status'. 'path' is \
       there if the error is about one place, 'limit' with its 'name', 'allowed' and 'observed' \
-      if it is about one, and 'retryAfterMs' where the daemon asks to come back later. What is \
+      if the daemon has said goodbye because of one, and 'retryAfterMs' where the daemon asks to come back later. What is \
       said while a command goes on is {"notice":{"message":"…"}}.
       """,
     version: "0.1.0",

@@ -28,7 +28,10 @@ struct PageServer {
         do {
           try await server.run()
         } catch {
-          throw InspectorFailure("cannot serve on port \(options.port): \(error)")
+          var reason = "\(error)"
+          if case SocketError.failed(_, _, let message) = error { reason = message }
+          throw InspectorFailure(
+            "cannot serve on port \(options.port): \(reason). Choose another with --port")
         }
       }
       group.addTask {

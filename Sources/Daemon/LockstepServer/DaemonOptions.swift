@@ -160,6 +160,9 @@ public struct DaemonOptions: ParsableArguments {
       throw ValidationError(
         "--stub serves a file and keeps nothing: leave out --state-dir and --durability.")
     }
+    if stateDir?.isEmpty == true {
+      throw ValidationError("--state-dir names no directory: its value is empty.")
+    }
     if recoverTo != nil, stub != nil || durability == Durability.none {
       throw ValidationError(
         "--recover-to needs a state that is kept: leave out --durability and --stub.")

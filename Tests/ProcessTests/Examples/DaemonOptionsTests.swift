@@ -53,6 +53,7 @@ struct DaemonOptionsTests {
     (["--stub", "/x", "--durability", "sync"], "leave out --state-dir"),
     (["--stub", "/x", "--recover-to", "3"], "needs a state that is kept"),
     (["--durability", "none", "--recover-to", "3"], "needs a state that is kept"),
+    (["--state-dir", ""], "--state-dir names no directory"),
     (["--limit", "window=0"], "window is at least 1, not 0"),
     (["--limit", "wndow=9"], "there is no limit \"wndow\""),
     (["--limit", "window=many"], "a whole number"), (["--limit", "window"], "a whole number"),

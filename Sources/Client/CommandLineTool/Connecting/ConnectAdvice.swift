@@ -115,7 +115,7 @@ enum ProgramPath {
     if let beside = beside(name) { execv(beside, &pointers) }
     execvp(name, &pointers)
     throw Failure(
-      .unwritten,
+      .absent,
       "'\(name)' is not installed: it is neither beside this program nor in the PATH.")
   }
 

@@ -49,13 +49,6 @@ struct JournalStart<State: Synchronizable> {
         metadata: ["revision": .number(revision), "before": "\(recovery.backup)"])
     }
     do {
-      if MarkerFile.exists(in: persistence.directory),
-        !(try JournalFile.exists(persistence.directory))
-      {
-        logger.warning(
-          "the journal that was kept here is gone, and a new one begins: put it back if it should not",
-          metadata: ["directory": "\(persistence.directory)"])
-      }
       return try openToWrite(context)
     } catch let error as JournalError where context.goesOn(without: error) {
       return try openLater(context, error)
@@ -64,8 +57,16 @@ struct JournalStart<State: Synchronizable> {
 
   private static func openToWrite(_ context: Context) throws -> JournalStart {
     let (persistence, schema) = (context.persistence, context.schema)
+    let isGone =
+      try MarkerFile.exists(in: persistence.directory)
+      && !JournalFile.exists(persistence.directory)
     let file = try JournalFile(
       directory: persistence.directory, mode: persistence.mode, create: true)
+    if isGone {
+      context.logger.warning(
+        "the journal that was kept here is gone, and a new one begins: put it back if it should not",
+        metadata: ["directory": "\(persistence.directory)"])
+    }
     if let repair = file.repair { context.logger.warning("\(repair)") }
     let began = Instant(nanoseconds: clock())
     let handed = try continuation(context.image, file)
@@ -291,7 +292,7 @@ extension JournalStart {
     context.logger.notice(
       "state recovered, and the journal not opened",
       metadata: [
-        "from": found.isHandedOver ? "former process" : "journal",
+        "from": found.isHandedOver ? "former process" : kept == nil ? "nothing" : "journal",
         "revision": .number(kept?.revision ?? 0), "reason": "\(obstacle)",
       ])
     return JournalStart(
