@@ -13,15 +13,17 @@ import Wire
 extension LargeActionTests {
   /// A bench in which others have changed what a transaction touches three times. Three others have one
   /// each to send: one that touches it, and two that do not.
-  private func reserving(_ other: Bench? = nil) -> Bench {
+  private func reserving(_ other: Bench? = nil, each time: Duration = .zero) -> Bench {
     var bench = other ?? bench([7, 8, 9, 9])
     bench.act(1, 1, Self.counting)
     _ = bench.handle(.turnEnded)
     for number in 1...3 as ClosedRange<UInt64> {
       #expect(
         decoded(
-          in: finish(1, in: &bench) { $0.act(2, number, .put("n", .integer(Int64(number + 2)))) })
-          == [1])
+          in: finish(1, in: &bench) {
+            $0.act(2, number, .put("n", .integer(Int64(number + 2))))
+            $0.pass(time)
+          }) == [1])
     }
     return bench
   }
@@ -180,6 +182,23 @@ extension LargeActionTests {
     #expect(decoded(in: finish(1, in: &bench) { $0.act(2, 5, .put("n", 7)) }) == [1])
     #expect(decoded(in: finish(1, in: &bench)).isEmpty)
     #expect(bench.server.state.root == ["n": 307])
+  }
+
+  @Test(arguments: [(200, 600), (1000, 3000), (60_000, 5000)])
+  func `what is slow to work out reserves for three times as long as that took`(
+    tried: Int, longest: Int
+  ) {
+    var bench = reserving(each: .milliseconds(tried))
+    let id = ConnectionID(1)
+    let job = bench.server.action(for: id)
+    bench.act(2, 4, .put("n", 6))
+    bench.now = bench.now + .milliseconds(longest)
+    _ = bench.handle(.turnEnded)
+    #expect(bench.server.state.root == ["n": 5])
+    bench.handle(.actionDecoded(id, job?.decoded()))
+    // The transaction comes before what waited for it.
+    for _ in 1...2 { _ = bench.handle(.turnEnded) }
+    #expect(bench.server.state.root == ["n": 6])
   }
 
   @Test func `the half second begins once, however often it is worked out meanwhile`() {

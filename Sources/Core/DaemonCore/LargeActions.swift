@@ -10,7 +10,7 @@ import Wire
 // What it will do is worked out there, too (`Reducer.foresee`), with what the server asks about a patch:
 // if others have not changed what it touches when it is performed, all of that holds. If they have, it is
 // worked out again. From the fourth time on what it touches is reserved: actions of others that may change
-// it wait, half a second at most, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
+// it wait, half a second at most or three times as long as that takes, and all else goes on. (Kung and Robinson, 1981, lock for a transaction
 // that starves, too.) But only what its client may write is: others that may write where it may only read do
 // not wait for it, and if it is only there that they were faster in the end, it is rejected, where any other
 // would be performed on the loop. A short action that may take long (`Reducer.takesLong`), since it has many
@@ -47,12 +47,13 @@ struct LargeActions<Action: Sendable>: Sendable {
   private final class Reservation: Sendable {
     let owner: ConnectionID
     let foresight: Foresight
-    let began: Instant
+    /// Others wait no longer than until then.
+    let end: Instant
 
-    init(_ owner: ConnectionID, _ foresight: Foresight, at now: Instant) {
+    init(_ owner: ConnectionID, _ foresight: Foresight, until end: Instant) {
       self.owner = owner
       self.foresight = foresight
-      began = now
+      self.end = end
     }
   }
 
@@ -63,6 +64,9 @@ struct LargeActions<Action: Sendable>: Sendable {
   private var users: [UInt64] = []
   /// The connection whose action is being decoded, whether or not it still exists.
   private var running: ConnectionID?
+  /// Since when, and how many milliseconds the last one took.
+  private var runningSince = Instant(nanoseconds: 0)
+  private var lastMilliseconds: UInt64 = 0
   /// The connection whose action is to be worked out again, before any other.
   private var repeating: ConnectionID?
   private var reservation: Reservation?
@@ -73,8 +77,12 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// The connection whose action has reserved for too long, and must not again.
   private var overdue: ConnectionID?
 
-  /// How long others wait for an action at most: it may wait for memory or a processor itself.
-  private static var longestReservation: Duration { .milliseconds(500) }
+  /// How long others wait for an action at most, if it took so many milliseconds to work it out the last
+  /// time: it may wait for memory or a processor itself. Where that is slow, so is to perform it on the loop,
+  /// for which all would wait.
+  private static func longestReservation(of milliseconds: UInt64) -> Duration {
+    .milliseconds(min(max(500, 3 * min(milliseconds, 10_000)), 5000))
+  }
   /// How often an action is worked out at most.
   static var mostTries: Int { 6 }
   /// How often of these others may change what it touches.
@@ -105,7 +113,7 @@ struct LargeActions<Action: Sendable>: Sendable {
   /// End the reservation if it has lasted too long, or its owner is not ready any more.
   mutating func endReservation(at now: Instant, unless isReady: (ConnectionID) -> Bool) {
     guard let reservation else { return }
-    let isTooLong = now > reservation.began + Self.longestReservation
+    let isTooLong = now > reservation.end
     if isTooLong { overdue = reservation.owner }
     if isTooLong || !isReady(reservation.owner) { self.reservation = nil }
   }
@@ -176,8 +184,9 @@ struct LargeActions<Action: Sendable>: Sendable {
   ) {
     guard let foreseen = action.foreseen else { return }
     let foresight = foreseen.reservedPart ?? foreseen.foresight
-    let began = reservation?.owner == id ? reservation?.began : nil
-    reservation = Reservation(id, foresight, at: began ?? now)
+    let end = reservation?.owner == id ? reservation?.end : nil
+    reservation = Reservation(
+      id, foresight, until: end ?? now + Self.longestReservation(of: lastMilliseconds))
   }
 
   /// What an action was decoded to that is being worked out again; nil if it is being decoded for the
@@ -188,17 +197,17 @@ struct LargeActions<Action: Sendable>: Sendable {
   }
 
   /// The action of a connection is decoded from now on.
-  mutating func begin(_ id: ConnectionID) {
+  mutating func begin(_ id: ConnectionID, at now: Instant) {
     if case .waiting = stages[id] { stages[id] = .decoding(again: nil) }
-    running = id
+    (running, runningSince) = (id, now)
   }
 
   /// Store a decoded action, if its connection is ready and still waits for it; if that is nil, what it
   /// was decoded to before, if it was. Returns whether the connection waits, and what is not used.
   mutating func finish(
-    _ id: ConnectionID, _ action: DecodedAction<Action>?, isReady: Bool
+    _ id: ConnectionID, _ action: DecodedAction<Action>?, isReady: Bool, at now: Instant
   ) -> (isAwaited: Bool, unused: [DecodedAction<Action>]) {
-    if running == id { running = nil }
+    if running == id { (running, lastMilliseconds) = (nil, now.milliseconds(since: runningSince)) }
     guard case .decoding(let known) = stages[id] else {
       return (false, [action].compactMap(\.self))
     }
@@ -208,7 +217,7 @@ struct LargeActions<Action: Sendable>: Sendable {
     }
     if let action {
       stages[id] = .decoded(action)
-      if let reservation, reservation.owner == id { reserve(action, by: id, at: reservation.began) }
+      if let reservation, reservation.owner == id { reserve(action, by: id, at: now) }
       return (true, [known].compactMap(\.self))
     }
     var last = known

@@ -107,7 +107,7 @@ extension Server {
         if let action = largeActions.remove(id) { turn.remains.add(action) }
         continue
       }
-      largeActions.begin(id)
+      largeActions.begin(id, at: clock.now)
       return commands.append(.decodeAction(id))
     }
   }
@@ -168,7 +168,8 @@ extension Server {
   /// A large action has been decoded: read on behind it, unless its connection is not ready.
   mutating func actionDecoded(_ id: ConnectionID, _ action: DecodedAction<R.Action>?) {
     journaling.clearForeseen()
-    let (isAwaited, unused) = largeActions.finish(id, action, isReady: isReady(id))
+    let (isAwaited, unused) = largeActions.finish(
+      id, action, isReady: isReady(id), at: clock.now)
     if isAwaited { connections.release(id) }
     // It may take long to release what was foreseen before.
     for action in unused { turn.remains.add(action) }
