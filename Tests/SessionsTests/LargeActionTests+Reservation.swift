@@ -9,7 +9,7 @@ import Values
 import Wire
 
 // What a contended action reserves: others wait for it where its client may write, and nowhere else, and
-// for half a second at most.
+// for half a second at most or three times as long as it takes to work it out.
 extension LargeActionTests {
   /// A bench in which others have changed what a transaction touches three times. Three others have one
   /// each to send: one that touches it, and two that do not.

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A sequence for one reader, who may be slow, or stopped: when what waits takes more than a limit, it
-/// is merged, so that it never takes much more. An element costs O(1), amortised.
+/// A sequence for one reader that may be slow, or stopped: when the elements that wait take more than a
+/// limit, they are merged, so that they never take much more. An element costs O(1), amortised.
 ///
 /// The source of this rule is the daemon's: a client that is slow gets fewer and wider patches.
 public struct MergingStream<Element: Sendable>: AsyncSequence, Sendable {
