@@ -95,6 +95,40 @@ import Values
     #expect(settled(&document).isEmpty)
   }
 
+  /// Short patches are made in one piece, and longer ones are not: names of each length around that.
+  @Test(arguments: 1...4)
+  func `the patch of one place is the difference, however long its path is`(depth: Int) throws {
+    let values: [Value] = [
+      .null, true, false, 7, -25, 70_000, .integer(.min), .unsigned(.max), 1.5, "", "text", [1],
+      ["a": true],
+    ]
+    for length in 0...70 where length < 30 || depth < 3 {
+      let name =
+        String(repeating: "é", count: length / 2) + String(repeating: "x", count: length % 2)
+      let path = Path(Array(repeating: .text(name), count: depth))
+      for (index, old) in values.enumerated() {
+        // Two that differ in each way, and the same.
+        for new in [values[(index + 1) % values.count], values[(index + 4) % values.count], old] {
+          var root = old
+          for _ in 0..<depth { root = .object(TrieMap(uniqueKeysWithValues: [(name, root)])) }
+          let before = Document(root, seed: testSeed)
+          var document = before
+          try document.set(new, at: path)
+          let after = document.root
+          #expect(
+            settled(&document) == difference(from: before.root, to: after),
+            "\(length) \(old) \(new)")
+        }
+      }
+      var sum = Document(
+        .object(TrieMap(uniqueKeysWithValues: [(name, Value.integer(255))])), seed: testSeed)
+      let before = sum.root
+      try sum.increment(at: Path([.text(name)]), by: 1)
+      let after = sum.root
+      #expect(settled(&sum) == difference(from: before, to: after))
+    }
+  }
+
   @Test func `a closure may change the value at a path`() throws {
     var document = try document(#"{"a": {"b": [1, 2]}}"#)
     let before = document

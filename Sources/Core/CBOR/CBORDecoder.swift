@@ -287,6 +287,25 @@ public struct CBORDecoder {
     return String(decoding: range, as: UTF8.self)
   }
 
+  /// Read the next item if it is this text, of at most 23 bytes; else read nothing and return false. A third
+  /// of what it takes to read a text and compare it.
+  @inlinable @inline(__always)
+  package mutating func skips(_ text: borrowing String) -> Bool {
+    let (base, cursor, left) = (base, cursor, end - cursor)
+    let length = text.utf8.withContiguousStorageIfAvailable { known in
+      let count = known.count
+      guard count < 24, count < left,
+        base.load(fromByteOffset: cursor, as: UInt8.self) == 0x60
+          | UInt8(truncatingIfNeeded: count),
+        ShortText.isSame(UnsafeRawBufferPointer(known), base + (cursor + 1))
+      else { return 0 }
+      return count + 1
+    }
+    guard let length, length > 0 else { return false }
+    self.cursor += length
+    return true
+  }
+
   @usableFromInline
   mutating func utf8Range() throws(CBORError) -> UnsafeRawBufferPointer {
     let start = offset

@@ -30,8 +30,30 @@ enum ShortText {
     return seen < 0x80
   }
 
-  @inline(__always)
-  private static func word<T: BitwiseCopyable>(
+  /// Whether as many bytes as `bytes` has follow at `other`, which are there. Words that overlap are
+  /// compared.
+  @inlinable @inline(__always)
+  static func isSame(_ bytes: UnsafeRawBufferPointer, _ other: UnsafeRawPointer) -> Bool {
+    let count = bytes.count
+    let others = UnsafeRawBufferPointer(start: other, count: count)
+    if count >= 8 {
+      var offset = 0
+      while offset < count - 8 {
+        if word(bytes, offset, UInt64.self) != word(others, offset, UInt64.self) { return false }
+        offset += 8
+      }
+      return word(bytes, count - 8, UInt64.self) == word(others, count - 8, UInt64.self)
+    }
+    if count >= 4 {
+      return word(bytes, 0, UInt32.self) == word(others, 0, UInt32.self)
+        && word(bytes, count - 4, UInt32.self) == word(others, count - 4, UInt32.self)
+    }
+    for offset in 0..<count where bytes[offset] != others[offset] { return false }
+    return true
+  }
+
+  @inlinable @inline(__always)
+  static func word<T: BitwiseCopyable>(
     _ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: T.Type
   ) -> T {
     bytes.loadUnaligned(fromByteOffset: offset, as: type)

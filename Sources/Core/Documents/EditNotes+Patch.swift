@@ -10,10 +10,39 @@ extension EditNotes.Notes {
     switch consume self {
     case .none: return false
     case .one(let keys, let old, let new):
+      if let new, let isChanged = Self.encodeShort(keys, old, to: new, into: &encoder) {
+        return isChanged
+      }
       if new != nil { return Self.encode(keys, old, to: new, into: &encoder) }
       return Self.encode(keys, old, to: root.noted(keys), into: &encoder)
     case .many(let node): return node.encodePatch(to: copy root, into: &encoder)
     }
+  }
+
+  /// As `encode`, for an integer or a boolean at a short path of names; nil if it is none.
+  @inline(__always)
+  private static func encodeShort(
+    _ keys: [PathKey], _ old: Value?, to new: Value,
+    into encoder: inout CBOREncoder
+  ) -> Bool? {
+    switch (old, new) {
+    case (.integer(let old)?, .integer(let new)) where old == new: return false
+    case (.bool(let old)?, .bool(let new)) where old == new: return false
+    default: break
+    }
+    let isWhole = encoder.append { items in
+      for key in keys {
+        guard case .text(let name) = key else { return items.leaveOut() }
+        items.head(.map, 1)
+        items.encode(name)
+      }
+      switch new {
+      case .integer(let value): items.encode(value)
+      case .bool(let value): items.encode(value)
+      case .null, .unsigned, .double, .text, .bytes, .array, .object: items.leaveOut()
+      }
+    }
+    return isWhole ? true : nil
   }
 
   /// The patch of one place, from `old` to `new`: a chain of maps with one entry each.

@@ -109,7 +109,7 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
   }
 
   /// Decode a path in the place of this one: with as many keys, and its memory to itself, it allocates
-  /// nothing but what the texts take.
+  /// nothing but what those texts take that differ from the ones at their places.
   package mutating func decode(from decoder: inout CBORDecoder) throws(CBORError) {
     let before = decoder
     let count = try decoder.array()
@@ -118,7 +118,11 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
       self = try Path(from: &decoder)
       return
     }
-    for index in 0..<count { keys[index] = try PathKey(from: &decoder) }
+    for index in 0..<count {
+      // Most paths begin as others do.
+      if case .text(let known) = keys[index], decoder.skips(known) { continue }
+      keys[index] = try PathKey(from: &decoder)
+    }
     decoder.close()
   }
 
