@@ -118,6 +118,21 @@ import Values
     ),
     (["move", "1", "2", "3"], "'3' is too much: 'move <Int> <Int>'."),
     (["todos.rank", "x"], "todos.rank carries Int, and 'x' is not JSON for one."),
+    (
+      ["todos.rank", "99999999999999999999"],
+      "todos.rank carries Int, and '99999999999999999999' is not JSON for one: line 1, column 1: the "
+        + "integer 99999999999999999999 does not fit 64 bits: write 99999999999999999999.0, a double, "
+        + "which may round it, or a string in quotes."
+    ),
+    (
+      ["resize", "width=1", "heigth=2"],
+      "resize carries no \"heigth\": 'resize width=<Int> height=<Int> [name=<String>]'. "
+        + "Did you mean \"height\"?"
+    ),
+    (
+      ["resize", "bogus=3", "width=1", "height=2"],
+      "resize carries no \"bogus\": 'resize width=<Int> height=<Int> [name=<String>]'."
+    ),
     (["show", "al"], "show: \"al\" is no Filter; there are: all, named."),
     (
       ["resize.width"],

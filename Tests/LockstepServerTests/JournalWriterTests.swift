@@ -62,6 +62,31 @@ import Values
     writer.close()
   }
 
+  @Test(arguments: [false, true])
+  func `the end of a run tells whether everything is kept`(isLost: Bool) async throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let file = try JournalFile(directory: folder, mode: .sync, create: true)
+    try file.create(epoch: 1, seed: HashSeed(1))
+    try file.begin(
+      run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
+    let path = file.path
+    let writer = try JournalWriter(.open(file), logged: 0) { [news] one in
+      news.withLock { $0.append(one) }
+    }
+    writer.add(.batch(batch(1)))
+    try await eventually { $0.last == .committed(through: 1) }
+    if isLost {
+      try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+      writer.add(.batch(batch(2)))
+      try await eventually { if case .failed? = $0.last { true } else { false } }
+    }
+    let end = await withCheckedContinuation { done in
+      writer.add(.end(revision: isLost ? 2 : 1) { done.resume(returning: $0) })
+    }
+    #expect(end == (isLost ? .changesLost : .noted))
+    writer.close()
+  }
+
   @Test func `nothing is written after a gap until the snapshot that closes it`() async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = try JournalFile(directory: folder, mode: .sync, create: true)

@@ -301,16 +301,22 @@ public final class Daemon<R: Reducer> {
     effects.cancelAll()
     ticker?.close()
     service?.close()
-    guard let journal else { return end(isKept: true) }
+    guard let journal else { return end(.noted) }
     let daemon = Unchecked(self)
     journal.add(
-      .end(revision: server.revision) { [loop] isKept in
-        loop.execute { daemon.value?.end(isKept: isKept) }
+      .end(revision: server.revision) { [loop] runEnd in
+        loop.execute { daemon.value?.end(runEnd) }
       })
   }
 
-  private func end(isKept: Bool) {
-    if !isKept { logger.error("the last changes could not be kept") }
+  private func end(_ runEnd: JournalWriter.RunEnd) {
+    switch runEnd {
+    case .noted: break
+    case .unnoted:
+      logger.warning(
+        "every change is kept, but not that this run ended: the next one begins as after a crash")
+    case .changesLost: logger.error("the last changes could not be kept")
+    }
     logger.notice("stopped", metadata: ["position": "\(server.position)"])
     recording?.end(revision: server.revision, digest: server.digest())
     journal?.close()

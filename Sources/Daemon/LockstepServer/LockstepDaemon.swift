@@ -191,6 +191,11 @@ struct DaemonCommand<D: LockstepDaemon>: ParsableCommand {
     let bytes = text.isEmpty ? [] : Array((text + "\n").utf8)
     let failure = StandardStreams.write(bytes, to: isHelp ? STDOUT_FILENO : STDERR_FILENO)
     let isWritten = failure == 0 || failure == EPIPE
+    if isHelp, !isWritten {
+      let reason = String(cString: strerror(failure))
+      let line = "\(configuration.commandName ?? ""): cannot write to standard output: \(reason)\n"
+      _ = StandardStreams.write(Array(line.utf8), to: STDERR_FILENO)
+    }
     let status: ExitStatus = !isHelp ? .usage : isWritten ? .done : .unwritten
     Glibc.exit(status.rawValue)
   }

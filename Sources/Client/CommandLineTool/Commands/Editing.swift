@@ -166,7 +166,7 @@ struct Increment: ActingCommand {
   var path: PathArgument
 
   @Argument(
-    help: "How much: a number, perhaps negative.", transform: ArgumentOrder.unmarked)
+    help: "How much: a number, perhaps negative. 1 by default.", transform: ArgumentOrder.unmarked)
   var by: String = "1"
 
   @OptionGroup var safety: Safety

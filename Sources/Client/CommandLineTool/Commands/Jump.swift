@@ -73,7 +73,9 @@ struct Undo: AsyncParsableCommand {
         {"hall": true, "porch": false}
       """)
 
-  @Argument(help: "How many changes.", transform: NumberArgument.within(1...ReportName.mostSteps))
+  @Argument(
+    help: "How many changes: 1 by default.",
+    transform: NumberArgument.within(1...ReportName.mostSteps))
   var count: Int = 1
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions
@@ -100,7 +102,9 @@ struct Redo: AsyncParsableCommand {
         lockstep redo
       """)
 
-  @Argument(help: "How many changes.", transform: NumberArgument.within(1...ReportName.mostSteps))
+  @Argument(
+    help: "How many changes: 1 by default.",
+    transform: NumberArgument.within(1...ReportName.mostSteps))
   var count: Int = 1
 
   @OptionGroup(title: "Global Options") var options: GlobalOptions

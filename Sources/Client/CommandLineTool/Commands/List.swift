@@ -41,12 +41,12 @@ struct List: AsyncParsableCommand {
   var path = PathArgument(.root)
 
   @Option(
-    help: ArgumentHelp("How many levels below the path.", valueName: "number"),
+    help: ArgumentHelp("How many levels below the path: 1 by default.", valueName: "number"),
     transform: NumberArgument.atLeast(1))
   var depth: Int = 1
 
   @Option(
-    help: ArgumentHelp("The most rows.", valueName: "number"),
+    help: ArgumentHelp("The most rows: 1000 by default.", valueName: "number"),
     transform: NumberArgument.atLeast(1))
   var limit: Int = 1000
 

@@ -45,7 +45,8 @@ struct Log: AsyncParsableCommand {
       """)
 
   @Option(
-    help: ArgumentHelp("How many of the latest of these actions.", valueName: "number"),
+    help: ArgumentHelp(
+      "How many of the latest of these actions: 100 by default.", valueName: "number"),
     transform: NumberArgument.atLeast(0))
   var limit: Int = 100
 

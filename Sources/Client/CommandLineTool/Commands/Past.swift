@@ -111,7 +111,7 @@ struct ShowHistory: AsyncParsableCommand {
   var path = PathArgument(.root)
 
   @Option(
-    help: ArgumentHelp("How many of the latest changes.", valueName: "number"),
+    help: ArgumentHelp("How many of the latest changes: 100 by default.", valueName: "number"),
     transform: NumberArgument.atLeast(1))
   var limit: Int = 100
 

@@ -14,7 +14,8 @@ struct Ping: AsyncParsableCommand {
       """)
 
   @Option(
-    help: ArgumentHelp("How many.", valueName: "number"), transform: NumberArgument.atLeast(1))
+    help: ArgumentHelp("How many: 5 by default.", valueName: "number"),
+    transform: NumberArgument.atLeast(1))
   var count = 5
 
   @Option(

@@ -55,6 +55,7 @@ struct ReplayRecording: ParsableCommand {
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
   func validate() throws {
+    if options.json { throw ValidationError("a replay is told in words: leave --json away.") }
     if files.isEmpty { throw ValidationError("which recording? Name its file.") }
     if export == nil, !leaveOut.isEmpty {
       throw ValidationError("--leave-out is for --export: name the file to write.")

@@ -203,7 +203,14 @@ struct ActionArgument {
   ) throws(Failure) -> [Value?] {
     let fields = item.fields
     var values = [Value?](repeating: nil, count: fields.count)
+    let isByName = words.contains { named($0, in: fields[...]) != nil }
     for word in words {
+      if isByName, let name = Self.strangeName(in: word, among: fields) {
+        throw Failure(
+          .usage,
+          "\(context.name) carries no \"\(name.shortened)\": \(usage(item, context))."
+            + name.hint(among: fields.map(\.name)))
+      }
       let (index, text) = try place(of: word, values, item, context)
       values[index] = try value(text, fields[index].kind, context.name)
     }
@@ -237,6 +244,17 @@ struct ActionArgument {
     return (index, String(word.dropFirst(fields[index].name.count + 1)))
   }
 
+  /// The name in front of the first '=' of a word, if it can be one and is that of no field. Beside others
+  /// that are given by name it is a mistake, and not a text.
+  private static func strangeName(in word: String, among fields: [Schema.Field]) -> String? {
+    guard let end = word.firstIndex(of: "="), let first = word.first, first.isLetter else {
+      return nil
+    }
+    let name = String(word[..<end])
+    let isName = name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" }
+    return isName && !fields.contains { String.isSame($0.name, name) } ? name : nil
+  }
+
   /// The value of a case that carries one struct, when its fields are given by name.
   private func structure(
     _ words: [String], _ fields: [Schema.Field]
@@ -265,7 +283,12 @@ struct ActionArgument {
       return word == "null" ? .null : try value(word, wrapped, place)
     case .value: return (try? JSON.parse(word)) ?? .text(word)
     case .bool, .integer, .unsigned, .double, .array, .map, .type:
-      if let value = try? JSON.parse(word) { return value }
+      let problem: JSONError
+      do {
+        return try JSON.parse(word)
+      } catch {
+        problem = error
+      }
       if let cases = cases(of: kind) {
         // A case that carries nothing, or nothing that may not be left out.
         let names = Self.names(in: word)
@@ -277,8 +300,11 @@ struct ActionArgument {
           Schema.sentence(
             "\(place): \"\(word.shortened)\" is no \(kind.text); there are", cases.map(\.name)))
       }
+      // What begins as JSON has its own mistake.
       throw Failure(
-        .usage, "\(place) carries \(kind.text), and '\(word.shortened)' is not JSON for one.")
+        .usage,
+        "\(place) carries \(kind.text), and '\(word.shortened)' is not JSON for one"
+          + (Self.isJSON(word) ? ": \(problem)." : "."))
     }
   }
 

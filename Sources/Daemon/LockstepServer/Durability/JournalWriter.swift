@@ -21,8 +21,17 @@ final class JournalWriter: Sendable {
     /// An encoded snapshot. `heals` is its number, if it closes the gap that an error left.
     case snapshot(JournalSnapshot, parts: [[UInt8]], heals: UInt64?)
     case reopen
-    /// The daemon stops at this revision. The callback gets whether everything is stored.
-    case end(revision: UInt64, @Sendable (Bool) -> Void)
+    /// The daemon stops at this revision.
+    case end(revision: UInt64, @Sendable (RunEnd) -> Void)
+  }
+
+  /// What is in the journal when a daemon has stopped.
+  enum RunEnd: Sendable {
+    /// Everything, and that the run has ended.
+    case noted
+    /// Everything but the end: to the next start the run seems to have crashed.
+    case unnoted
+    case changesLost
   }
 
   private struct Inbox {
@@ -274,11 +283,12 @@ private final class Worker: @unchecked Sendable {
     return opened
   }
 
-  private func end(_ revision: UInt64, _ done: @Sendable (Bool) -> Void) {
+  private func end(_ revision: UInt64, _ done: @Sendable (JournalWriter.RunEnd) -> Void) {
+    let isKept = failure == nil && !hasGap
     // A file with a gap has not reached that revision: the run counts as crashed.
     if !hasGap { attempt { file throws(JournalError) in try file.endRun(revision: revision) } }
     file?.close()
-    done(failure == nil && !hasGap)
+    done(!isKept ? .changesLost : failure == nil ? .noted : .unnoted)
     failure = failure ?? "the daemon has stopped"
   }
 }
