@@ -33,6 +33,11 @@ struct CommandLineTests {
         (["get", "absent"], 2, "'/absent'"),
         (["set", "/a", "{oops"], 2, "line 1, column 2"), (["lamps"], 2, "lamps"),
         (["send", #"{"incr":{}}"#], 2, "increment"),
+        (["send", "set", "path=/x", "bogus=3"], 2, #"set carries no "bogus""#),
+        (["send", "set", "/x", "{on: true}"], 2, "is not JSON: line 1, column 2"),
+        (["send", "set", "/x", "99999999999999999999"], 2, "does not fit 64 bits"),
+        (["send", "set", "/x", "007"], 2, "must not begin with 0"),
+        (["--json", "replay", "x"], 2, "words"),
         (["patch", "/no/such/file"], 2, "/no/such/file"),
         (["watch", "--until", "/a=1", "--timeout", "0.1"], 5, "not done within 100 ms"),
         (["digest", "/absent"], 8, "no member \"absent\""), (["export", "-o"], 2, "-o"),
@@ -283,6 +288,32 @@ struct CommandLineTests {
       #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix("{}"))
       let names = try FileManager.default.contentsOfDirectory(atPath: served.folder)
       #expect(!names.contains { $0.hasSuffix(".new") }, "\(names)")
+    }
+  }
+
+  @Test func `a value is set only where the expected one stands`() async throws {
+    try await withDaemon { served in
+      let socket = served.socket
+      #expect(try await lockstep(socket, "set", "/n", "1").status == .exit(0))
+      // Numbers are compared by their value, and one may be negative.
+      let cases: [(arguments: [String], status: Int32, says: String)] = [
+        (["/n", "2", "--if", "1.0"], 0, "2"),
+        (["/n", "3", "--if", "1"], 10, #"rejected: expected 1, found 2 (at /n)."#),
+        (["/n", "-4", "--if", "2"], 0, "3"), (["/n", "5", "--if", "-4"], 0, "4"),
+        (["/absent", "6", "--if", "5"], 10, #"no member "absent" (at /absent)."#),
+        (["/n/deep", "6", "--if", "5"], 10, "no container"),
+        (["/n", "6", "--if", "{"], 2, "not JSON"),
+        (["/n", "-", "--if", "-"], 2, "only one of the two"),
+        (["/n", "a", "--text", "--if", "5"], 10, #"expected "5", found 5"#),
+      ]
+      for item in cases {
+        let command = try await lockstep(socket, ["set"] + item.arguments)
+        let said = command.lines.joined(separator: "\n")
+        #expect(command.status == .exit(item.status), "\(item.arguments): \(said)")
+        #expect(
+          said.contains(item.says) && !said.contains("transaction"), "\(item.arguments): \(said)")
+      }
+      #expect(try await lockstep(socket, "get", "").lines == [#"{"n":5}"#])
     }
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Documents
 import EventLoop
+import Lockstep
 import Values
 
 // The commands that do one action of the document feature at a path with a value.
@@ -13,16 +14,63 @@ struct SetValue: ActingCommand {
       The parent must exist: an object, or an array with that index ('-' is behind the last). \
       The path '' replaces the whole document.
 
+      With --if only where that value stands, as 'test' compares: who sets what it has read does not \
+      undo what somebody has set meanwhile. Else nothing changes, and the status is 10. For several \
+      places at once see 'lockstep patch'.
+
       EXAMPLES:
         lockstep set /lamps '{"hall": false}'
         lockstep set /owner Ann --text
+
+        $ lockstep set /owner Bob --text
+        revision 1
+        $ lockstep set /owner Ann --text --if Bob
+        revision 2
+        $ lockstep set /owner Eve --text --if Bob
+        lockstep: rejected: expected "Bob", found "Ann" (at /owner).
       """)
 
   @OptionGroup var arguments: PathAndValue
+
+  @Option(
+    name: .customLong("if"),
+    help: ArgumentHelp(
+      "Only if this value stands there: JSON, or with --text a string.", valueName: "value"),
+    transform: ArgumentOrder.unmarked)
+  var expected: String?
+
   @OptionGroup var safety: Safety
   @OptionGroup(title: "Global Options") var options: GlobalOptions
 
-  func action() throws -> DocumentAction { .set(arguments.path.path, try arguments.value()) }
+  func validate() throws {
+    if expected == "-", arguments.json == "-" {
+      throw ValidationError("only one of the two values can come from standard input.")
+    }
+  }
+
+  func action() throws -> DocumentAction {
+    let path = arguments.path.path
+    let set = DocumentAction.set(path, try arguments.value())
+    guard let expected else { return set }
+    return .transaction([
+      .test(path, try JSONArgument.value(expected, isText: arguments.text)), set,
+    ])
+  }
+
+  func run() async throws {
+    do {
+      try await perform(try action())
+    } catch {
+      guard expected != nil, var failure = Failure(error) else { throw error }
+      // Of the two parts of a transaction that the user has not written, the first compares.
+      let parts = [("transaction[0] (test): ", true), ("transaction[1] (set): ", false)]
+      for (part, isTest) in parts where failure.message.contains(part) {
+        failure.message = failure.message.replacing(part, with: "")
+        if isTest, failure.code == Rejection.Code.badPath.name { failure.status = .differs }
+      }
+      throw failure
+    }
+  }
 }
 
 struct Merge: ActingCommand {

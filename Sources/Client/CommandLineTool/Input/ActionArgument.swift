@@ -50,6 +50,16 @@ struct ActionArgument {
     return "{[\"-0123456789 \n\t".utf8.contains(first)
   }
 
+  /// Whether a word that is not JSON was meant to be: the beginning of an object, an array or a string, or a
+  /// whole number that does not fit.
+  private static func isBrokenJSON(_ word: String) -> Bool {
+    guard let first = word.utf8.first else { return false }
+    if "{[\"".utf8.contains(first) { return true }
+    let digits = word.utf8.drop { $0 == UInt8(ascii: "-") }
+    return digits.count >= word.utf8.count - 1 && digits.count > 1
+      && digits.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+  }
+
   /// The names of cases in a word. Never empty.
   private static func names(in word: String) -> [String] {
     word.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -281,7 +291,16 @@ struct ActionArgument {
     case .text, .path, .bytes: return .text(word)
     case .optional(let wrapped):
       return word == "null" ? .null : try value(word, wrapped, place)
-    case .value: return (try? JSON.parse(word)) ?? .text(word)
+    case .value:
+      do {
+        return try JSON.parse(word)
+      } catch {
+        if !Self.isBrokenJSON(word) { return .text(word) }
+        throw Failure(
+          .usage,
+          "\(place): '\(word.shortened)' is not JSON: \(error). A text that begins so has quotes of its "
+            + "own: '\(JSON.text(.text(word.shortened)))'.")
+      }
     case .bool, .integer, .unsigned, .double, .array, .map, .type:
       let problem: JSONError
       do {
