@@ -34,8 +34,8 @@ import Values
     return batch
   }
 
-  @Test func `each reopen of an open file is reported`() async throws {
-    defer { try? FileManager.default.removeItem(atPath: folder) }
+  /// A writer of a new journal, which has the first batch, and the journal's path.
+  private func begun() async throws -> (JournalWriter, path: String) {
     let file = try JournalFile(directory: folder, mode: .sync, create: true)
     try file.create(epoch: 1, seed: HashSeed(1))
     try file.begin(
@@ -46,6 +46,12 @@ import Values
     }
     writer.add(.batch(batch(1)))
     try await eventually { $0.last == .committed(through: 1) }
+    return (writer, path)
+  }
+
+  @Test func `each reopen of an open file is reported`() async throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let (writer, path) = try await begun()
     try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
     writer.add(.batch(batch(2)))
     try await eventually { if case .failed? = $0.last { true } else { false } }
@@ -65,16 +71,7 @@ import Values
   @Test(arguments: [false, true])
   func `the end of a run tells whether everything is kept`(isLost: Bool) async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
-    let file = try JournalFile(directory: folder, mode: .sync, create: true)
-    try file.create(epoch: 1, seed: HashSeed(1))
-    try file.begin(
-      run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
-    let path = file.path
-    let writer = try JournalWriter(.open(file), logged: 0) { [news] one in
-      news.withLock { $0.append(one) }
-    }
-    writer.add(.batch(batch(1)))
-    try await eventually { $0.last == .committed(through: 1) }
+    let (writer, path) = try await begun()
     if isLost {
       try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
       writer.add(.batch(batch(2)))
@@ -89,16 +86,7 @@ import Values
 
   @Test func `nothing is written after a gap until the snapshot that closes it`() async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
-    let file = try JournalFile(directory: folder, mode: .sync, create: true)
-    try file.create(epoch: 1, seed: HashSeed(1))
-    try file.begin(
-      run: JournalRun(run: 1, base: 0), schema: [], revision: 0, time: Timestamp(nanoseconds: 0))
-    let path = file.path
-    let writer = try JournalWriter(.open(file), logged: 0) { [news] one in
-      news.withLock { $0.append(one) }
-    }
-    writer.add(.batch(batch(1)))
-    try await eventually { $0.last == .committed(through: 1) }
+    let (writer, path) = try await begun()
     try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
     writer.add(.batch(batch(2)))
     try await eventually { if case .failed? = $0.last { true } else { false } }
