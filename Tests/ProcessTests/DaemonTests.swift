@@ -278,7 +278,7 @@ struct DaemonTests {
   @Test func `a stopped client does not keep the daemon from stopping`() async throws {
     try await withFolder { folder in
       let socket = folder + "/socket"
-      let daemon = try await startDaemon(socket)
+      let daemon = try await startDaemon(socket, ["--limit", "goodbyeDeadlineMs=500"])
       defer { daemon.signal(SIGKILL) }
       let served = Served(folder: folder, socket: socket, daemon: daemon)
       let client = try await served.client("sleeper")
@@ -292,9 +292,10 @@ struct DaemonTests {
         $0["label"] == "sleeper"
       }
       #expect(report?["lagBytes"]?.number ?? 0 > 0)
-      // It would wait for as long as the client is stopped.
+      let start = ContinuousClock.now
       daemon.signal(SIGTERM)
       #expect(try await daemon.end() == .exit(0))
+      #expect(ContinuousClock.now - start < .seconds(8))
       mirror.connection.close()
       try await client.kill()
     }

@@ -191,7 +191,7 @@ struct ReconnectTests {
       try await mirror?.send(DocumentAction.set(["a"], 1))
       #expect(try await watcher.connection.report("clients").elements.count == 2)
       mirror = nil
-      try await eventually("the daemon serves one client") {
+      try await eventually("the daemon serves one client", within: .seconds(5)) {
         try await watcher.connection.report("clients").elements.count == 1
       }
       try await daemon.kill()
