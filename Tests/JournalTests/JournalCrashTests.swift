@@ -230,7 +230,7 @@ private struct Play {
   private static let part = [UInt8](repeating: 3, count: 6000)
 
   private mutating func addPart() throws(JournalError) {
-    if let id { try file?.addPart(id, Self.part) }
+    if let id { try file?.addPart(id, Self.part[...]) }
   }
 
   private mutating func finishSnapshot() throws(JournalError) {
@@ -260,7 +260,7 @@ private struct Play {
     let healing = story.snapshot(sessions: story.keptSessions)
     (attempt, snapshot) = (healing, healing)
     let id = try file.beginSnapshot(healing)
-    for _ in 0..<2 { try file.addPart(id, Self.part) }
+    for _ in 0..<2 { try file.addPart(id, Self.part[...]) }
     try file.finishSnapshot(id)
     candidates.append(story)
     promised = candidates.count - 1

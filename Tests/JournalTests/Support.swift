@@ -299,7 +299,9 @@ extension JournalFile {
     _ snapshot: JournalSnapshot, parts: Int = 3, cutting: Bool = true
   ) throws(JournalError) {
     let id = try beginSnapshot(snapshot)
-    for part in 0..<parts { try addPart(id, [UInt8](repeating: UInt8(part), count: 100 + part)) }
+    for part in 0..<parts {
+      try addPart(id, [UInt8](repeating: UInt8(part), count: 100 + part)[...])
+    }
     try finishSnapshot(id)
     if cutting { while try cut(limit: 7) {} }
   }

@@ -115,10 +115,10 @@ import Wire
     try append(4)
     var state = restoredState(runs: [1, 2], revision: 4)
     state.sessions = [session]
-    let (head, parts) =
+    let (head, bytes) =
       PendingSnapshot(handing: state, schema: DocumentFeature.schema, time: .now).encode()
     let id = try file.beginSnapshot(head)
-    for part in parts { try file.addPart(id, part) }
+    try file.addPart(id, bytes[...])
     try file.finishSnapshot(id)
     while try file.cut(limit: 100, keeping: 3) {}
     try append(5)

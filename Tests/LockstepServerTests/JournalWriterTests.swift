@@ -106,7 +106,7 @@ import Values
     let head = JournalSnapshot(
       revision: 3, base: 3, sequence: 3, time: Timestamp(nanoseconds: 0), digest: Digest(0),
       sessions: [], sessionCount: 0)
-    writer.add(.snapshot(head, parts: [[1]], heals: 1))
+    writer.add(.snapshot(head, bytes: [1], heals: 1))
     try await eventually { $0.last == .committed(through: 4) }
     #expect(
       news.withLock { Array($0.suffix(3)) } == [

@@ -25,13 +25,13 @@ extension Bench {
   func restored(
     from snapshot: PendingSnapshot<Document>, _ batches: [JournalBatch], limits: Limits
   ) throws -> RestoredState<Document> {
-    let (head, parts) = snapshot.encode()
+    let (head, bytes) = snapshot.encode()
     let forgotten = Set(batches.flatMap(\.forgotten))
     let sessions = (head.sessions + batches.flatMap(\.sessions)).filter {
       !forgotten.contains($0.token)
     }
     var recovery = try JournalReplay<Document>(
-      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: server.seed,
+      from: head, bytes, schema: DocumentFeature.schema, seed: server.seed,
       sessions: sessions, limits: limits)
     for batch in batches {
       for row in batch.rows where row.sequence > head.sequence {

@@ -183,10 +183,9 @@ private enum Series {
       let next = try HandOver<T>(image.encoded(schema: former), schema: current)
       return Kept(state: next.kept.state, leftOut: next.kept.leftOut, dropped: next.dropped)
     case .journal:
-      let (head, parts) = PendingSnapshot(
+      let (head, bytes) = PendingSnapshot(
         handing: kept, schema: former, time: Timestamp(nanoseconds: 0)
       ).encode()
-      let bytes = parts.flatMap(\.self)
       let typed = try JournalReplay<T>(from: head, bytes, schema: current, seed: .unseeded)
       if !typed.needsUntyped {
         return Kept(state: typed.state, leftOut: typed.leftOut, dropped: typed.dropped)
@@ -399,9 +398,9 @@ private enum Series {
     let server = Server(
       restoring: kept, reducer: DocumentFeature(), durability: .sync, at: Instant(nanoseconds: 0))
     #expect(!poor.leftOut.isEmpty && server.handOver.kept.leftOut == poor.leftOut)
-    let (head, parts) = server.pendingSnapshot.encode()
+    let (head, bytes) = server.pendingSnapshot.encode()
     let replay = try JournalReplay<Document>(
-      from: head, parts.flatMap(\.self), schema: DocumentFeature.schema, seed: server.seed)
+      from: head, bytes, schema: DocumentFeature.schema, seed: server.seed)
     #expect(!replay.isTranslated && replay.leftOut == poor.leftOut)
     let next = replay.restoredState(epoch: 1, runs: kept.runs, revision: nil)
     #expect(next.leftOut == poor.leftOut)

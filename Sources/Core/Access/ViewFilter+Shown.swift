@@ -4,7 +4,7 @@ public import Values
 extension ViewFilter {
   /// The visible part of a value in value form: `undefined` if nothing is visible.
   public func shown(_ value: [UInt8]) -> [UInt8] {
-    var encoder = CBOREncoder()
+    var encoder = CBOREncoder(reservingCapacity: value.count)
     let isSeen = value.withUnsafeBytes { filter(value: $0, into: &encoder) }
     if !isSeen { encoder.encodeUndefined() }
     return encoder.bytes

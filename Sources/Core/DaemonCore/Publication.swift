@@ -335,15 +335,15 @@ struct Publication<State: Synchronizable>: Sendable {
   }
 
   /// Have a user's connection wait for a snapshot of a scope: one that is being encoded, or a new
-  /// one of this state. Until then the state is held for the user.
+  /// one of this state, which may take so many bytes. Until then the state is held for the user.
   mutating func awaitSnapshot(
-    of place: Int, _ state: State, at revision: UInt64, by uid: UInt64
+    of place: Int, _ state: State, expecting count: Int, at revision: UInt64, by uid: UInt64
   ) -> (id: SnapshotJobID, revision: UInt64, isNew: Bool) {
     if let id = scopes[index: place].job, let running = jobs[id], held[running.revision] != nil {
       held.hold(running.state, at: running.revision, by: uid)
       return (id, running.revision, false)
     }
-    let id = beginJob(of: place, state, at: revision, from: .nothing)
+    let id = beginJob(of: place, state, at: revision, from: .nothing(expectedBytes: count))
     scopes[index: place].job = id
     held.hold(state, at: revision, by: uid)
     return (id, revision, true)
@@ -361,7 +361,8 @@ struct Publication<State: Synchronizable>: Sendable {
 
   private func job(
     _ id: SnapshotJobID, _ place: Int, _ state: State, at revision: UInt64,
-    from origin: SnapshotJob<State>.Origin = .nothing, behind begun: BegunPatches? = nil
+    from origin: SnapshotJob<State>.Origin = .nothing(expectedBytes: 0),
+    behind begun: BegunPatches? = nil
   ) -> SnapshotJob<State> {
     let scope = scopes[index: place]
     return SnapshotJob(

@@ -143,7 +143,7 @@ extension Server {
         revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept,
         sessionCount: sessions.total),
-      leftOut: journaling.leftOut, partBytes: 1 << 20)
+      leftOut: journaling.leftOut, expectedBytes: memory.size.encoded)
   }
 
   // MARK: News

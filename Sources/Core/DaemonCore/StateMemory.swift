@@ -9,8 +9,9 @@ struct StateMemory: Sendable {
 
   init(limit: Int) { size = StateSize(limit: limit) }
 
-  /// About how many bytes of memory it takes to encode a snapshot of the whole state: the bytes,
-  /// the array in which they grow, and their frames.
+  /// More bytes of memory than it takes to encode a snapshot of the whole state: the bytes, what may be
+  /// seen of them, and their frames, which the allocator rounds up by a quarter; or the bytes, and the
+  /// array of twice their length in which they grow if more come than were expected.
   var snapshotBytes: Int { 3 * size.encoded }
 
   /// Note a change of the state.

@@ -79,8 +79,9 @@ public enum StreamFrames {
 public final class SnapshotJob<State: Synchronizable>: Sendable {
   /// What the frames lead from.
   enum Origin: Sendable {
-    /// From nothing: they are a snapshot.
-    case nothing
+    /// From nothing: they are a snapshot, of a state of as many bytes as may be expected, 0 if that is not
+    /// known.
+    case nothing(expectedBytes: Int)
     /// From a state at the first revision, as one patch of at most so many bytes, whose base is the revision
     /// that the mirrors are sure to have.
     case state(State, at: UInt64, base: UInt64, frameBytes: Int)
@@ -135,12 +136,18 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
   /// The frames, and the encoded size of the whole value at the path, visible or not. Of a difference
   /// one frame, or none, and then 0 if nothing differs, and nil if no patch can express it. Of missed
   /// patches the number of revisions by which they lead on, and nil if they cannot be sent.
+  ///
+  /// There is room for a value of the expected bytes. If it takes more, or nothing is expected, the room is
+  /// doubled, which takes three times the bytes for a moment.
   public func measured() -> (frames: [[UInt8]], wholeBytes: Int?) {
     switch origin {
-    case .nothing:
-      var encoder = CBOREncoder()
+    case .nothing(let expectedBytes):
+      var encoder = CBOREncoder(reservingCapacity: expectedBytes)
       state.encode(at: path, into: &encoder)
-      return (frames(of: encoder.bytes), encoder.bytes.count)
+      let wholeBytes = encoder.bytes.count
+      // What is not visible is not kept beside the frames.
+      if let filter { encoder.bytes = filter.shown(encoder.bytes) }
+      return (frames(ofVisible: encoder.bytes), wholeBytes)
     case .state(let former, _, let base, let frameBytes):
       return difference(from: former, base: base, frameBytes: frameBytes)
     case .history(let history, let limits):
@@ -154,9 +161,10 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
   }
 
   /// The frames of the value at the path, which has been encoded.
-  func frames(of whole: [UInt8]) -> [[UInt8]] {
-    StreamFrames.snapshot(
-      of: filter?.shown(whole) ?? whole, scope: scope, revision: revision, partBytes: partBytes)
+  func frames(of whole: [UInt8]) -> [[UInt8]] { frames(ofVisible: filter?.shown(whole) ?? whole) }
+
+  private func frames(ofVisible bytes: [UInt8]) -> [[UInt8]] {
+    StreamFrames.snapshot(of: bytes, scope: scope, revision: revision, partBytes: partBytes)
   }
 
   private func difference(

@@ -10,26 +10,29 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
   public let head: JournalSnapshot
   /// What former versions kept and this one does not know.
   let leftOut: [LeftOut]
-  let partBytes: Int
+  /// As many bytes as the state may take; 0 if that is not known.
+  let expectedBytes: Int
 
   /// A state at a revision, with its schema and its metadata, whose digest `encode` computes.
   public init(
     state: State, seed: HashSeed, schema: Schema, head: JournalSnapshot, leftOut: [LeftOut] = [],
-    partBytes: Int
+    expectedBytes: Int = 0
   ) {
     self.state = state
     self.seed = seed
     self.schema = schema
     self.head = head
     self.leftOut = leftOut
-    self.partBytes = partBytes
+    self.expectedBytes = expectedBytes
   }
 
-  /// Encode the state in parts, off the loop: `[schema, value]`, so that the bytes describe
-  /// themselves, or `[schema, value, [left out, …]]` if former versions have left anything.
-  /// O(the state).
-  public func encode() -> (head: JournalSnapshot, parts: [[UInt8]]) {
-    var encoder = CBOREncoder()
+  /// Encode the state, off the loop: `[schema, value]`, so that the bytes describe themselves, or
+  /// `[schema, value, [left out, …]]` if former versions have left anything. O(the state).
+  ///
+  /// There is room for the expected bytes. If there are more, or nothing is expected, the room is
+  /// doubled, which takes three times the bytes for a moment.
+  public func encode() -> (head: JournalSnapshot, bytes: [UInt8]) {
+    var encoder = CBOREncoder(reservingCapacity: expectedBytes)
     encoder.array(leftOut.isEmpty ? 2 : 3)
     schema.encode(into: &encoder)
     state.encode(into: &encoder)
@@ -40,10 +43,6 @@ public struct PendingSnapshot<State: Synchronizable>: Sendable {
     var head = head
     head.sessions = head.sessionsInOrder
     head.digest = Digest(state.digest(seed: seed))
-    let bytes = encoder.bytes
-    let parts = stride(from: 0, to: bytes.count, by: partBytes).map {
-      Array(bytes[$0..<min($0 + partBytes, bytes.count)])
-    }
-    return (head, parts)
+    return (head, encoder.bytes)
   }
 }

@@ -24,8 +24,8 @@ extension Daemon {
       }
       let snapshot = server.pendingSnapshot
       besideLoop(bytes) { [number] in
-        let (head, parts) = snapshot.encode()
-        journal.add(.snapshot(head, parts: parts, heals: number))
+        let (head, bytes) = snapshot.encode()
+        journal.add(.snapshot(head, bytes: bytes, heals: number))
       }
     } orElse: { [unowned self] in
       let reason =

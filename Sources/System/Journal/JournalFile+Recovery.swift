@@ -143,7 +143,7 @@ extension JournalFile {
     if let snapshot = source.snapshot {
       let id = try beginSnapshot(snapshot.head)
       try source.reader.forEachPart(of: snapshot, source.origin) { part throws(JournalError) in
-        try addPart(id, Array(part))
+        try addPart(id, part)
       }
       try finishSnapshot(id)
     }

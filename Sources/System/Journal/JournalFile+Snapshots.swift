@@ -41,9 +41,12 @@ extension JournalFile {
     return JournalSnapshotID(rawValue: id)
   }
 
+  /// The bytes of the state are to be added in parts of at most this length.
+  public static var partBytes: Int { 1 << 20 }
+
   /// Add the next bytes of the state: one commit, and another while sessions are left to write,
   /// during which batches wait. A part of a megabyte takes some milliseconds.
-  public func addPart(_ id: JournalSnapshotID, _ bytes: [UInt8]) throws(JournalError) {
+  public func addPart(_ id: JournalSnapshotID, _ bytes: ArraySlice<UInt8>) throws(JournalError) {
     let identity = try knownIdentity()
     guard let draft = state.snapshot, draft.id == id.rawValue else {
       throw defect("snapshot \(id.rawValue) is not being written")

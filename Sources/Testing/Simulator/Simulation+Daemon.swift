@@ -42,9 +42,9 @@ extension Simulation {
     guard let server = daemon else { return }
     ledger.begin(key, server.state, seed: seed, at: durable)
     if plan.durability != .none {
-      let (head, parts) = server.pendingSnapshot.encode()
+      let (head, bytes) = server.pendingSnapshot.encode()
       disk.create(
-        head, parts.flatMap { $0 }, epoch: key.epoch, seed: seed,
+        head, bytes, epoch: key.epoch, seed: seed,
         run: JournalRun(run: key.run, base: 0), order: ledger.order)
     }
     try tell(.started(beginning == .anew ? .first : hasCrashed ? .crashed : .restarted))
@@ -260,8 +260,8 @@ extension Simulation {
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
     case .keepSnapshot(let heals):
       count("kept snapshots")
-      guard let (head, parts) = daemon?.pendingSnapshot.encode() else { return }
-      disk.add(.snapshot(head, parts.flatMap { $0 }, heals: heals, order: ledger.order))
+      guard let (head, bytes) = daemon?.pendingSnapshot.encode() else { return }
+      disk.add(.snapshot(head, bytes, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true
     case .answer(Administrator.id, let query, let asked): find(asked, for: query)

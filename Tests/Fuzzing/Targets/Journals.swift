@@ -85,10 +85,10 @@ private func goOn(from recovery: JournalReplay<Document>) {
   var commands: [Command] = []
   server.handle(.started(.crashed), at: now, into: &commands)
   server.handle(.turnEnded, at: now, into: &commands)
-  let (head, parts) = server.pendingSnapshot.encode()
+  let (head, bytes) = server.pendingSnapshot.encode()
   do throws(JournalReplayError) {
     let again = try JournalReplay<Document>(
-      from: head, parts.flatMap { $0 }, schema: DocumentFeature.schema, seed: testSeed)
+      from: head, bytes, schema: DocumentFeature.schema, seed: testSeed)
     require(again.state.isSame(as: recovery.state), "what is kept makes the state again")
     require(again.revision == server.revision, "what is kept has the revision")
   } catch {

@@ -377,7 +377,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       head: JournalSnapshot(
         revision: revision, base: base, sequence: sequence, time: time, digest: Digest(0),
         sessions: keptSessions, sessionCount: sessionCount),
-      leftOut: leftOut, partBytes: 1 << 20)
+      leftOut: leftOut)
   }
 
   private var keptSessions: [JournalSession] {

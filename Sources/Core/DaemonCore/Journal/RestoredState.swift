@@ -69,6 +69,6 @@ extension PendingSnapshot {
       head: JournalSnapshot(
         revision: kept.revision, base: kept.base, sequence: kept.sequence, time: time,
         digest: Digest(0), sessions: kept.sessions, sessionCount: kept.sessionCount),
-      leftOut: kept.leftOut, partBytes: 1 << 20)
+      leftOut: kept.leftOut)
   }
 }

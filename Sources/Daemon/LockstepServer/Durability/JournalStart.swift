@@ -268,9 +268,11 @@ struct JournalStart<State: Synchronizable> {
   static func keepSnapshot(
     _ snapshot: PendingSnapshot<State>, _ file: JournalFile
   ) throws(JournalError) {
-    let (head, parts) = snapshot.encode()
+    let (head, bytes) = snapshot.encode()
     let id = try file.beginSnapshot(head)
-    for part in parts { try file.addPart(id, part) }
+    for start in stride(from: 0, to: bytes.count, by: JournalFile.partBytes) {
+      try file.addPart(id, bytes[start...].prefix(JournalFile.partBytes))
+    }
     try file.finishSnapshot(id)
     while try file.cut(limit: 10_000) {}
   }

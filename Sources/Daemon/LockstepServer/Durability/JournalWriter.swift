@@ -19,7 +19,7 @@ final class JournalWriter: Sendable {
     /// Hold later batches until after the snapshot that heals under this number.
     case holdForSnapshot(UInt64)
     /// An encoded snapshot. `heals` is its number, if it closes the gap that an error left.
-    case snapshot(JournalSnapshot, parts: [[UInt8]], heals: UInt64?)
+    case snapshot(JournalSnapshot, bytes: [UInt8], heals: UInt64?)
     case reopen
     /// The daemon stops at this revision.
     case end(revision: UInt64, @Sendable (RunEnd) -> Void)
@@ -109,7 +109,8 @@ private final class Worker: @unchecked Sendable {
   /// The newest batch after the gap and before the healing snapshot was taken; the snapshot
   /// contains its changes.
   private var covered: UInt64?
-  private var snapshot: (id: JournalSnapshotID, parts: [[UInt8]], next: Int, bytes: Int)?
+  /// The snapshot that is being written, and what of it is not written yet.
+  private var snapshot: (id: JournalSnapshotID, bytes: [UInt8], rest: Range<Int>)?
   private var mayCut = false
   private var place: FilePlace?
   /// The place of the write-ahead log, which is a new file after an error.
@@ -167,7 +168,7 @@ private final class Worker: @unchecked Sendable {
       switch task {
       case .batch: break
       case .holdForSnapshot(let number): if failure == nil { held = (number, []) }
-      case .snapshot(let head, let parts, let number): begin(head, parts, number)
+      case .snapshot(let head, let bytes, let number): begin(head, bytes, number)
       case .reopen: reopen()
       case .end(let revision, let done): end(revision, done)
       }
@@ -209,12 +210,11 @@ private final class Worker: @unchecked Sendable {
     }
   }
 
-  private func begin(_ head: JournalSnapshot, _ parts: [[UInt8]], _ number: UInt64?) {
+  private func begin(_ head: JournalSnapshot, _ bytes: [UInt8], _ number: UInt64?) {
     // A snapshot that was being encoded at an error, or at a later one, is older than the gap.
     guard number == held?.number, number != nil || !hasGap else { return }
     attempt { file throws(JournalError) in
-      let bytes = parts.reduce(0) { $0 + $1.count }
-      snapshot = (try file.beginSnapshot(head), parts, 0, bytes)
+      snapshot = (try file.beginSnapshot(head), bytes, bytes.indices)
     }
   }
 
@@ -222,20 +222,19 @@ private final class Worker: @unchecked Sendable {
   func work() -> Bool {
     guard hasLeisureWork else { return false }
     attempt { file throws(JournalError) in
-      if var pending = snapshot {
-        if pending.next < pending.parts.count {
-          try file.addPart(pending.id, pending.parts[pending.next])
-          pending.parts[pending.next] = []
-          pending.next += 1
-          snapshot = pending
+      if let (id, bytes, rest) = snapshot {
+        if !rest.isEmpty {
+          let part = rest.prefix(JournalFile.partBytes)
+          try file.addPart(id, bytes[part])
+          snapshot?.rest = part.upperBound..<rest.upperBound
         } else {
-          try file.finishSnapshot(pending.id)
+          try file.finishSnapshot(id)
           snapshot = nil
           mayCut = true
           hasGap = false
           if let number = covered { onNews(.committed(through: number)) }
           covered = nil
-          onNews(.snapshotKept(bytes: pending.bytes))
+          onNews(.snapshotKept(bytes: bytes.count))
           if let batches = held?.batches {
             held = nil
             if !batches.isEmpty { append(batches) }

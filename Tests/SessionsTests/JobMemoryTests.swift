@@ -1,0 +1,115 @@
+import Access
+import CBOR
+import DaemonCore
+import Documents
+import Glibc
+import Lockstep
+import Records
+import Testing
+import Values
+import Wire
+
+/// Work beside the loop takes no more memory than it asks for: where a limit leaves no more, Swift ends
+/// the process.
+///
+/// Two of the sizes are just longer than a buffer that doubles has room for (14 and 28 MB), and take the
+/// most.
+@Suite(.serialized)
+struct JobMemoryTests {
+  /// One of the texts is hidden.
+  private static let policy = Policy([
+    Rule(users: [1000], mayConnect: true, read: [.whole], denyRead: patterns(["texts/7"]))
+  ])
+
+  @Test(arguments: [14.0, 20, 28.1, 29])
+  func `a snapshot for the journal`(megabytes: Double) throws {
+    let bench = Self.bench(megabytes)
+    let (snapshot, granted) = (bench.server.pendingSnapshot, bench.server.snapshotMemory)
+    let peak = try AllocationPeak.bytes { _ = snapshot.encode() }
+    #expect(peak > 1 << 20 && peak <= granted, "\(peak) bytes of \(granted)")
+  }
+
+  enum Sight: CaseIterable {
+    case whole, part, filtered
+  }
+
+  @Test(arguments: [14.0, 20, 28.1, 29], Sight.allCases)
+  func `a client's snapshot`(megabytes: Double, sight: Sight) throws {
+    var bench = Self.bench(megabytes, sight == .filtered ? Self.policy : nil)
+    bench.join(1)
+    bench.say(1, .subscribe(subscription: 1, sight == .part ? ["texts"] : .root, nil))
+    try check(&bench)
+  }
+
+  /// The client did not read while the texts came.
+  @Test(arguments: [14.0, 20, 28.1, 29], Sight.allCases)
+  func `what a client lacks`(megabytes: Double, sight: Sight) throws {
+    for historyBytes in [0, 64 << 20] {
+      var limits = Limits()
+      limits.inlineDifferenceBytes = 0
+      limits.historyBytes = historyBytes
+      var bench = Self.bench(0, sight == .filtered ? Self.policy : nil, limits)
+      bench.join(1)
+      bench.say(1, .subscribe(subscription: 1, sight == .part ? ["texts"] : .root, nil))
+      _ = bench.settle()
+      bench.handle(.blocked(ConnectionID(1), unsent: 5))
+      Self.fill(&bench, megabytes)
+      bench.handle(.drained(ConnectionID(1)))
+      try check(&bench)
+    }
+  }
+
+  /// The one job that the turn commands.
+  private func check(_ bench: inout Bench) throws {
+    let jobs = bench.turn().compactMap { command -> SnapshotJobID? in
+      if case .encodeSnapshot(let id) = command { id } else { nil }
+    }
+    #expect(jobs.count == 1)
+    let id = try #require(jobs.first)
+    let granted = bench.server.memory(for: id)
+    // Not in the macro, which would print all that is in the server.
+    let found = bench.server.snapshot(for: id)
+    let job = try #require(found)
+    let peak = try AllocationPeak.bytes { _ = job.measured() }
+    #expect(peak > 1 << 20 && peak <= granted, "\(peak) bytes of \(granted)")
+  }
+
+  private static func bench(
+    _ megabytes: Double, _ policy: Policy? = nil, _ limits: Limits = Limits()
+  ) -> Bench {
+    var bench = Bench(["texts": [:]], limits: limits, policy: policy)
+    fill(&bench, megabytes)
+    return bench
+  }
+
+  /// Grow by so many megabytes, which are measured.
+  private static func fill(_ bench: inout Bench, _ megabytes: Double) {
+    let text = Value.text(String(repeating: "x", count: 200_000))
+    for number in 0..<Int(megabytes * 1_048_576) / 200_000 + 1 {
+      bench.handle(.acted(.set(["texts", .text("\(number)")], text)))
+    }
+    _ = bench.turn()
+    bench.handle(.tick)
+    bench.measure()
+  }
+}
+
+/// The most memory that a piece of work takes at a time, as jemalloc counts it.
+enum AllocationPeak {
+  private typealias Control =
+    @convention(c) (
+      UnsafePointer<CChar>, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int>?,
+      UnsafeMutableRawPointer?, Int
+    ) -> Int32
+
+  /// What this thread has at most allocated and not freed since the begin of the work.
+  static func bytes(of work: () -> Void) throws -> Int {
+    let control = unsafeBitCast(
+      try #require(dlsym(nil, "mallctl"), "the tests' allocator is another"), to: Control.self)
+    try #require(control("thread.peak.reset", nil, nil, nil, 0) == 0)
+    work()
+    var (peak, size) = (UInt64(0), MemoryLayout<UInt64>.size)
+    try #require(control("thread.peak.read", &peak, &size, nil, 0) == 0)
+    return Int(peak)
+  }
+}
