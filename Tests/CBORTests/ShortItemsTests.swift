@@ -98,7 +98,7 @@ import Testing
         for end in 0...bytes.count {
           Array(bytes.prefix(end)).withUnsafeBytes { bytes in
             var decoder = CBORDecoder(bytes)
-            let isSkipped = decoder.skips(text)
+            let isSkipped = decoder.textIfNext(text)
             let isThere = text.utf8.elementsEqual(next.utf8) && end > text.utf8.count
             #expect(
               isSkipped == (isThere && text.utf8.count < 24), "\(text) before \(next), \(end)")
@@ -115,7 +115,7 @@ import Testing
     ] {
       bytes.withUnsafeBytes { bytes in
         var decoder = CBORDecoder(bytes)
-        let isSkipped = decoder.skips("a")
+        let isSkipped = decoder.textIfNext("a")
         #expect(!isSkipped && decoder.offset == 0)
       }
     }

@@ -106,4 +106,18 @@ struct HistoryTests {
     }
     #expect(throws: CBORError.self) { try read(encoder.bytes) }
   }
+
+  /// Four bytes say where each patch ends, and an array of a chunk has no more room than the chunk.
+  @Test(arguments: [12, 20, 35])
+  func `patches take little more memory than their bytes`(size: Int) throws {
+    let patch = [UInt8](repeating: 1, count: size)
+    let limit = 4 << 20
+    let peak = try AllocationPeak.bytes {
+      var history = History(limit: limit, base: 0)
+      for revision in 1...(2 * limit / size) {
+        history.append(patch, revision: UInt64(revision))
+      }
+    }
+    #expect(peak > limit && peak < limit + limit / size * 4 + limit / 16, "\(peak)")
+  }
 }

@@ -290,7 +290,7 @@ public struct CBORDecoder {
   /// Read the next item if it is this text, of at most 23 bytes; else read nothing and return false. A third
   /// of what it takes to read a text and compare it.
   @inlinable @inline(__always)
-  package mutating func skips(_ text: borrowing String) -> Bool {
+  package mutating func textIfNext(_ text: borrowing String) -> Bool {
     let (base, cursor, left) = (base, cursor, end - cursor)
     let length = text.utf8.withContiguousStorageIfAvailable { known in
       let count = known.count

@@ -11,13 +11,13 @@ public struct History: Sendable {
     let first: UInt64
     var bytes: [UInt8] = []
     /// The end offset of each patch. Revisions without a patch have an empty range.
-    var ends: [Int] = []
+    var ends: [UInt32] = []
     /// The revision after its last.
     var next: UInt64 { first + UInt64(ends.count) }
 
     func byteCount(after revision: UInt64) -> Int {
       let older = revision < first ? 0 : min(Int(clamping: revision - first) + 1, ends.count)
-      return bytes.count - (older == 0 ? 0 : ends[older - 1])
+      return bytes.count - (older == 0 ? 0 : Int(ends[older - 1]))
     }
   }
 
@@ -28,7 +28,10 @@ public struct History: Sendable {
   /// The newest revision that is not in the history: a position at or after it can be resumed.
   public private(set) var base: UInt64
 
-  private static let chunkBytes = 64 << 10
+  /// With the array's head, one of the allocator's sizes.
+  private static let chunkBytes = 64 << 10 - 64
+  /// The most bytes of one patch: `ends` says where it ends.
+  fileprivate static let patchBytes = Int(UInt32.max)
 
   /// An empty history, which begins after `base`.
   package init(limit: Int = .max, base: UInt64) {
@@ -57,10 +60,10 @@ public struct History: Sendable {
   /// the two decides nothing else, so a recording that is done again evicts the same chunks.
   @inline(never)
   private mutating func appendLarge(_ patch: [UInt8], _ revision: UInt64) {
-    if patch.count > limit { return evictAll(through: revision) }
+    if patch.count > min(limit, Self.patchBytes) { return evictAll(through: revision) }
     let isTight = patch.capacity - patch.count <= patch.count / 8
     let bytes = isTight ? patch : patch.withUnsafeBytes { [UInt8]($0) }
-    chunks.append(Chunk(first: revision, bytes: bytes, ends: [patch.count]))
+    chunks.append(Chunk(first: revision, bytes: bytes, ends: [UInt32(patch.count)]))
     total += patch.count
     if total > limit { cut() }
   }
@@ -68,22 +71,29 @@ public struct History: Sendable {
   /// As for an array. Amortised O(its bytes).
   package mutating func append(_ patch: UnsafeRawBufferPointer, revision: UInt64) {
     // It would be evicted at once, and all before it.
-    if patch.count > limit { return evictAll(through: revision) }
+    if patch.count > min(limit, Self.patchBytes) { return evictAll(through: revision) }
     var index = chunks.count - 1
-    let isFull = index < 0 || chunks[index].bytes.count >= Self.chunkBytes
+    let isFull = index < 0 || chunks[index].bytes.count + patch.count > Self.chunkBytes
     if isFull || revision - chunks[index].next > Self.longestGap {
       index += 1
       chunks.append(Chunk(first: revision))
-      if isFull { chunks[index].bytes.reserveCapacity(Self.chunkBytes) }
+      if isFull { reserve(for: index) }
     } else {
       for _ in chunks[index].next..<revision {
-        chunks[index].ends.append(chunks[index].bytes.count)
+        chunks[index].ends.append(UInt32(chunks[index].bytes.count))
       }
     }
     chunks[index].bytes.append(contentsOf: patch)
-    chunks[index].ends.append(chunks[index].bytes.count)
+    chunks[index].ends.append(UInt32(chunks[index].bytes.count))
     total += patch.count
     if total > limit { cut() }
+  }
+
+  /// Make room for a whole chunk, of as many patches as the one before.
+  @inline(never)
+  private mutating func reserve(for index: Int) {
+    chunks[index].bytes.reserveCapacity(Self.chunkBytes)
+    if index > 0 { chunks[index].ends.reserveCapacity(chunks[index - 1].ends.count) }
   }
 
   /// Change the limit of bytes, and evict chunks until it holds.
@@ -115,7 +125,7 @@ public struct History: Sendable {
       chunk.bytes.withUnsafeBytes { bytes in
         var start = 0
         for (offset, end) in chunk.ends.enumerated() {
-          let made = chunk.first + UInt64(offset)
+          let (made, end) = (chunk.first + UInt64(offset), Int(end))
           if made > revision, end > start {
             body(made, UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
           }
@@ -135,7 +145,8 @@ public struct History: Sendable {
     }
     guard low < chunks.count, chunks[low].first <= revision else { return nil }
     let index = Int(revision - chunks[low].first)
-    let range = (index == 0 ? 0 : chunks[low].ends[index - 1])..<chunks[low].ends[index]
+    let start = index == 0 ? 0 : Int(chunks[low].ends[index - 1])
+    let range = start..<Int(chunks[low].ends[index])
     return range.isEmpty ? nil : Array(chunks[low].bytes[range])
   }
 
@@ -158,7 +169,7 @@ extension History {
       encoder.encode(chunk.first)
       encoder.encode(bytes: chunk.bytes)
       encoder.array(chunk.ends.count)
-      var start = 0
+      var start: UInt32 = 0
       for end in chunk.ends {
         encoder.encode(UInt64(end - start))
         start = end
@@ -197,10 +208,10 @@ extension History.Chunk {
         throw CBORError(.notAllowed("a patch beyond the bytes of its chunk"), at: start)
       }
       end += Int(size)
-      ends.append(end)
+      ends.append(UInt32(clamping: end))
     }
     decoder.close()
-    guard end == bytes.count, !ends.isEmpty else {
+    guard end == bytes.count, end <= History.patchBytes, !ends.isEmpty else {
       throw CBORError(.notAllowed("a chunk that is not made of its patches"), at: start)
     }
   }

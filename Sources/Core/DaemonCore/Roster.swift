@@ -126,7 +126,7 @@ struct Roster: Sendable {
       entries[place: place].isTouched = false
       return (next.id, place)
     }
-    touched.removeAll(keepingCapacity: true)
+    touched.clear()
     nextTouchedIndex = 0
     return nil
   }

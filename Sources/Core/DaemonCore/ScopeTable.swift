@@ -177,7 +177,7 @@ struct ScopeTable: Sendable {
 
   /// Note the indices of the scopes that this turn changed.
   mutating func findChangedPlaces() {
-    changedPlaces.removeAll(keepingCapacity: true)
+    changedPlaces.clear()
     for id in changed {
       if let index = index(of: id) { changedPlaces.append(index) }
     }
@@ -188,6 +188,6 @@ struct ScopeTable: Sendable {
     for id in changed {
       if let index = index(of: id) { scopes[index].endTurn() }
     }
-    changed.removeAll(keepingCapacity: true)
+    changed.clear()
   }
 }

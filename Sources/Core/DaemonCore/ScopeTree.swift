@@ -167,7 +167,7 @@ struct ChangedScopes: Sendable {
 
   /// Empty it, and keep the memory of a few.
   mutating func removeAll() {
-    changes.removeAll(keepingCapacity: changes.count <= 256)
+    if changes.count > 256 { changes = [] } else { changes.clear() }
     looked = 0
   }
 }

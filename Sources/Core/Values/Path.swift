@@ -120,7 +120,7 @@ public struct Path: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringC
     }
     for index in 0..<count {
       // Most paths begin as others do.
-      if case .text(let known) = keys[index], decoder.skips(known) { continue }
+      if case .text(let known) = keys[index], decoder.textIfNext(known) { continue }
       keys[index] = try PathKey(from: &decoder)
     }
     decoder.close()
