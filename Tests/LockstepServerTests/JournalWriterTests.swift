@@ -84,6 +84,25 @@ import Values
     writer.close()
   }
 
+  @Test func `a snapshot is kept in parts of a megabyte, whole and in order`() async throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let (writer, path) = try await begun()
+    let bytes = (0..<(5 << 19) + 7).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 16) }
+    let head = JournalSnapshot(
+      revision: 1, base: 1, sequence: 1, time: Timestamp(nanoseconds: 0), digest: Digest(0),
+      sessions: [], sessionCount: 0)
+    writer.add(.snapshot(head, bytes: bytes, heals: nil))
+    try await eventually { $0.last == .snapshotKept(bytes: bytes.count) }
+    writer.close()
+    let reader = try JournalReader(reading: path)
+    defer { reader.close() }
+    var parts: [[UInt8]] = []
+    try reader.forEachPart { parts.append(Array($0)) }
+    #expect(parts.map(\.count) == [1 << 20, 1 << 20, (1 << 19) + 7])
+    let isWhole = Array(parts.joined()) == bytes
+    #expect(isWhole)
+  }
+
   @Test func `nothing is written after a gap until the snapshot that closes it`() async throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let (writer, path) = try await begun()

@@ -2,19 +2,18 @@ import Access
 import CBOR
 import DaemonCore
 import Documents
-import Glibc
 import Lockstep
 import Records
 import Testing
 import Values
 import Wire
 
-/// Work beside the loop takes no more memory than it asks for: where a limit leaves no more, Swift ends
-/// the process.
+/// Snapshots and differences that are made beside the loop take no more memory than is asked for them:
+/// where a limit leaves no more, Swift ends the process.
 ///
 /// Two of the sizes are just longer than a buffer that doubles has room for (14 and 28 MB), and take the
 /// most.
-@Suite(.serialized)
+@Suite(.enabled(if: AllocationPeak.isCounted), .serialized)
 struct JobMemoryTests {
   /// One of the texts is hidden.
   private static let policy = Policy([
@@ -91,25 +90,5 @@ struct JobMemoryTests {
     _ = bench.turn()
     bench.handle(.tick)
     bench.measure()
-  }
-}
-
-/// The most memory that a piece of work takes at a time, as jemalloc counts it.
-enum AllocationPeak {
-  private typealias Control =
-    @convention(c) (
-      UnsafePointer<CChar>, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int>?,
-      UnsafeMutableRawPointer?, Int
-    ) -> Int32
-
-  /// What this thread has at most allocated and not freed since the begin of the work.
-  static func bytes(of work: () -> Void) throws -> Int {
-    let control = unsafeBitCast(
-      try #require(dlsym(nil, "mallctl"), "the tests' allocator is another"), to: Control.self)
-    try #require(control("thread.peak.reset", nil, nil, nil, 0) == 0)
-    work()
-    var (peak, size) = (UInt64(0), MemoryLayout<UInt64>.size)
-    try #require(control("thread.peak.read", &peak, &size, nil, 0) == 0)
-    return Int(peak)
   }
 }
