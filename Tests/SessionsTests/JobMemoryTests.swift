@@ -58,6 +58,23 @@ struct JobMemoryTests {
     }
   }
 
+  @Test(arguments: [14.0, 20, 28.1, 29], Sight.allCases)
+  func `a list of what there is`(megabytes: Double, sight: Sight) throws {
+    var bench = Self.bench(megabytes, sight == .filtered ? Self.policy : nil)
+    bench.join(1, versions: 1...3)
+    bench.say(1, .query(number: 1, "parts", arguments: [sight == .part ? "/texts" : ""]))
+    for case .answer(let id, _, let asked) in bench.turn() {
+      let granted = bench.server.inspectionMemory(of: asked)
+      guard case .success(let inspection)? = bench.server.inspection(of: asked, for: id) else {
+        break
+      }
+      let peak = try AllocationPeak.bytes { _ = inspection.finding() }
+      #expect(peak > 1 << 20 && peak <= granted, "\(peak) bytes of \(granted)")
+      return
+    }
+    Issue.record("nothing was looked at")
+  }
+
   /// The one job that the turn commands.
   private func check(_ bench: inout Bench) throws {
     let jobs = bench.turn().compactMap { command -> SnapshotJobID? in

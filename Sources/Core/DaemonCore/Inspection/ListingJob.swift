@@ -25,8 +25,9 @@ struct ListingJob: Sendable {
   /// The report as CBOR. O(the bytes of the whole, times the levels, and of the history).
   func report() -> [UInt8] {
     do {
-      let value = try value()
-      let bytes = filter.map { $0.shown(value) } ?? value
+      var bytes = try value()
+      // What is not visible is not kept beside it.
+      if let filter { bytes = filter.shown(bytes) }
       if bytes == [0xf7] {
         let place = request.path.description.prefix(bytes: 256)
         let when = request.revision.map { " at revision \($0)" } ?? ""

@@ -87,7 +87,7 @@ extension Server {
       }
       former = try look(back: PastRequest(of: request.path, at: revision), rights)
     }
-    let (state, looked) = (core.state, former)
+    let (state, looked, expectedBytes) = (core.state, former, memory.size.encoded)
     return ListingJob(
       request: request, schema: schema, revision: request.revision ?? core.revision, path: path,
       filter: filter, history: publication.history,
@@ -95,7 +95,7 @@ extension Server {
       mostPathBytes: limits.pathBytes
     ) { () throws(CBORError) in
       if let looked, let revision = request.revision { return try looked.whole(at: revision) }
-      var encoder = CBOREncoder()
+      var encoder = CBOREncoder(reservingCapacity: expectedBytes)
       state.encode(at: path, into: &encoder)
       return encoder.bytes
     }
