@@ -65,6 +65,8 @@ extension Server {
   /// The running effects, in the order of their start.
   public var runningEffects: [RunningEffect] { core.runningEffects }
 
+  package var effectCount: Int { core.effectCount }
+
   mutating func takeOrders(_ commands: inout [Command]) {
     if core.hasOrders {
       // A client may have gone before an effect that should end with it was requested.

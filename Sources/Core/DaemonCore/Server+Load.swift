@@ -3,12 +3,12 @@ extension Server {
   package struct Load: Equatable, Sendable {
     package var connections: Int
     /// Connections with unsent bytes.
-    package var blocked: Int
+    package var blocked = 0
     /// Connections that lack changes which are not yet sent.
-    package var behind: Int
+    package var behind = 0
     /// Connections that are brought up to date over several turns, and are sent the rest even if they do not
     /// read.
-    package var catchingUp: [ConnectionID]
+    package var catchingUp: [ConnectionID] = []
     package var sessions: Int
     package var detachedSessions: Int
     package var scopes: Int
@@ -16,7 +16,7 @@ extension Server {
     package var jobs: Int
     package var historyBytes: Int
     /// Frames of one turn that wait for its end.
-    package var outputFrames: Int
+    package var outputFrames = 0
     /// The connections that are composed first at the next turn's end.
     package var due: [ConnectionID]
   }
@@ -30,18 +30,23 @@ extension Server {
   public var isKeepingTurns: Bool { !journaling.inFlight.isEmpty }
 
   package var load: Load {
-    Load(
+    var load = Load(
       connections: connections.count,
-      blocked: connections.sessions.count { $0.isBlocked },
-      behind: connections.sessions.count { !$0.isCurrent },
-      catchingUp: connections.sessions.filter(\.flow.isDelayed).map(\.id),
       sessions: sessions.count,
       detachedSessions: sessions.detachedCount,
       scopes: publication.scopes.count,
       heldStates: publication.held.count,
       jobs: publication.jobs.count,
       historyBytes: publication.history.byteCount,
-      outputFrames: connections.sessions.reduce(0) { $0 + $1.outbox.frames.count },
       due: connections.due)
+    for place in 0..<connections.placeCount where connections.isTaken(place) {
+      load.blocked += connections[place: place].isBlocked ? 1 : 0
+      load.behind += connections[place: place].isCurrent ? 0 : 1
+      if connections[place: place].flow.isDelayed {
+        load.catchingUp.append(connections[place: place].id)
+      }
+      load.outputFrames += connections[place: place].outbox.frames.count
+    }
+    return load
   }
 }

@@ -58,7 +58,7 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
 
   /// The daemon's state; while the daemon is down, the state with which it will restart.
   public var state: R.State {
-    simulation.daemon?.state
+    simulation.daemon?.server.state
       // Invariant: the durable revision had a state in the newest run.
       ?? simulation.ledger.newest.state(at: simulation.durable).unsafelyUnwrapped
   }
@@ -104,7 +104,7 @@ public struct DrivenSimulation<R: Reducer>: Sendable {
   }
 
   /// The running effects, in the order of their start.
-  public var runningEffects: [RunningEffect] { simulation.daemon?.runningEffects ?? [] }
+  public var runningEffects: [RunningEffect] { simulation.daemon?.server.runningEffects ?? [] }
 
   /// The simulation's time.
   public var now: Timestamp { simulation.clock.timestamp }

@@ -57,8 +57,8 @@ extension Simulation {
     let number = Hashing.mix(administrator.visits)
     switch number % 8 {
     case 0, 1, 2:
-      guard let oldest = daemon.oldestRevision else { return }
-      let target = oldest + (number >> 8) % (daemon.revision - oldest + 1)
+      guard let oldest = daemon.server.oldestRevision else { return }
+      let target = oldest + (number >> 8) % (daemon.server.revision - oldest + 1)
       administrator.targets[administrator.lastQuery + 1] = target
       try ask("jump", "\(target)")
     case 3, 4: try ask("undo", "\(1 + (number >> 8) % 3)")
@@ -80,7 +80,7 @@ extension Simulation {
   /// Find what a query of the administrator asks for: the change for a jump, or what he looks at.
   mutating func find(_ asked: ShellQuery, for query: UInt64) {
     guard case .past(let request, _) = asked, case .change = request.subject else {
-      switch daemon?.inspection(of: asked, for: Administrator.id) {
+      switch daemon?.server.inspection(of: asked, for: Administrator.id) {
       case .success(let job)?: administrator.looked.append((query, job.finding()))
       case .failure(let error)?: administrator.looked.append((query, Finding(error)))
       case nil: break
@@ -89,7 +89,7 @@ extension Simulation {
     }
     if administrator.lastFound == query { count("jumps that were found again") }
     administrator.lastFound = query
-    switch daemon?.inspection(of: asked, for: Administrator.id) {
+    switch daemon?.server.inspection(of: asked, for: Administrator.id) {
     case .success(let job)?: administrator.found = (query, job.finding())
     case .failure(let error)?: administrator.found = (query, Finding(error))
     case nil: break
@@ -105,7 +105,7 @@ extension Simulation {
     let commands = handle(finding.event(for: Administrator.id, query: query))
     guard let daemon else { return }
     // Actions that wait may have been done behind it.
-    let state = log.entries.first { $0.before != nil }?.before ?? daemon.state
+    let state = log.entries.first { $0.before != nil }?.before ?? daemon.server.state
     if ledger.jump(to: state) {
       count("jumps")
       if let target = administrator.targets[query] {

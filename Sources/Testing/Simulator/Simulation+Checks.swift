@@ -19,7 +19,7 @@ extension Simulation {
     log.entries.removeAll(keepingCapacity: true)
     // The state after each reduction is the state before the next one.
     var after: [R.State?] = []
-    var next = daemon.state
+    var next = daemon.server.state
     for entry in entries.reversed() {
       after.append(entry.before == nil ? nil : next)
       if let before = entry.before { next = before }
@@ -31,9 +31,10 @@ extension Simulation {
       if entry.tag == .inside, index > 0 || !isDirect { waited += 1 }
       if let reduction = entry.reduction { countReduction(reduction, entry.tag) }
     }
-    guard daemon.revision == ledger.newest.newest else {
+    guard daemon.server.revision == ledger.newest.newest else {
       throw failure(
-        "the daemon is at revision \(daemon.revision), after changes it is \(ledger.newest.newest)")
+        "the daemon is at revision \(daemon.server.revision), after changes it is \(ledger.newest.newest)"
+      )
     }
   }
 
@@ -72,7 +73,7 @@ extension Simulation {
   }
 
   mutating func checkLimits() throws(SimulationFailure) {
-    guard let load = daemon?.load else { return }
+    guard let load = daemon?.server.load else { return }
     let limits = plan.limits
     guard load.heldStates <= limits.heldStates else {
       throw failure("\(load.heldStates) states are held, the limit is \(limits.heldStates)")
@@ -322,7 +323,7 @@ extension Simulation {
   func isAtRest(excluding slot: Int?) -> Bool {
     guard daemon != nil, changesAt == nil, jobs.isEmpty, decodings.isEmpty, strangers.isEmpty,
       !isWoken, !administrator.isConnected,
-      !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.isKeeping ?? false)
+      !effects.isAwake, disk.isIdle, !disk.isBroken, !(daemon?.server.isKeeping ?? false)
     else { return false }
     for (index, client) in clients.enumerated() where index != slot {
       guard !client.isGhost, client.session.isLive, client.session.unacknowledged == 0,
@@ -344,12 +345,13 @@ extension Simulation {
       for mirror in client.session.mirrors {
         var theirs = CBOREncoder()
         mirror.value.encode(into: &theirs)
-        guard theirs.bytes == valueForm(of: daemon.state, at: mirror.path, seenBy: index) else {
+        guard theirs.bytes == valueForm(of: daemon.server.state, at: mirror.path, seenBy: index)
+        else {
           throw failure("at rest, client \(client.identity)'s mirror of \(mirror.path) is wrong")
         }
         guard
-          mirror.value.digest(seed: daemon.seed)
-            == digest(of: daemon.state, at: mirror.path, daemon.seed, seenBy: index)
+          mirror.value.digest(seed: daemon.server.seed)
+            == digest(of: daemon.server.state, at: mirror.path, daemon.server.seed, seenBy: index)
         else { throw failure("at rest, a digest of \(mirror.path) is wrong") }
         guard client.session.optimisticView(of: mirror.number) == nil else {
           throw failure("at rest, an action still shows at \(mirror.path)")
@@ -360,10 +362,10 @@ extension Simulation {
       }
     }
     guard slot == nil else { return }
-    guard isDriven || daemon.runningEffects.isEmpty else {
+    guard isDriven || daemon.server.runningEffects.isEmpty else {
       throw failure("at rest, effects run that have no task: \(runningEffects)")
     }
-    let load = daemon.load
+    let load = daemon.server.load
     guard load.heldStates == 0, load.jobs == 0, load.blocked == 0, load.behind == 0,
       load.connections == clients.count, load.sessions == load.detachedSessions + clients.count
     else { throw failure("at rest, something is kept: \(load)") }

@@ -39,7 +39,7 @@ extension Simulation {
         state: state, epoch: key.epoch, seed: seed, run: key.run,
         runs: [JournalRun(run: key.run, base: durable)], revision: durable, base: durable,
         sequence: 0))
-    guard let server = daemon else { return }
+    guard let server = daemon?.server else { return }
     ledger.begin(key, server.state, seed: seed, at: durable)
     if plan.durability != .none {
       let (head, bytes) = server.pendingSnapshot.encode()
@@ -122,7 +122,7 @@ extension Simulation {
   /// A turn: some of what has arrived is read, in any order.
   mutating func turn() throws(SimulationFailure) {
     guard daemon != nil else { return }
-    served = daemon?.load.due ?? []
+    served = daemon?.server.load.due ?? []
     var order = links.map(\.id)
     order.shuffle(using: &random)
     let effectsComeFirst = effects.isBusy && chance(500)
@@ -201,7 +201,7 @@ extension Simulation {
   /// Hand the server an event, and execute its commands.
   mutating func deliver(_ event: Event<Tagged<R.Action>>) throws(SimulationFailure) {
     let isTurnEnd = if case .turnEnded = event { true } else { false }
-    catchingUp = isTurnEnd ? daemon?.load.catchingUp ?? [] : []
+    catchingUp = isTurnEnd ? daemon?.server.load.catchingUp ?? [] : []
     let commands = handle(event)
     try enterWork()
     if isTurnEnd { try checkEffects(commands) }
@@ -241,26 +241,26 @@ extension Simulation {
       if let place = place(of: id) { links[place].isPaused = false }
     case .encodeSnapshot(let id):
       count("jobs")
-      if let job = daemon?.snapshot(for: id) { jobs.append(job) }
+      if let job = daemon?.server.snapshot(for: id) { jobs.append(job) }
     case .decodeAction(let id):
       count("large actions")
-      decodings.append((id, chance(100) ? nil : daemon?.action(for: id)))
+      decodings.append((id, chance(100) ? nil : daemon?.server.action(for: id)))
     case .makeCheckpoint:
       count("checkpoints")
       checkpoint = daemon.map { daemon in
         var encoder = CBOREncoder()
-        daemon.state.encode(into: &encoder)
-        return (daemon.revision, encoder.bytes)
+        daemon.server.state.encode(into: &encoder)
+        return (daemon.server.revision, encoder.bytes)
       }
     case .computeDigest:
       count("digests")
       isDigestComputed = true
-    case .measureState: measured = (daemon?.state).map { StateMeasure(of: $0) }
+    case .measureState: measured = (daemon?.server.state).map { StateMeasure(of: $0) }
     case .effect(let order): try perform(order)
     case .keep(let batch): disk.add(.batch(batch, order: ledger.order))
     case .keepSnapshot(let heals):
       count("kept snapshots")
-      guard let (head, bytes) = daemon?.pendingSnapshot.encode() else { return }
+      guard let (head, bytes) = daemon?.server.pendingSnapshot.encode() else { return }
       disk.add(.snapshot(head, bytes, heals: heals, order: ledger.order))
     case .reopenJournal: disk.add(.reopen)
     case .wake: isWoken = true

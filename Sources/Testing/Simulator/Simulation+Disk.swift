@@ -24,7 +24,7 @@ extension Simulation {
     durable = kept.revision
     disk.begin(JournalRun(run: kept.run, base: kept.revision))
     begin(kept)
-    guard let server = daemon else { return }
+    guard let server = daemon?.server else { return }
     ledger.begin(
       .init(epoch: kept.epoch, run: kept.run), server.state, seed: kept.seed,
       at: server.revision, goesOn: true)

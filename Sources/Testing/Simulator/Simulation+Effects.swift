@@ -12,8 +12,8 @@ extension Simulation {
   mutating func perform(_ order: EffectOrder) throws(SimulationFailure) {
     switch order {
     case .start(let id):
-      guard let operation = daemon?.operation(of: id),
-        let effect = daemon?.runningEffects.first(where: { $0.id == id })
+      guard let operation = daemon?.server.operation(of: id),
+        let effect = daemon?.server.runningEffects.first(where: { $0.id == id })
       else { return }
       count("effects")
       note(2, id.rawValue)
@@ -115,7 +115,7 @@ extension Simulation {
       try enterWork(isDirect: true)
       continuation.resume()
     case .read(let read, let continuation):
-      if let daemon { read(daemon.state) }
+      if let daemon { read(daemon.server.state) }
       continuation.resume()
     case .cancel(let name, let continuation):
       count("cancellations by effects")
@@ -170,7 +170,8 @@ extension Simulation {
     if waited == plan.limits.waitingPerTurn { count("full turns") }
     waited = 0
     try checkStarts(commands)
-    for effect in daemon?.runningEffects ?? [] where effect.isOwned {
+    guard let daemon, daemon.server.effectCount > 0 else { return }
+    for effect in daemon.server.runningEffects where effect.isOwned {
       guard let client = effect.client, let place = place(of: ConnectionID(client.connection)),
         !links[place].closedIsTold
       else { throw failure("the effect \"\(effect.name)\" outlives the client that owns it") }
@@ -184,7 +185,7 @@ extension Simulation {
     for command in commands {
       if case .effect(.start(let id)) = command { started = id }
       guard case .send(let connection, _) = command, let started else { continue }
-      let name = daemon?.runningEffects.first { $0.id == started }?.name ?? "\(started)"
+      let name = daemon?.server.runningEffects.first { $0.id == started }?.name ?? "\(started)"
       throw failure(
         "the effect \"\(name)\" was started before connection \(connection.rawValue) was sent to")
     }
@@ -192,7 +193,8 @@ extension Simulation {
 
   /// The names of the running effects, for people.
   var runningEffects: String {
-    (daemon?.runningEffects ?? []).map { "\"\($0.name)\" (\($0.place))" }.joined(separator: ", ")
+    (daemon?.server.runningEffects ?? []).map { "\"\($0.name)\" (\($0.place))" }.joined(
+      separator: ", ")
   }
 }
 

@@ -11,8 +11,8 @@ extension Simulation {
   /// Ask for a look.
   mutating func look() throws(SimulationFailure) {
     guard let daemon else { return }
-    let oldest = daemon.oldestRevision ?? 0
-    let revision = oldest + Hashing.mix(administrator.turns) % (daemon.revision - oldest + 1)
+    let oldest = daemon.server.oldestRevision ?? 0
+    let revision = oldest + Hashing.mix(administrator.turns) % (daemon.server.revision - oldest + 1)
     switch administrator.visits % 4 {
     case 0: try ask("past", "", "\(revision)")
     case 1: try ask("changes", "", "\(1 + revision % 40)", "\(revision + 2)")

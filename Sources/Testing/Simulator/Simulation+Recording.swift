@@ -19,7 +19,7 @@ extension Simulation {
     #else
       precondition(plan.faults == Faults(), "only a debug build has faults to plant")
     #endif
-    daemon = server
+    daemon = SimulatedDaemon(server)
     recording = plan.isRecorded ? Recording.head(setup, schema: Witness<R>.schema) : nil
   }
 
@@ -35,14 +35,16 @@ extension Simulation {
         endRecording()
       }
     }
-    let paused = daemon.flatMap { $0.isPaused ? $0.revision : nil }
-    daemon?.handle(event, at: now, into: &commands)
-    if let paused, event.bringsActions, let daemon, daemon.isPaused, daemon.revision != paused {
+    let paused = daemon.flatMap { $0.server.isPaused ? $0.server.revision : nil }
+    daemon?.server.handle(event, at: now, into: &commands)
+    if let paused, event.bringsActions, let daemon, daemon.server.isPaused,
+      daemon.server.revision != paused
+    {
       hasChangedWhilePaused = true
     }
     if recording != nil, let daemon {
       recording?.append(
-        contentsOf: Recording.commands(commands, revision: daemon.revision))
+        contentsOf: Recording.commands(commands, revision: daemon.server.revision))
     }
     return commands
   }
@@ -51,7 +53,7 @@ extension Simulation {
   mutating func endRecording() {
     guard var bytes = recording, let daemon else { return }
     recording = nil
-    bytes += Recording.end(revision: daemon.revision, digest: daemon.digest())
+    bytes += Recording.end(revision: daemon.server.revision, digest: daemon.server.digest())
     recordings.append(bytes)
   }
 

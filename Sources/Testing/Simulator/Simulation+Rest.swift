@@ -95,7 +95,7 @@ extension Simulation {
       parts.append("paused \(link.isPaused), blocked \(link.isBlocked), cut \(link.isCut)")
     }
     parts.append("\(effects.count) tasks of effects: \(runningEffects)")
-    if let daemon { parts.append("\(daemon.load)") } else { parts.append("no daemon") }
+    if let daemon { parts.append("\(daemon.server.load)") } else { parts.append("no daemon") }
     return parts.joined(separator: "; ")
   }
 }

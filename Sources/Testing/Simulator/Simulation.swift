@@ -39,7 +39,7 @@ public struct Simulation<R: Reducer, Mirrored: Synchronizable>: Sendable {
   var areOptimistic = false
 
   // The daemon's process.
-  var daemon: Server<Witness<R>>?
+  var daemon: SimulatedDaemon<R>?
   let log = WitnessLog<R.State>()
   /// The recording of the daemon's process, if the plan asks for one, and those of former
   /// processes.
