@@ -72,8 +72,8 @@ func withSettings(_ targets: [Target]) -> [Target] {
   return targets
 }
 
-/// Targets that are optimised also where tests are built a single time (CI): properties are computed in a
-/// fraction of the time. Assertions stay.
+/// Targets that are optimised also where tests are built a single time (CI): properties are computed, and
+/// worlds simulated, in a fraction of the time. Assertions stay.
 func tested(_ name: String, _ targets: [Target]) -> [Target] {
   let all = floor(name, targets)
   guard Context.environment["LOCKSTEP_SINGLE_BUILD"] != nil else { return all }
@@ -220,17 +220,22 @@ let client = floor(
       ]),
   ])
 
-/// What tests are made with, for users and for us.
-let testing = floor(
+/// Deterministic simulation: real sessions over an invented network. In no product by itself.
+let simulation = tested(
   "Testing",
   [
-    // Deterministic simulation: real sessions over an invented network. In no product by itself.
     .target(
       name: "Simulator",
       dependencies: [
         "Access", "Records", "ClientCore", "DaemonCore", "Wire", "Lockstep", "Documents", "Values",
         "CBOR",
-      ]),
+      ])
+  ])
+
+/// What tests are made with, for users and for us.
+let testing = floor(
+  "Testing",
+  [
     .target(
       name: "LockstepTesting",
       dependencies: [
@@ -291,6 +296,18 @@ let others: [Target] = [
     name: "TypedCounter", dependencies: ["LockstepServer", "Lockstep"], path: "Tests/TypedCounter"),
 ]
 
+/// Tests of the macros. A bundle with a test that links a macro is built as the compiler's own plug-ins are,
+/// and with it, a second time, every module that any test uses: so it is one of its own (Scripts/test).
+let macroTests = withSettings([
+  .testTarget(
+    name: "LockstepMacrosTests",
+    dependencies: [
+      "LockstepMacros", syntax("SwiftDiagnostics"), syntax("SwiftParser"), syntax("SwiftSyntax"),
+      syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacroExpansion"),
+      syntax("SwiftSyntaxMacros"), syntax("SwiftSyntaxMacrosGenericTestSupport"),
+    ])
+])
+
 let tests = withSettings([
   .testTarget(name: "CBORTests", dependencies: ["CBOR"], exclude: ["cross_check.py"]),
   .testTarget(name: "ValuesTests", dependencies: ["Values", "CBOR"]),
@@ -303,13 +320,6 @@ let tests = withSettings([
     dependencies: [
       "LockstepTesting", "Lockstep", "Values", "CBOR",
       issueReporting,
-    ]),
-  .testTarget(
-    name: "LockstepMacrosTests",
-    dependencies: [
-      "LockstepMacros", syntax("SwiftDiagnostics"), syntax("SwiftParser"), syntax("SwiftSyntax"),
-      syntax("SwiftSyntaxBuilder"), syntax("SwiftSyntaxMacroExpansion"),
-      syntax("SwiftSyntaxMacros"), syntax("SwiftSyntaxMacrosGenericTestSupport"),
     ]),
   .testTarget(
     name: "LockstepFoundationTests", dependencies: ["LockstepFoundation", "Values", "CBOR"]),
@@ -415,5 +425,7 @@ let package = Package(
     .package(url: "https://github.com/pointfreeco/swift-custom-dump", from: "1.7.3"),
     .package(url: "https://github.com/pointfreeco/xctest-dynamic-overlay", from: "1.13.1"),
   ],
-  targets: core + system + daemon + client + testing + others + tests + examples.flatMap(example)
+  targets: core + system + daemon + client + simulation + testing + others
+    + (Context.environment["LOCKSTEP_MACRO_TESTS"] == nil ? tests : macroTests)
+    + examples.flatMap(example)
 )
