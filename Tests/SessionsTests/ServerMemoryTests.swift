@@ -2,6 +2,7 @@ import CBOR
 import DaemonCore
 import Documents
 import Lockstep
+import Records
 import Testing
 import Values
 import Wire
@@ -53,6 +54,42 @@ import Wire
     #expect(bench.server.jobMemory == 15 << 20)
     bench.handle(.memoryMeasured(nil))
     #expect(bench.server.jobMemory == .max)
+  }
+
+  @Test func `work on a state that was read is granted memory before that is measured`() throws {
+    var bench = Bench(["texts": [:]], durability: .sync)
+    let snapshot = bench.server.pendingSnapshot
+    var batches: [JournalBatch] = []
+    for number in 1...30 {
+      let text = Value.text("\(number)" + String(repeating: "x", count: 100_000))
+      bench.handle(.acted(.set(["texts", .text("\(number % 20)")], text)))
+      for case .keep(let batch) in bench.turn() {
+        batches.append(batch)
+        bench.handle(.journal(.committed(through: batch.number)))
+      }
+    }
+    let count = StateMeasure(of: bench.server.state).encoded
+    #expect(batches.count == 30 && count > 2_000_000)
+
+    // Some texts were replaced.
+    let kept = try bench.restored(from: snapshot, batches, limits: Limits())
+    #expect(kept.stateBytes > count && kept.stateBytes < count * 8 / 5)
+    var next = try bench.restarted(from: snapshot, batches)
+    #expect(next.server.snapshotMemory == 3 * kept.stateBytes)
+    let whole = try bench.restored(from: bench.server.pendingSnapshot, [], limits: Limits())
+    #expect(whole.stateBytes >= count && whole.stateBytes < count + 1000)
+
+    let bytes = HandOver(kept: kept, connections: [], connectionCount: 0)
+      .encoded(schema: DocumentFeature.schema)
+    let image = try HandOver<Document>(bytes, schema: DocumentFeature.schema)
+    #expect(image.kept.stateBytes == count)
+
+    // No action is rejected for it before that.
+    next.join(1)
+    next.measureMemory(free: count + (13 << 20), of: 150 << 20)
+    #expect(answers(&next, 1, .set(["k"], text)) == [nil])
+    next.measure()
+    #expect(answers(&next, 2, .set(["l"], text)) != [nil])
   }
 
   @Test func `without memory the state does not grow, and the rejection names the limit`() {

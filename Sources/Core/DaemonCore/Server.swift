@@ -200,7 +200,7 @@ public struct Server<R: Reducer>: Sendable {
       ephemeral: EphemeralPaths(of: R.State.self), leftOut: kept.leftOut, durable: kept.durable,
       journaled: kept.journaledBytes, poisoned: kept.poisoned, suspects: kept.suspects,
       marker: inFlight, at: now)
-    memory = StateMemory(limit: limits.stateBytes)
+    memory = StateMemory(limit: limits.stateBytes, read: kept.stateBytes)
     turn = Turn(waitingBudget: limits.waitingPerTurn)
     takeUp(kept)
   }

@@ -7,7 +7,8 @@ struct StateMemory: Sendable {
   private(set) var size: StateSize
   private(set) var budget = MemoryBudget()
 
-  init(limit: Int) { size = StateSize(limit: limit) }
+  /// `read` bytes were read for the state, as in `StateSize`.
+  init(limit: Int, read: Int) { size = StateSize(limit: limit, read: read) }
 
   /// More bytes of memory than it takes to encode a snapshot of the whole state: the bytes, what may be
   /// seen of them, and their frames, which the allocator rounds up by a quarter; or the bytes, and the
@@ -27,13 +28,17 @@ struct StateMemory: Sendable {
     budget.note(weight)
   }
 
+  /// What is kept free for a snapshot. As many bytes as were read may be far more than there are, and actions
+  /// are not rejected for that.
+  private var keptBytes: Int { size.isAsRead ? 0 : snapshotBytes }
+
   mutating func take(_ measure: StateMeasure) {
     size.take(measure)
-    budget.take(snapshotBytes: snapshotBytes)
+    budget.take(snapshotBytes: keptBytes)
   }
 
   mutating func take(_ reading: MemoryReading?) {
-    budget.take(reading, snapshotBytes: snapshotBytes)
+    budget.take(reading, snapshotBytes: keptBytes)
   }
 
   /// Commands for the measurements that are due; `isTime` is true once a second.

@@ -7,6 +7,8 @@ import Values
 /// comes near the limit.
 struct StateSize: Sendable {
   private let limit: Int
+  /// The bytes of the value form, or more, before the first measurement.
+  private let read: Int
   /// The result of the last measurement; nil before the first.
   private(set) var measured: StateMeasure?
   /// The memory of the state when it was measured as too large, or the least measured since; nil
@@ -18,10 +20,18 @@ struct StateSize: Sendable {
   private var growthMeanwhile = StateMeasure(encoded: 0, memory: 0)
   private var isMeasuring = false
 
-  init(limit: Int) { self.limit = limit }
+  /// A state whose value form has at most as many bytes as were `read` for it: so work that encodes it is
+  /// granted memory before the state is measured, a second after the start.
+  init(limit: Int, read: Int) {
+    self.limit = limit
+    self.read = read
+  }
+
+  /// Whether all that is known is what was read.
+  var isAsRead: Bool { measured == nil && read > 0 }
 
   /// Upper bounds of the bytes of the state's value form, and of its memory.
-  var encoded: Int { (measured?.encoded ?? 0) + growth.encoded }
+  var encoded: Int { (measured?.encoded ?? read) + growth.encoded }
   var memory: Int { (measured?.memory ?? 0) + growth.memory }
 
   /// Note a change of the state.

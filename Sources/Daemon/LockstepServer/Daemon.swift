@@ -118,6 +118,14 @@ public final class Daemon<R: Reducer> {
     let isPolicyNew = policy != nil || (marker?.hasHadPolicy ?? (beginning.inheritance != nil))
     if policy != nil { marker?.notePolicy() }
     var setup = ServerSetup(beginning.kept, at: Self.now())
+    // Where there is plenty of memory, it does not matter that the state may have fewer bytes, nor that
+    // what was freed since it was read still counts as taken.
+    if !Memory.canAllocate(8 * setup.kept.stateBytes) {
+      Memory.trim()
+      if setup.kept.state is any Measurable {
+        setup.kept.stateBytes = StateMeasure(of: setup.kept.state).encoded
+      }
+    }
     setup.limits = limits
     setup.about = about
     setup.hasShellMetrics = metrics != nil

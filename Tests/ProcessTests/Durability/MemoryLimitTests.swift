@@ -46,10 +46,13 @@ struct MemoryLimitTests {
   private static let limit = 150 << 20
   private static let programSpace = 180 << 20
 
+  /// Run a test with a daemon under a limit, which goes on from what an unlimited one has kept.
   private func withDaemon(
-    _ kind: Kind, _ body: @escaping @Sendable (Home) async throws -> Void
+    _ kind: Kind, after before: @Sendable (Home) async throws -> Void = { _ in },
+    _ body: @escaping @Sendable (Home) async throws -> Void
   ) async throws {
     try await withHome { home in
+      try await before(home)
       let group = kind == .controlGroup ? try Group(bytes: Self.limit) : nil
       let command =
         switch kind {
@@ -243,6 +246,46 @@ struct MemoryLimitTests {
         #expect(rejection.contains("process"), "\(rejection)")
       }
       client.connection.close()
+    }
+  }
+
+  /// It measures its state a second later. Each part is a snapshot of its own, of nearly all there is.
+  @Test(arguments: [Kind.data, .addressSpace])
+  func `a large state that was read leaves room for clients that come at once`(kind: Kind)
+    async throws
+  {
+    try await withDaemon(kind) { home in
+      let first = try await home.start()
+      let client = try await home.mirror(of: ["small"])
+      try await client.send(DocumentAction.set(["a"], ["b": ["c": [:]]]))
+      let text = Value.text(String(repeating: "x", count: 200_000))
+      for number in 0..<80 {
+        try await client.send(DocumentAction.set(["a", "b", "c", .text("\(number)")], text))
+      }
+      client.connection.close()
+      first.process.signal(SIGTERM)
+      #expect(try await first.process.end() == .exit(0))
+    } _: { home in
+      let paths: [Path] = [.root, ["a"], ["a", "b"], ["a", "b", "c"]]
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for path in paths {
+          group.addTask {
+            // While a former one is still being sent there may not be the memory for the next.
+            try await eventually("there is memory for a snapshot", within: .seconds(30)) {
+              do {
+                let mirror = try await home.mirror(of: path)
+                let (ours, theirs) = try await mirror.bothDigests()
+                #expect(ours == theirs)
+                mirror.connection.close()
+                return true
+              } catch ClientError.refused(.memory) {
+                return false
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
     }
   }
 

@@ -140,8 +140,13 @@ extension HandOver {
       dropped += carrying.lost
       hasPutBack = carrying.hasPutBack
       if hasPutBack { kept.state = try Self.state(of: value) }
+      kept.stateBytes = value.count
     } else {
-      kept = try Self.run(of: try State(from: &decoder, seed: .unseeded), &decoder)
+      let start = decoder.offset
+      let state = try State(from: &decoder, seed: .unseeded)
+      let stateBytes = decoder.offset - start
+      kept = try Self.run(of: state, &decoder)
+      kept.stateBytes = stateBytes
     }
     if isTranslated {
       kept.history = History(base: kept.revision)

@@ -45,6 +45,8 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   }
 
   public private(set) var state: State
+  /// The bytes of the snapshot and of the patches: the state's value form has no more.
+  private var stateBytes: Int
   public private(set) var revision: UInt64
   /// The revision of the newest change.
   public private(set) var base: UInt64
@@ -77,6 +79,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
   ) throws(JournalReplayError) {
     self.seed = seed
     self.limits = limits
+    stateBytes = bytes.count
     revision = snapshot.revision
     base = snapshot.base
     sequence = snapshot.sequence
@@ -220,6 +223,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
           from: bytes, of: schema, by: translation, into: &value, of: current,
           ephemeral: EphemeralPaths(of: State.self))
         state = try Self.decode(value, former.seed)
+        stateBytes = value.count
       } catch {
         throw SnapshotError.unreadable(error)
       }
@@ -331,6 +335,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
     try CBORDecoder.read(bytes) { (decoder) throws(CBORError) in
       try state.apply(patch: &decoder, seed: seed)
     }
+    stateBytes += bytes.count
     state.adopt(seed: seed)
     return true
   }
@@ -403,6 +408,7 @@ public struct JournalReplay<State: Synchronizable>: Sendable {
       state: state, epoch: epoch, seed: seed, run: run,
       runs: runs + [JournalRun(run: run, base: revision)], revision: revision, base: base,
       sequence: sequence, sessionCount: sessionCount)
+    kept.stateBytes = stateBytes
     kept.sessions = keptSessions
     kept.leftOut = leftOut
     kept.history = history

@@ -6,6 +6,9 @@ public import Wire
 /// A restored state from which a server resumes, with the facts that belong to it.
 public struct RestoredState<State: Synchronizable>: Sendable {
   public var state: State
+  /// As many bytes as the state's value form has at most, by what it was read from: those of a snapshot, and of
+  /// the patches since, which may have replaced what there was. 0 for a state that begins.
+  public var stateBytes = 0
   public var epoch: UInt64
   public var seed: HashSeed
   /// The number of the new run.

@@ -26,7 +26,7 @@ public import Wire
 public enum Recording {
   static let magic: [UInt8] = Array("LSRE".utf8)
   /// Rises with every change of the format.
-  static let format: UInt64 = 2
+  static let format: UInt64 = 3
 
   enum Piece: UInt64 {
     case head, event, commands, end
@@ -113,7 +113,7 @@ public struct RecordingError: Error, Equatable, Sendable, CustomStringConvertibl
 
 extension ServerSetup {
   fileprivate func encode(into encoder: inout CBOREncoder, _ schema: Schema) {
-    encoder.array(15)
+    encoder.array(16)
     encoder.encode(Recording.format)
     encoder.encode(
       bytes: HandOver(kept: kept, connections: [], connectionCount: 0).encoded(schema: schema))
@@ -131,6 +131,7 @@ extension ServerSetup {
     encoder.encode(kept.isHandedOver)
     encoder.encodeOptional(kept.durable) { $0.encode($1) }
     encoder.encode(kept.journaledBytes)
+    encoder.encode(kept.stateBytes)
     let table = limits.table
     encoder.array(2 * table.count)
     for (name, value) in table {
@@ -151,7 +152,7 @@ extension ServerSetup {
   }
 
   init(from decoder: inout CBORDecoder, schema: Schema) throws(CBORError) {
-    try decoder.expectArray(15, "a setup")
+    try decoder.expectArray(16, "a setup")
     let start = decoder.offset
     let format = try decoder.unsigned()
     guard format == Recording.format else {
@@ -172,6 +173,7 @@ extension ServerSetup {
     kept.isHandedOver = try decoder.bool()
     kept.durable = decoder.nullIfNext() ? nil : try decoder.unsigned()
     kept.journaledBytes = try decoder.int()
+    kept.stateBytes = try decoder.int()
     var limits = Limits()
     for (name, value) in try decoder.pairs({ decoder throws(CBORError) in
       (try decoder.text(), try decoder.unsigned())
