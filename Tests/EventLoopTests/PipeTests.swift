@@ -229,6 +229,39 @@ import Testing
     #expect(sent.count > 2000 && received == sent)
   }
 
+  @Test func `two arrays are written as a list of them, also where the socket takes a part`() throws
+  {
+    var sent: [UInt8] = []
+    var received: [UInt8] = []
+    try withLoop { loop in
+      let (one, other) = try pair(on: loop)
+      #expect(one.write([], []) == .written)
+      var number = 0
+      // Until one waits, and then some: short ones, and each seventh too long to be copied.
+      while one.unsentBytes < 20_000 {
+        let first = pattern(number % 7 == 0 ? 3_000 : number % 500, seed: number)
+        let second = pattern(number % 3 == 0 ? 0 : 500 - number % 500, seed: -number)
+        let both = first + second
+        sent += both
+        let before = one.unsentBytes
+        switch one.write(first, second) {
+        case .written: #expect(before == 0 && one.unsentBytes == 0)
+        case .pending(let rest): #expect(before == 0 ? rest <= both.count : rest == both.count)
+        case .failed(let error): Issue.record(error)
+        }
+        number += 1
+      }
+      one.closeAfterWriting()
+      guard case .failed(let error) = one.write([1], [2]) else {
+        Issue.record("a write after the last one")
+        return
+      }
+      #expect(error.name == "ENOTCONN")
+      other.startReading(onBytes: { received += $0 }, onEnd: { _ in loop.stop() })
+    }
+    #expect(sent.count > 20_000 && received == sent)
+  }
+
   @Test func `closing after writing loses nothing and refuses further writes`() throws {
     let bytes = pattern(3_000_000)
     var received = 0

@@ -261,7 +261,7 @@ struct Bench {
 
   func frames(to number: UInt64, _ commands: [Command]) -> [[UInt8]] {
     commands.flatMap { command -> [[UInt8]] in
-      if case .send(ConnectionID(number), let frames) = command { return frames }
+      if case .send(ConnectionID(number), let frames) = command { return Array(frames) }
       return []
     }
   }

@@ -64,7 +64,7 @@ private struct Tally: Reducer {
     mutating func turn() -> (said: [ServerMessage], isWoken: Bool) {
       let commands = handle(.turnEnded)
       let frames = commands.flatMap { command -> [[UInt8]] in
-        if case .send(_, let frames) = command { frames } else { [] }
+        if case .send(_, let frames) = command { Array(frames) } else { [] }
       }
       return (serverMessages(Array(frames.joined())), commands.contains(.wake))
     }

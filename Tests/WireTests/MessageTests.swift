@@ -53,6 +53,31 @@ import Values
     }
   }
 
+  /// The short form of most of them is held equal to the plain one.
+  @Test(arguments: interestingNumbers)
+  func `an acknowledgement's frame is a frame around its message`(number: UInt64) {
+    for outcome in Message.outcomes(number) {
+      for sequence in [nil] + interestingNumbers.map(UInt64?.some) {
+        for reason in [nil, "the disk is full"] {
+          for mark in [Mark.applied, .durable] {
+            let acknowledgement = Acknowledgement(
+              first: 24, last: number, revision: number, mark: mark, outcome, notDurable: reason,
+              sequence: sequence)
+            // Behind another one.
+            let frames = encoded {
+              acknowledgement.appendFrame(to: &$0)
+              acknowledgement.appendFrame(to: &$0)
+            }
+            let frame = Frame.encode {
+              ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
+            }
+            #expect(frames == frame + frame)
+          }
+        }
+      }
+    }
+  }
+
   @Test func `an unknown reason of a later version is none`() throws {
     let message = try Message(bytes("860c0100021863182a"), from: .daemon)
     #expect(
@@ -191,6 +216,14 @@ extension Message {
     ]
   }
 
+  fileprivate static func outcomes(_ number: UInt64) -> [Acknowledgement.Outcome] {
+    [
+      .reduced, .unchanged, .swallowed, .accepted, .outcomeUnknown,
+      .rejected(.init(code: number, message: "no", path: nil)),
+      .rejected(.init(code: number, message: "", path: [.integer(.min), .text("a")])),
+    ]
+  }
+
   private static func daemon(_ number: UInt64) -> [ServerMessage] {
     let position = Position(epoch: number, run: number, revision: number)
     var breach = LimitBreach("frameBytes", limit: 0, observed: 0)
@@ -209,11 +242,6 @@ extension Message {
           schema: schema, peer: Peer(pid: number, uid: number, gid: number), durable: durable,
           session: durable))
     }
-    let outcomes: [Acknowledgement.Outcome] = [
-      .reduced, .unchanged, .swallowed, .accepted, .outcomeUnknown,
-      .rejected(.init(code: number, message: "no", path: nil)),
-      .rejected(.init(code: number, message: "", path: [.integer(.min), .text("a")])),
-    ]
     let reasons = (0...8).map { ServerMessage.Reason(rawValue: $0)! }
     return [
       welcome(schema, nil), welcome(nil, number),
@@ -238,7 +266,7 @@ extension Message {
       .goodbye(
         Goodbye(GoodbyeCode(rawValue: number), "é", limit: breach, retryAfter: number)),
     ]
-      + outcomes.map {
+      + outcomes(number).map {
         .acknowledgement(
           Acknowledgement(first: 0, last: number, revision: number, mark: .durable, $0))
       }

@@ -52,6 +52,30 @@ public struct ShortItems: ~Copyable {
     count += 1 + (1 << width)
   }
 
+  /// Leave room for a word of 32 bits, which `putLengthFirst` writes.
+  @inlinable @inline(__always)
+  public mutating func leaveRoomForWord() {
+    guard count <= Self.capacity - 4 else {
+      isWhole = false
+      return
+    }
+    count += 4
+  }
+
+  /// Write the number of bytes behind the first four, and of so many that follow these items, as a word of
+  /// 32 bits with the least significant byte first, into these four.
+  @inlinable @inline(__always)
+  public mutating func putLengthFirst(behind following: Int = 0) {
+    guard isWhole, count >= 4, let length = UInt32(exactly: count - 4 + following) else {
+      isWhole = false
+      return
+    }
+    memory.storeBytes(of: length.littleEndian, as: UInt32.self)
+  }
+
+  @inlinable @inline(__always)
+  public mutating func encodeNull() { head(.simple, 22) }
+
   @inlinable @inline(__always)
   public mutating func encode(_ value: Int64) {
     if value >= 0 {

@@ -52,9 +52,7 @@ struct Acknowledgements: Sendable {
     func write(_ acknowledgement: Acknowledgement, _ encoder: inout CBOREncoder) {
       var acknowledgement = acknowledgement
       if version < 2 { acknowledgement.sequence = nil }
-      Frame.append(to: &encoder) {
-        ServerMessage.acknowledgement(acknowledgement).encode(into: &$0)
-      }
+      acknowledgement.appendFrame(to: &encoder)
     }
     if !repeated.isEmpty {
       // Actions that are not acknowledged yet follow below, in order.

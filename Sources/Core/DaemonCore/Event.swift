@@ -104,7 +104,7 @@ public enum Event<Action: Sendable>: Sendable {
 public enum Command: Equatable, Sendable {
   /// Write these frames, after everything already sent on this connection. The arrays are shared
   /// between clients, not copied.
-  case send(ConnectionID, [[UInt8]])
+  case send(ConnectionID, Frames)
   /// Close once everything sent has been written; `Event.closed` follows.
   case close(ConnectionID)
   /// Close at once: the peer does not read. `Event.closed` follows.

@@ -4,7 +4,7 @@ import Wire
 
 /// The patches of a scope that a mirror has missed, in frames.
 struct MissedPatches: Sendable {
-  let frames: [[UInt8]]
+  let frames: Frames
   /// The number of patches in the frames.
   let count: Int
   /// The revision of the last patch.

@@ -40,7 +40,7 @@ struct Scope: Sendable {
   /// What a turn sends to live subscribers.
   struct Turn {
     let scope: UInt64
-    let frames: [[UInt8]]
+    let frames: Frames
     /// The bytes of the frames.
     let byteCount: Int
     /// The number of patches in the frames.
@@ -169,7 +169,7 @@ struct TurnPatches: Sendable {
   private var pending = CBOREncoder()
   private var pendingCount = 0
   /// A large one may be in two pieces.
-  private(set) var frames: [[UInt8]] = []
+  private(set) var frames = Frames.none
   /// The bytes of the frames.
   private(set) var byteCount = 0
   /// The number of patches, framed or not.
@@ -221,7 +221,8 @@ struct TurnPatches: Sendable {
     count += 1
     byteCount += frame.count + body.count
     if let shared {
-      frames += [frame, shared]
+      frames.append(frame)
+      frames.append(shared)
     } else {
       frame.append(contentsOf: body)
       frames.append(frame)
@@ -240,8 +241,7 @@ struct TurnPatches: Sendable {
   }
 
   mutating func removeAll() {
-    // A new list, because connections share the old one.
-    frames = []
+    frames = .none
     byteCount = 0
     pending.bytes.removeAll(keepingCapacity: true)
     pendingCount = 0

@@ -151,7 +151,7 @@ extension Server {
       announceSnapshot(subscription, reason, &connection)
       append(found.snapshot, &connection)
     }
-    connection.outbox.append(contentsOf: found.frames)
+    connection.outbox.append(contentsOf: Frames(found.frames))
     connection.counters.patches += found.count
     count(&connection, coalesced: found.coalesced)
     if !faults.skipsCatchUp { append(missed, of: subscription, &connection) }

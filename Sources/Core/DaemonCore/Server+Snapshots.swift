@@ -61,7 +61,7 @@ extension Server {
 
   /// Send the frames of a snapshot.
   mutating func append(_ frames: [[UInt8]], _ connection: inout ServerSession) {
-    connection.outbox.append(contentsOf: frames)
+    connection.outbox.append(contentsOf: Frames(frames))
     connection.counters.snapshots += 1
     counters.snapshots += 1
   }

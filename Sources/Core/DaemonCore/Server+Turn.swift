@@ -122,7 +122,7 @@ extension Server {
     var isLeaving = isLeaving
     if !connection.flow.isHeldBack || faults.ignoresBackPressure {
       if faults.acknowledgesEarly {
-        let patches = connection.outbox.take(at: clock.now) ?? []
+        let patches = connection.outbox.take(at: clock.now) ?? .none
         acknowledge(&connection, session)
         connection.outbox.append(contentsOf: patches)
       }

@@ -270,7 +270,7 @@ struct ServerSession: Sendable {
   }
 
   /// Take the frames to send now, and count them; nil if there are none.
-  mutating func takeFrames(at now: Instant) -> [[UInt8]]? {
+  mutating func takeFrames(at now: Instant) -> Frames? {
     let count = outbox.byteCount
     guard let frames = outbox.take(at: now) else { return nil }
     counters.bytesSent += UInt64(count)
@@ -296,7 +296,7 @@ struct Flow: Sendable {
 /// The frames that a connection is sent at the turn's end.
 struct Outbox: Sendable {
   /// In their order. Behind the first few, short ones are joined.
-  private(set) var frames: [[UInt8]] = []
+  private(set) var frames = Frames.none
   /// The bytes of all frames.
   private(set) var byteCount = 0
   private(set) var lastSent: Instant
@@ -324,13 +324,13 @@ struct Outbox: Sendable {
 
   /// Append frames that other connections are sent, too. The list itself is shared if it is the
   /// first.
-  mutating func append(contentsOf shared: [[UInt8]]) {
-    append(contentsOf: shared, count: shared.reduce(0) { $0 + $1.count })
+  mutating func append(contentsOf shared: Frames) {
+    append(contentsOf: shared, count: shared.byteCount)
   }
 
   /// The same for frames of so many bytes in all.
   @inline(__always)
-  mutating func append(contentsOf shared: [[UInt8]], count: Int) {
+  mutating func append(contentsOf shared: Frames, count: Int) {
     if frames.isEmpty {
       frames = shared
       byteCount += count
@@ -341,12 +341,11 @@ struct Outbox: Sendable {
 
   @inline(never)
   private mutating func appendToMany(_ frame: [UInt8]) {
-    let last = frames.count - 1
     if frame.count > Self.short {
       frames.append(frame)
       isJoining = false
-    } else if isJoining, frames[last].count + frame.count <= Self.mostTogether {
-      frames[last].append(contentsOf: frame)
+    } else if isJoining, frames[frames.count - 1].count + frame.count <= Self.mostTogether {
+      frames.append(toLast: frame)
     } else {
       frames.append(frame)
       isJoining = true
@@ -354,10 +353,10 @@ struct Outbox: Sendable {
   }
 
   /// Take all frames to send them now; nil if there are none.
-  mutating func take(at now: Instant) -> [[UInt8]]? {
+  mutating func take(at now: Instant) -> Frames? {
     if frames.isEmpty { return nil }
     lastSent = now
-    var taken: [[UInt8]] = []
+    var taken = Frames.none
     swap(&taken, &frames)
     (byteCount, isJoining) = (0, false)
     return taken

@@ -29,10 +29,11 @@ public enum StreamFrames {
   static func patches(
     _ pairs: [UInt8], count: Int, scope: UInt64, from: UInt64
   ) -> [UInt8] {
-    Frame.encode(expecting: pairs.count + 32) { encoder in
-      ServerMessage.beginPatches(count, scope: scope, from: from, into: &encoder)
-      encoder.raw(pairs)
-    }
+    var encoder = CBOREncoder(reservingCapacity: Frame.headLength + pairs.count + 32)
+    ServerMessage.beginFrame(
+      ofPatches: count, scope: scope, from: from, before: pairs.count, into: &encoder)
+    encoder.bytes.append(contentsOf: pairs)
+    return encoder.bytes
   }
 
   /// The number of patches in a frame that `patches` has made. O(1).
@@ -61,7 +62,7 @@ public enum StreamFrames {
   }
 
   /// The frames, each of them in one piece: `patchHead` and its patch are joined.
-  static func joined(_ pieces: [[UInt8]]) -> [[UInt8]] {
+  static func joined(_ pieces: Frames) -> [[UInt8]] {
     var frames: [[UInt8]] = []
     var isHead = false
     for piece in pieces {
@@ -156,7 +157,7 @@ public final class SnapshotJob<State: Synchronizable>: Sendable {
         of: scope, at: path, by: filter, in: history, after: begun?.revision ?? revision,
         base: base, limits)
       if patches.loss != nil { return ([], nil) }
-      return (patches.frames, Int(clamping: patches.reached &- base))
+      return (Array(patches.frames), Int(clamping: patches.reached &- base))
     }
   }
 

@@ -100,6 +100,26 @@ extension ServerMessage {
   }
 }
 
+extension ServerMessage {
+  /// Append the beginning of a frame of patches, in one piece. `count` spans follow, each with its patch
+  /// behind it: so many bytes.
+  package static func beginFrame(
+    ofPatches count: Int, scope: UInt64, from: UInt64, before bytes: Int,
+    into encoder: inout CBOREncoder
+  ) {
+    let isDone = encoder.append(short: { items in
+      items.leaveRoomForWord()
+      let type = MessageType.patch
+      items.head(.array, UInt64(truncatingIfNeeded: 1 + type.fieldCount + 2 * count - 2))
+      items.head(.unsigned, type.rawValue)
+      items.head(.unsigned, scope)
+      items.head(.unsigned, from)
+      items.putLengthFirst(behind: bytes)
+    })
+    precondition(isDone, "A frame's length has 32 bits.")
+  }
+}
+
 extension ServerMessage.Welcome {
   fileprivate func encodeFields(into encoder: inout CBOREncoder) {
     encoder.encode(version)
@@ -146,6 +166,36 @@ extension Acknowledgement {
   }
 
   fileprivate var extraFields: Int { sequence != nil ? 2 : notDurable != nil ? 1 : 0 }
+}
+
+extension Acknowledgement {
+  /// Append the frame of the acknowledgement's message: nearly all of them in one piece.
+  package func appendFrame(to encoder: inout CBOREncoder) {
+    if case .rejected = outcome {
+    } else if notDurable == nil, encoder.append(short: encodeFrame) {
+      return
+    }
+    Frame.append(to: &encoder) { ServerMessage.acknowledgement(self).encode(into: &$0) }
+  }
+
+  /// The frame of one that has no texts: as `ServerMessage.encode` does it.
+  private func encodeFrame(_ items: inout ShortItems) {
+    items.leaveRoomForWord()
+    let type = MessageType.acknowledgement
+    items.head(.array, UInt64(truncatingIfNeeded: 1 + type.fieldCount + extraFields))
+    items.head(.unsigned, type.rawValue)
+    items.head(.unsigned, first)
+    items.head(.unsigned, last)
+    items.head(.unsigned, revision)
+    items.head(.unsigned, mark.rawValue)
+    items.head(.unsigned, outcome.number)
+    items.encodeNull()
+    if let sequence {
+      items.encodeNull()
+      items.head(.unsigned, sequence)
+    }
+    items.putLengthFirst()
+  }
 }
 
 extension Acknowledgement.Outcome {

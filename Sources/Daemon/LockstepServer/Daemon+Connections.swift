@@ -54,9 +54,16 @@ extension Daemon {
     }
   }
 
-  func send(_ frames: [[UInt8]], to id: ConnectionID) {
+  func send(_ frames: Frames, to id: ConnectionID) {
     guard let pipe = pipes[id] else { return }
-    switch pipe.write(frames) {
+    let outcome =
+      switch frames {
+      case .none: WriteOutcome.written
+      case .one(let frame): pipe.write(frame)
+      case .two(let first, let second): pipe.write(first, second)
+      case .many(let frames): pipe.write(frames)
+      }
+    switch outcome {
     case .written: break
     // Bytes that are handed over wait for no socket.
     case .pending(let unsent): if !isHandingOver { tell(.blocked(id, unsent: unsent)) }

@@ -63,13 +63,7 @@ extension Pipe {
     if rest == 0 { return .written }
     var position = Position()
     var left = mostAtOnce
-    if rest <= mostTogether {
-      let sent = writeTogether(buffers, count: rest)
-      if sent == rest { return .written }
-      if sent < 0, Int32(sent) != UV_EAGAIN.rawValue { return failed(Int32(sent)) }
-      position.advance(by: max(0, sent), in: buffers)
-      return send(buffers, from: position, count: rest - max(0, sent))
-    }
+    if rest <= mostTogether { return writeTogether(count: rest, buffers) }
     while rest > 0, left > 0 {
       let (sent, offered) = withBuffers(
         buffers, from: position, limit: longestVector, most: left
@@ -88,10 +82,25 @@ extension Pipe {
     return rest == 0 ? .written : send(buffers, from: position, count: rest)
   }
 
-  /// Copy buffers of so many bytes in all, so that each fits behind those before it, and try to write
-  /// them; libuv keeps no pointer to the copy. Returns the bytes that the kernel took, or libuv's error.
-  private func writeTogether(_ buffers: [[UInt8]], count: Int) -> Int {
-    withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
+  /// Writes two arrays in order, as `write` of a list of them, which is not made.
+  @discardableResult
+  public func write(_ first: [UInt8], _ second: [UInt8]) -> WriteOutcome {
+    assert(loop.isOnLoop)
+    let count = first.count + second.count
+    guard isReadyToWrite, count <= mostTogether, count > 0 else { return write([first, second]) }
+    let sent = withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
+      first.withUnsafeBytes { bytes.copyMemory(from: $0) }
+      second.withUnsafeBytes {
+        UnsafeMutableRawBufferPointer(rebasing: bytes[first.count...]).copyMemory(from: $0)
+      }
+      return tryWriting(bytes)
+    }
+    return sent == count ? .written : goOn(with: [first, second], from: sent, count: count)
+  }
+
+  /// Copy buffers of so many bytes in all, so that each fits behind those before it, and write them.
+  private func writeTogether(count: Int, _ buffers: [[UInt8]]) -> WriteOutcome {
+    let sent = withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
       var end = 0
       for buffer in buffers {
         buffer.withUnsafeBytes {
@@ -99,9 +108,23 @@ extension Pipe {
         }
         end += buffer.count
       }
-      var all = uv_buf_t(UnsafeRawBufferPointer(bytes), from: 0)
-      return Int(uv_try_write(stream, &all, 1))
+      return tryWriting(bytes)
     }
+    return sent == count ? .written : goOn(with: buffers, from: sent, count: count)
+  }
+
+  /// Returns the bytes that the kernel took, or libuv's error. libuv keeps no pointer to them.
+  private func tryWriting(_ bytes: UnsafeMutableRawBufferPointer) -> Int {
+    var all = uv_buf_t(UnsafeRawBufferPointer(bytes), from: 0)
+    return Int(uv_try_write(stream, &all, 1))
+  }
+
+  /// Write the rest of buffers of which the kernel took so many bytes, or refused them with an error.
+  private func goOn(with buffers: [[UInt8]], from sent: Int, count: Int) -> WriteOutcome {
+    if sent < 0, Int32(sent) != UV_EAGAIN.rawValue { return failed(Int32(sent)) }
+    var position = Position()
+    position.advance(by: max(0, sent), in: buffers)
+    return send(buffers, from: position, count: count - max(0, sent))
   }
 
   /// The number of bytes that were given to the pipe and not yet to the kernel.

@@ -93,7 +93,7 @@ extension Simulation {
   }
 
   /// Check the frames that the daemon sends.
-  mutating func checkFrames(_ frames: [[UInt8]], to link: Link) throws(SimulationFailure) {
+  mutating func checkFrames(_ frames: Frames, to link: Link) throws(SimulationFailure) {
     // A frame may be in two pieces.
     var rest = frames.count == 1 ? frames[0][...] : Array(frames.joined())[...]
     while rest.count >= Frame.headLength {

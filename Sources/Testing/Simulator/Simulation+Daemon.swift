@@ -273,7 +273,7 @@ extension Simulation {
   }
 
   private mutating func transmit(
-    _ id: ConnectionID, _ frames: [[UInt8]]
+    _ id: ConnectionID, _ frames: Frames
   ) throws(SimulationFailure) {
     guard let place = place(of: id), links[place].daemonIsOpen, !links[place].isClosing else {
       throw failure("sent to connection \(id.rawValue), which is closed")
