@@ -22,7 +22,6 @@ public final class Daemon<R: Reducer> {
   /// The error since the last accepted connection, if any.
   var lastAcceptError: LoopError?
   private var ticker: EventLoop.Timer?
-  var pipes: [ConnectionID: Pipe] = [:]
   /// Pipes that were sent goodbye, with the time at which they are closed even if it is unread.
   var parting: [ConnectionID: (pipe: Pipe, deadline: Instant)] = [:]
   var processes: [ConnectionID: ProcessWatcher] = [:]
@@ -61,6 +60,7 @@ public final class Daemon<R: Reducer> {
   var random = SystemRandomNumberGenerator()
   // Each is used for an instant, by what runs no code of others: no two accesses can overlap, and the
   // check would cost a round trip more than the accesses themselves.
+  @exclusivity(unchecked) var pipes: [ConnectionID: Pipe] = [:]
   /// Reused by every call into the server that commands nothing or little. Changed by swaps alone.
   @exclusivity(unchecked) private var spare: [Command] = []
   /// Whether the server has had an event since its last turn ended, or asked for another turn.

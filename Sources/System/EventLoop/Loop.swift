@@ -33,16 +33,24 @@ public final class Loop: @unchecked Sendable {
   ///
   /// A turn is everything that was ready together: timers, reads, accepts, finished writes,
   /// queued work. Use it to flush once for all of them. Read and set it on the loop only.
-  public var onTurnEnd: (() -> Void)?
+  @exclusivity(unchecked) public var onTurnEnd: (() -> Void)?
 
   let raw = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
   /// Every read of every pipe goes here; its bytes are valid during one callback.
   let readBuffer: UnsafeMutableRawBufferPointer
   /// The most bytes that one read returns; the size of the buffer if that is less. Read and set it on
   /// the loop only.
-  @exclusivity(unchecked) public var readLength = Int.max
+  public var readLength: Int {
+    get { mostRead }
+    set { mostRead = newValue }
+  }
+  /// Whether the turn that ends is one that `turnAgain` asked for. Read it on the loop only.
+  public var isTurningAgain: Bool { turnsAgain }
+
   // What is `@exclusivity(unchecked)` here is read or changed at an instant, on the loop's thread, by what
-  // runs no code of others: no two accesses can overlap.
+  // runs no code of others: no two accesses can overlap. Other modules do not see it of a property, and check
+  // each access: what they use is computed.
+  @exclusivity(unchecked) private var mostRead = Int.max
   /// Whether a callback ran since `onTurnEnd` was last called.
   @exclusivity(unchecked) var worked = false
   /// Whether there is work of other threads.
@@ -50,16 +58,15 @@ public final class Loop: @unchecked Sendable {
   @exclusivity(unchecked) private var isEndingTurn = false
   /// Whether a turn ends after the next poll, whatever that brings.
   @exclusivity(unchecked) private var mustTurnAgain = false
-  /// Whether the turn that ends is one that `turnAgain` asked for. Read it on the loop only.
-  @exclusivity(unchecked) public private(set) var isTurningAgain = false
+  @exclusivity(unchecked) private var turnsAgain = false
   /// Counts the polls: what was ready at one is read before the next.
-  private(set) var polls: UInt64 = 0
+  @exclusivity(unchecked) private(set) var polls: UInt64 = 0
 
   let inbox = Locked(Inbox())
   /// Changed by a swap, or by adding to it, and emptied only where something else holds the same work:
   /// so nothing that it held is released while it is being changed.
   @exclusivity(unchecked) var local: [Work] = []
-  private var spare: [Work] = []
+  @exclusivity(unchecked) private var spare: [Work] = []
   private(set) var isClosed = false
 
   /// The thread that may use the loop: the one that made it, then the one that runs it.
@@ -217,14 +224,14 @@ public final class Loop: @unchecked Sendable {
     isEndingTurn = true
     if mustTurnAgain, !beforePoll {
       mustTurnAgain = false
-      isTurningAgain = true
+      turnsAgain = true
       worked = true
     }
     runQueuedWork()
     if worked {
       worked = false
       onTurnEnd?()
-      isTurningAgain = false
+      turnsAgain = false
     }
     isEndingTurn = false
     if !beforePoll { return }

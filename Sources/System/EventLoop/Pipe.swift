@@ -32,7 +32,8 @@ public final class Pipe {
   public var onWriteError: ((LoopError) -> Void)?
 
   let handle = UnsafeMutablePointer<uv_pipe_t>.allocate(capacity: 1)
-  private var onEvent: ((Event) -> Void)?
+  /// Set and taken at an instant, and released when it has been replaced: no two accesses can overlap.
+  @exclusivity(unchecked) private var onEvent: ((Event) -> Void)?
   /// What has been read since a poll, and the last digits of its number.
   private var readInTurn: UInt32 = 0
   private var pollOfRead: UInt32 = 0
