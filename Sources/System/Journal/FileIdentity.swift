@@ -8,7 +8,8 @@ package struct FileIdentity: Equatable, Sendable {
   /// system call.
   package init?(_ path: String) {
     var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
+    // A text that is handed on as it is, is copied first.
+    guard path.withCString({ lstat($0, &status) }) == 0 else { return nil }
     (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 }

@@ -125,8 +125,8 @@ extension JournalFile {
     (state.sequence, state.base) = next
     if let last = batches.last { state.revision = last.revision }
     noteDurable()
+    if batches.indices.allSatisfy({ batches[$0].forgotten.isEmpty }) { return }
     let forgotten = Set(batches.lazy.flatMap(\.forgotten))
-    guard !forgotten.isEmpty else { return }
     for token in forgotten { state.numbers[token] = nil }
     state.snapshot?.pending.removeAll { forgotten.contains($0.token) }
   }
@@ -136,16 +136,16 @@ extension JournalFile {
     _ batches: [JournalBatch]
   ) throws(JournalError) -> (sequence: UInt64, base: UInt64?) {
     var (sequence, base) = (state.sequence, state.base)
-    for batch in batches {
-      // By index: a row is large to copy.
-      for index in batch.rows.indices {
-        let next = batch.rows[index].sequence
+    // By index: a batch, and a row, is large to copy.
+    for batch in batches.indices {
+      for index in batches[batch].rows.indices {
+        let next = batches[batch].rows[index].sequence
         guard next > sequence else {
           throw defect("action \(next) does not follow action \(sequence)")
         }
         sequence = next
-        guard let change = batch.rows[index].change else { continue }
-        let revision = batch.rows[index].revision
+        guard let change = batches[batch].rows[index].change else { continue }
+        let revision = batches[batch].rows[index].revision
         guard base == nil || base == change.base else {
           throw defect(
             "the change of revision \(revision) is based on revision \(change.base), and the one "

@@ -48,17 +48,19 @@ public final class JournalFile: JournalReader {
   public let marker: MarkerFile?
   /// The repair that was made to the write-ahead log at opening, for the administrator.
   public private(set) var repair: String?
+  // Used by one thread at a time, and each of these is read or changed at an instant, by what runs no code of
+  // others: no two accesses can overlap, and their checks took a tenth of a durable action.
   /// The write-ahead log as the last commit left it.
-  private var log: LogWatch
+  @exclusivity(unchecked) private var log: LogWatch
 
   // Cached contents of the file, so that writing need not read.
-  var state = WritingState()
+  @exclusivity(unchecked) var state = WritingState()
   /// The log that small commits go to first; nil until `prepareCommitLog`, and with `.async`.
-  var commits: CommitLog?
+  @exclusivity(unchecked) var commits: CommitLog?
   /// Whether the commit log could not be made since the file was opened.
-  var lacksCommitLog = false
+  @exclusivity(unchecked) var lacksCommitLog = false
   /// The error that forbids writing until the file is reopened.
-  private(set) var broken: JournalError?
+  @exclusivity(unchecked) private(set) var broken: JournalError?
   /// Whether the system may have forgotten pages of the write-ahead log.
   private var needsNewLog = false
   private var isClosed = false

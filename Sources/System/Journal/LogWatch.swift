@@ -30,16 +30,35 @@ final class LogWatch {
   var damage: String? {
     var status = stat()
     guard frames > 0, !lastFrame.isEmpty, fstat(descriptor, &status) == 0 else { return nil }
-    if Int(status.st_size) >= LogFormat.offset(of: frames + 1), head(of: frames) == lastFrame {
-      return nil
-    }
+    if Int(status.st_size) >= LogFormat.offset(of: frames + 1), hasLastFrame { return nil }
     return "\(path): another program has cut it or written over it. What it held is kept anew from "
       + "memory; see to it that no other program writes there."
+  }
+
+  /// Whether the head of the last frame is where it was.
+  private var hasLastFrame: Bool {
+    withUnsafeTemporaryAllocation(byteCount: lastFrame.count, alignment: 1) { found in
+      let offset = off_t(LogFormat.offset(of: frames))
+      return pread(descriptor, found.baseAddress, found.count, offset) == found.count
+        && lastFrame.areBytes(of: found)
+    }
   }
 
   private func head(of frame: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: LogFormat.frameHeadBytes)
     let count = pread(descriptor, &bytes, bytes.count, off_t(LogFormat.offset(of: frame)))
     return Array(bytes.prefix(max(0, count)))
+  }
+}
+
+extension [UInt8] {
+  /// Whether a buffer has these bytes, and no others. The library's comparison of sequences takes forty
+  /// instructions for each.
+  func areBytes(of buffer: UnsafeMutableRawBufferPointer) -> Bool {
+    withUnsafeBytes { bytes in
+      guard bytes.count == buffer.count else { return false }
+      guard let mine = bytes.baseAddress, let its = buffer.baseAddress else { return true }
+      return memcmp(mine, its, bytes.count) == 0
+    }
   }
 }

@@ -53,10 +53,11 @@ final class SystemFile {
 
   /// Whether these bytes are at an offset.
   func has(_ bytes: [UInt8], at offset: Int) -> Bool {
-    var found = [UInt8](repeating: 0, count: bytes.count)
     guard let methods = file.pointee.pMethods else { return false }
-    return methods.pointee.xRead(file, &found, Int32(found.count), Int64(offset)) == SQLITE_OK
-      && found == bytes
+    return withUnsafeTemporaryAllocation(byteCount: bytes.count, alignment: 1) { found in
+      methods.pointee.xRead(file, found.baseAddress, Int32(found.count), Int64(offset)) == SQLITE_OK
+        && bytes.areBytes(of: found)
+    }
   }
 
   private func check(_ code: Int32, _ what: String) throws(JournalError) {

@@ -94,27 +94,29 @@ final class JournalWriter: Sendable {
 ///
 /// Unchecked: only that thread uses it, and the file in it, after it has been made.
 private final class Worker: @unchecked Sendable {
+  // Each is read or changed at an instant, by what runs no code of others: no two accesses can overlap.
   /// Nil until it can be opened.
-  private var file: JournalFile?
+  @exclusivity(unchecked) private var file: JournalFile?
   private let opening: JournalOpening?
   private let logged: Int
   private let onNews: @Sendable (JournalEvent) -> Void
   /// The error that stops all writing until the file is reopened.
-  private var failure: String?
+  @exclusivity(unchecked) private var failure: String?
   /// Whether the file has a gap, from an error until a snapshot has healed it. Until then nothing
   /// may be appended that would seem to follow the stored batches.
-  private var hasGap = false
+  @exclusivity(unchecked) private var hasGap = false
   /// Batches held until after the snapshot that heals under this number.
-  private var held: (number: UInt64, batches: [JournalBatch])?
+  @exclusivity(unchecked) private var held: (number: UInt64, batches: [JournalBatch])?
   /// The newest batch after the gap and before the healing snapshot was taken; the snapshot
   /// contains its changes.
-  private var covered: UInt64?
+  @exclusivity(unchecked) private var covered: UInt64?
   /// The snapshot that is being written, and what of it is not written yet.
-  private var snapshot: (id: JournalSnapshotID, bytes: [UInt8], rest: Range<Int>)?
-  private var mayCut = false
-  private var place: FilePlace?
+  @exclusivity(unchecked) private var snapshot:
+    (id: JournalSnapshotID, bytes: [UInt8], rest: Range<Int>)?
+  @exclusivity(unchecked) private var mayCut = false
+  @exclusivity(unchecked) private var place: FilePlace?
   /// The place of the write-ahead log, which is a new file after an error.
-  private var logPlace: FilePlace?
+  @exclusivity(unchecked) private var logPlace: FilePlace?
   private var quiet: Timer?
   private var quietTime = Duration.zero
 
