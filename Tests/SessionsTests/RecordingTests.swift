@@ -27,7 +27,11 @@ import Wire
     var bytes: [UInt8]
     var now = Instant(nanoseconds: 1_000_000_000)
 
-    init(limits: Limits = Bench.besideLoop, policy: Policy? = nil, durability: Durability = .none) {
+    /// So many bytes were read for the state, and the recording says that it was `written` many.
+    init(
+      limits: Limits = Bench.besideLoop, policy: Policy? = nil, durability: Durability = .none,
+      stateBytes: Int = 0, written: Int = 0
+    ) {
       var setup = ServerSetup(
         RestoredState(
           state: Document(["n": 0, "map": ["a": 1]]), epoch: 9, seed: HashSeed(7), run: 1,
@@ -37,13 +41,18 @@ import Wire
       setup.durability = durability
       setup.about = [("version", .text("test"))]
       setup.owner = 1000
-      bytes = Recording.head(setup, schema: DocumentFeature().schema)
+      setup.kept.stateBytes = stateBytes
       server = Server(setup, reducer: DocumentFeature())
+      setup.kept.stateBytes = written
+      bytes = Recording.head(setup, schema: DocumentFeature().schema)
     }
 
+    /// Handle an event, and record it, or what is `written` in its place.
     @discardableResult
-    mutating func handle(_ event: DocumentEvent) throws -> [Command] {
-      bytes += try #require(Recording.event(event, at: now))
+    mutating func handle(
+      _ event: DocumentEvent, written: DocumentEvent? = nil
+    ) throws -> [Command] {
+      bytes += try #require(Recording.event(written ?? event, at: now))
       var commands: [Command] = []
       server.handle(event, at: now, into: &commands)
       bytes += Recording.commands(commands, revision: server.revision)
@@ -231,6 +240,41 @@ import Wire
       // The replay may throw, differ, break off, or succeed, but it must end.
       _ = try? replayed(broken)
     }
+  }
+
+  @Test(arguments: [Int.max, .min, 1 << 62, -1])
+  func `numbers of bytes that no process can have end no replay`(count: Int) throws {
+    // What is read of it.
+    let most = max(-1 << 60, min(count, 1 << 60))
+    var recorded = Recorded(stateBytes: most, written: count)
+    func handle(_ event: (Int) -> DocumentEvent) throws {
+      try recorded.handle(event(most), written: event(count))
+    }
+    for number in 1...2 as ClosedRange<UInt64> {
+      let peer = Peer(pid: number, uid: 1000, gid: 1000)
+      try recorded.handle(.opened(ConnectionID(number), peer, Bench.token(number)))
+      try recorded.say(number, .hello(.init(versions: 1...2, label: "client \(number)")))
+    }
+    for round in 1...4 as ClosedRange<UInt64> {
+      try handle {
+        .memoryMeasured(
+          MemoryReading(
+            free: round % 2 == 0 ? $0 : 0, limit: round > 2 ? $0 : 0, name: "the test"))
+      }
+      try handle { .journal(.snapshotKept(bytes: $0)) }
+      for number in 1...2 as ClosedRange<UInt64> {
+        try recorded.say(number, .subscribe(subscription: round, .root, nil))
+        try recorded.say(
+          number, .action(number: round, .durable, payload: payload(.set(["n"], 3))))
+        try handle { .blocked(ConnectionID(number), unsent: $0) }
+      }
+      try recorded.handle(.tick)
+      try recorded.handle(.turnEnded)
+      try recorded.handle(.drained(ConnectionID(1 + round % 2)))
+      try handle { .stateMeasured(StateMeasure(encoded: $0, memory: $0)) }
+    }
+    let report = try replayed(recorded.end())
+    #expect(report.isWhole && report.difference == nil, "\(report)")
   }
 
   // MARK: Coding

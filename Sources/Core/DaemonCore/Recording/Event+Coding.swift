@@ -145,13 +145,13 @@ extension Event where Action: SynchronizableAction {
     case .opened: self = try Self.opened(&decoder)
     case .received: self = .received(try decoder.connection(), try decoder.byteString())
     case .closed: self = .closed(try decoder.connection())
-    case .blocked: self = .blocked(try decoder.connection(), unsent: try decoder.int())
+    case .blocked: self = .blocked(try decoder.connection(), unsent: try decoder.byteCount())
     case .drained: self = .drained(try decoder.connection())
     case .snapshotEncoded:
       self = .snapshotEncoded(
         SnapshotJobID(try decoder.unsigned()),
         try decoder.list { decoder throws(CBORError) in try decoder.byteString() },
-        wholeBytes: decoder.nullIfNext() ? nil : try decoder.int())
+        wholeBytes: decoder.nullIfNext() ? nil : try decoder.byteCount())
     case .snapshotImpossible: self = .snapshotImpossible(SnapshotJobID(try decoder.unsigned()))
     case .actionDecoded:
       self = .actionDecoded(
@@ -160,7 +160,8 @@ extension Event where Action: SynchronizableAction {
       self = .checkpointMade(try decoder.unsigned(), try decoder.byteString())
     case .digestComputed: self = .digestComputed
     case .stateMeasured:
-      self = .stateMeasured(StateMeasure(encoded: try decoder.int(), memory: try decoder.int()))
+      let encoded = try decoder.byteCount()
+      self = .stateMeasured(StateMeasure(encoded: encoded, memory: try decoder.byteCount()))
     case .memoryMeasured: self = .memoryMeasured(try MemoryReading.orNil(&decoder))
     case .turnEnded: self = .turnEnded
     case .journal: self = .journal(try JournalEvent(from: &decoder))
@@ -215,7 +216,7 @@ extension MemoryReading {
     if decoder.nullIfNext() { return nil }
     try decoder.expectArray(3, "a reading of memory")
     let reading = MemoryReading(
-      free: try decoder.int(), limit: try decoder.int(), name: try decoder.text())
+      free: try decoder.byteCount(), limit: try decoder.byteCount(), name: try decoder.text())
     decoder.close()
     return reading
   }
@@ -276,7 +277,7 @@ extension JournalEvent {
       _ = decoder.nullIfNext()
       self = .reopened
     case 3: self = .stillFailing(try decoder.text())
-    case 4: self = .snapshotKept(bytes: try decoder.int())
+    case 4: self = .snapshotKept(bytes: try decoder.byteCount())
     case 5: self = .snapshotImpossible(try decoder.text())
     case let number:
       throw CBORError(.notAllowed("\(number), which is no event of the journal"), at: start)
@@ -287,6 +288,13 @@ extension JournalEvent {
 
 extension CBORDecoder {
   mutating func int() throws(CBORError) -> Int { Int(clamping: try integer()) }
+
+  /// A number of bytes, or of those that are missing. No process has as many as it may be at most, and a few
+  /// such numbers can be added, or one multiplied by three.
+  mutating func byteCount() throws(CBORError) -> Int {
+    let most = 1 << 60
+    return min(max(try int(), -most), most)
+  }
 
   fileprivate mutating func connection() throws(CBORError) -> ConnectionID {
     ConnectionID(try unsigned())

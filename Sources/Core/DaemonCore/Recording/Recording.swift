@@ -172,8 +172,8 @@ extension ServerSetup {
       })
     kept.isHandedOver = try decoder.bool()
     kept.durable = decoder.nullIfNext() ? nil : try decoder.unsigned()
-    kept.journaledBytes = try decoder.int()
-    kept.stateBytes = try decoder.int()
+    kept.journaledBytes = try decoder.byteCount()
+    kept.stateBytes = try decoder.byteCount()
     var limits = Limits()
     for (name, value) in try decoder.pairs({ decoder throws(CBORError) in
       (try decoder.text(), try decoder.unsigned())
