@@ -27,10 +27,11 @@ import Wire
     var bytes: [UInt8]
     var now = Instant(nanoseconds: 1_000_000_000)
 
-    /// So many bytes were read for the state, and the recording says that it was `written` many.
+    /// So many bytes were read for the state, and as many journaled; the recording says that it was
+    /// `written` many.
     init(
       limits: Limits = Bench.besideLoop, policy: Policy? = nil, durability: Durability = .none,
-      stateBytes: Int = 0, written: Int = 0
+      bytesRead: Int = 0, written: Int = 0
     ) {
       var setup = ServerSetup(
         RestoredState(
@@ -41,9 +42,9 @@ import Wire
       setup.durability = durability
       setup.about = [("version", .text("test"))]
       setup.owner = 1000
-      setup.kept.stateBytes = stateBytes
+      (setup.kept.stateBytes, setup.kept.journaledBytes) = (bytesRead, bytesRead)
       server = Server(setup, reducer: DocumentFeature())
-      setup.kept.stateBytes = written
+      (setup.kept.stateBytes, setup.kept.journaledBytes) = (written, written)
       bytes = Recording.head(setup, schema: DocumentFeature().schema)
     }
 
@@ -64,16 +65,22 @@ import Wire
       try handle(.received(ConnectionID(number), messages.flatMap { frame($0) }))
     }
 
-    /// End a turn, and deliver the snapshots and batches that it commands.
-    mutating func turn() throws {
+    /// End a turn, and deliver the snapshots and batches that it commands: the journal's of so many bytes,
+    /// and all of them of as many as are `said`, if that is not nil, of which others are `written`.
+    mutating func turn(said: Int? = nil, written: Int? = nil) throws {
       for command in try handle(.turnEnded) {
         switch command {
         case .encodeSnapshot(let id):
           guard let (frames, wholeBytes) = server.snapshot(for: id)?.measured() else { continue }
-          try handle(.snapshotEncoded(id, frames, wholeBytes: wholeBytes))
-          try turn()
+          try handle(
+            .snapshotEncoded(id, frames, wholeBytes: said ?? wholeBytes),
+            written: .snapshotEncoded(id, frames, wholeBytes: written ?? wholeBytes))
+          try turn(said: said, written: written)
         case .keep(let batch): try handle(.journal(.committed(through: batch.number)))
-        case .keepSnapshot: try handle(.journal(.snapshotKept(bytes: 1000)))
+        case .keepSnapshot:
+          try handle(
+            .journal(.snapshotKept(bytes: said ?? 1000)),
+            written: .journal(.snapshotKept(bytes: written ?? 1000)))
         default: break
         }
       }
@@ -245,32 +252,39 @@ import Wire
   @Test(arguments: [Int.max, .min, 1 << 62, -1])
   func `numbers of bytes that no process can have end no replay`(count: Int) throws {
     // What is read of it.
-    let most = max(-1 << 60, min(count, 1 << 60))
-    var recorded = Recorded(stateBytes: most, written: count)
+    let most = max(-1 << 48, min(count, 1 << 48))
+    var limits = Bench.besideLoop
+    limits.journalBytes = 1
+    var recorded = Recorded(
+      limits: limits, durability: .sync, bytesRead: most, written: count)
     func handle(_ event: (Int) -> DocumentEvent) throws {
       try recorded.handle(event(most), written: event(count))
     }
-    for number in 1...2 as ClosedRange<UInt64> {
+    let numbers = 1...20 as ClosedRange<UInt64>
+    for number in numbers {
       let peer = Peer(pid: number, uid: 1000, gid: 1000)
       try recorded.handle(.opened(ConnectionID(number), peer, Bench.token(number)))
       try recorded.say(number, .hello(.init(versions: 1...2, label: "client \(number)")))
     }
+    try recorded.turn(said: most, written: count)
     for round in 1...4 as ClosedRange<UInt64> {
       try handle {
         .memoryMeasured(
           MemoryReading(
             free: round % 2 == 0 ? $0 : 0, limit: round > 2 ? $0 : 0, name: "the test"))
       }
-      try handle { .journal(.snapshotKept(bytes: $0)) }
       for number in 1...2 as ClosedRange<UInt64> {
         try recorded.say(number, .subscribe(subscription: round, .root, nil))
         try recorded.say(
-          number, .action(number: round, .durable, payload: payload(.set(["n"], 3))))
-        try handle { .blocked(ConnectionID(number), unsent: $0) }
+          number,
+          .action(number: round, .durable, payload: payload(.set(["n"], .integer(Int64(round))))))
       }
+      try recorded.turn(said: most, written: count)
+      for number in numbers { try handle { .blocked(ConnectionID(number), unsent: $0) } }
       try recorded.handle(.tick)
-      try recorded.handle(.turnEnded)
-      try recorded.handle(.drained(ConnectionID(1 + round % 2)))
+      for _ in numbers { try recorded.handle(.journal(.snapshotImpossible("no memory"))) }
+      try recorded.turn(said: most, written: count)
+      for number in numbers { try recorded.handle(.drained(ConnectionID(number))) }
       try handle { .stateMeasured(StateMeasure(encoded: $0, memory: $0)) }
     }
     let report = try replayed(recorded.end())

@@ -143,7 +143,7 @@ extension Server {
         revision: core.revision, base: journaling.base, sequence: core.sequence, time: core.time,
         digest: Digest(0), sessions: kept,
         sessionCount: sessions.total),
-      leftOut: journaling.leftOut, expectedBytes: memory.size.encoded)
+      leftOut: journaling.leftOut, expectedBytes: memory.expectedBytes)
   }
 
   // MARK: News

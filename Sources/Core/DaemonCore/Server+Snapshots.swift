@@ -31,7 +31,7 @@ extension Server {
       return .live
     }
     let (id, revision, isNew) = publication.awaitSnapshot(
-      of: place, core.state, expecting: memory.size.encoded, at: core.revision,
+      of: place, core.state, expecting: memory.expectedBytes, at: core.revision,
       by: connection.peer.uid)
     if isNew { commands.append(.encodeSnapshot(id)) }
     return .joining(id, revision, reason)

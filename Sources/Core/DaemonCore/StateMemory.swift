@@ -15,6 +15,10 @@ struct StateMemory: Sendable {
   /// array of twice their length in which they grow if more come than were expected.
   var snapshotBytes: Int { 3 * size.encoded }
 
+  /// The bytes for which there should be room when the state is encoded. What comes beyond a gigabyte has the
+  /// room doubled: as much as may be would not be had if it is far more than there is, as a recording can say.
+  var expectedBytes: Int { min(size.encoded, 1 << 30) }
+
   /// Note a change of the state.
   @inline(__always)
   mutating func note(_ patch: [UInt8]) {

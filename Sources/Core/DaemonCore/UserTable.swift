@@ -134,7 +134,7 @@ struct UserTable: Sendable {
     accounts[place: place].reading.remove(session.id)
     accounts[place: place].leaveFresh(session.id)
     accounts[place: place].subscriptions -= session.subscriptions.count
-    accounts[place: place].unsentBytes -= session.flow.unsentBytes
+    accounts[place: place].unsentBytes &-= session.flow.unsentBytes
     accounts[place: place].partialBytes -= session.frames.unfinished
     if accounts[place: place].connections == 0 {
       present -= 1
@@ -181,10 +181,11 @@ struct UserTable: Sendable {
     accounts[place: place].subscriptions < limits.subscriptionsPerUser
   }
 
-  /// Add to the number of unsent bytes; the difference may be negative. Returns the number.
+  /// Add to the number of unsent bytes; the difference may be negative. Returns the number. A recording may
+  /// say more for each of many connections than fits one.
   @discardableResult
   mutating func countUnsent(_ difference: Int, at place: Int) -> Int {
-    accounts[place: place].unsentBytes += difference
+    accounts[place: place].unsentBytes &+= difference
     return accounts[place: place].unsentBytes
   }
 

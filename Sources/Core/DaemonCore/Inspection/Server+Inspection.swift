@@ -87,7 +87,7 @@ extension Server {
       }
       former = try look(back: PastRequest(of: request.path, at: revision), rights)
     }
-    let (state, looked, expectedBytes) = (core.state, former, memory.size.encoded)
+    let (state, looked, expectedBytes) = (core.state, former, memory.expectedBytes)
     return ListingJob(
       request: request, schema: schema, revision: request.revision ?? core.revision, path: path,
       filter: filter, history: publication.history,

@@ -362,6 +362,7 @@ private struct SnapshotSchedule: Sendable {
   mutating func postpone(at now: Instant) {
     isRunning = false
     bytesSince += bytesBefore
+    bytesBefore = 0
     next = now + .seconds(10)
   }
 

@@ -292,7 +292,7 @@ extension CBORDecoder {
   /// A number of bytes, or of those that are missing. No process has as many as it may be at most, and a few
   /// such numbers can be added, or one multiplied by three.
   mutating func byteCount() throws(CBORError) -> Int {
-    let most = 1 << 60
+    let most = 1 << 48
     return min(max(try int(), -most), most)
   }
 
