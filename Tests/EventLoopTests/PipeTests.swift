@@ -229,7 +229,7 @@ import Testing
     #expect(sent.count > 2000 && received == sent)
   }
 
-  @Test func `two arrays are written as a list of them, also where the socket takes a part`() throws
+  @Test func `two arrays are written as a list of them, also where the socket has no room`() throws
   {
     var sent: [UInt8] = []
     var received: [UInt8] = []

@@ -39,7 +39,7 @@ final class LogWatch {
   private var hasLastFrame: Bool {
     withUnsafeTemporaryAllocation(byteCount: lastFrame.count, alignment: 1) { found in
       let offset = off_t(LogFormat.offset(of: frames))
-      return pread(descriptor, found.baseAddress, found.count, offset) == found.count
+      return pread(descriptor, found.baseAddress, found.count, offset) == LogFormat.frameHeadBytes
         && lastFrame.areBytes(of: found)
     }
   }
