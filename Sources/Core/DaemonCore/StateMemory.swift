@@ -15,8 +15,9 @@ struct StateMemory: Sendable {
   /// array of twice their length in which they grow if more come than were expected.
   var snapshotBytes: Int { 3 * size.encoded }
 
-  /// The bytes for which there should be room when the state is encoded. What comes beyond a gigabyte has the
-  /// room doubled: as much as may be would not be had if it is far more than there is, as a recording can say.
+  /// The bytes to reserve before the state is encoded: a gigabyte at most, from which the array grows by
+  /// doubling. The estimate may be far more than there is, of a recording for example, and to reserve more
+  /// than the system gives would end the process.
   var expectedBytes: Int { min(size.encoded, 1 << 30) }
 
   /// Note a change of the state.

@@ -181,8 +181,8 @@ struct UserTable: Sendable {
     accounts[place: place].subscriptions < limits.subscriptionsPerUser
   }
 
-  /// Add to the number of unsent bytes; the difference may be negative. Returns the number. A recording may
-  /// say more for each of many connections than fits one.
+  /// Add to the number of unsent bytes; the difference may be negative. Returns the number. It wraps, and does
+  /// not trap: a recording may give each of many connections more than any could have.
   @discardableResult
   mutating func countUnsent(_ difference: Int, at place: Int) -> Int {
     accounts[place: place].unsentBytes &+= difference

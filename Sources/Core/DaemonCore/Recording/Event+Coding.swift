@@ -289,8 +289,8 @@ extension JournalEvent {
 extension CBORDecoder {
   mutating func int() throws(CBORError) -> Int { Int(clamping: try integer()) }
 
-  /// A number of bytes, or of those that are missing. No process has as many as it may be at most, and a few
-  /// such numbers can be added, or one multiplied by three.
+  /// A number of bytes; negative if some are missing. What is beyond 2^48 is read as 2^48: no process has more,
+  /// and thousands of such numbers can be added, or one multiplied, without an overflow.
   mutating func byteCount() throws(CBORError) -> Int {
     let most = 1 << 48
     return min(max(try int(), -most), most)

@@ -94,7 +94,8 @@ final class JournalWriter: Sendable {
 ///
 /// Unchecked: only that thread uses it, and the file in it, after it has been made.
 private final class Worker: @unchecked Sendable {
-  // Each is read or changed at an instant, by what runs no code of others: no two accesses can overlap.
+  // What is `@exclusivity(unchecked)` here is read or changed at an instant, by what runs no code of others: no
+  // two accesses can overlap.
   /// Nil until it can be opened.
   @exclusivity(unchecked) private var file: JournalFile?
   private let opening: JournalOpening?
