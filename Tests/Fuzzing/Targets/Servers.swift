@@ -265,7 +265,7 @@ private struct World {
     switch command {
     case .send(let id, let frames):
       guard let who = who(id) else { return }
-      send(frames, to: who, id)
+      send(Array(frames), to: who, id)
     case .close(let id), .abort(let id):
       if let who = who(id) { peers[who]?.isOpen = false }
     case .pauseReading(let id): if let who = who(id) { peers[who]?.isPaused = true }
